@@ -1,0 +1,98 @@
+// renderer.hpp - the compute ray-marcher: world in shared memory -> visibility -> shaded image.
+//
+//   SharedWorld (addresses of grid, masks, materials, pyramid, palette)
+//     -> march.comp.glsl   primary rays: t, voxel, face, material, steps, probe depth      (16 B a pixel + 8 B debug)
+//     -> shade.comp.glsl   sun, sky, shadow rays, ambient occlusion, palette -> RGBA8
+//     -> read-back (PNG, C API), swapchain image (app/editor) or the host engine's image
+// Every pass records into a command buffer given by the caller, never submits and never waits; render() is the convenience that does.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/camera.hpp"
+#include "engine/device.hpp"
+#include "engine/shared_buffer.hpp"
+#include "voxel/world.hpp"
+
+namespace quarry::engine {
+
+// A World readable by shaders. host_import: the world's own memory, zero copies. zero_copy: a CUDA executor writes grid, bricks and
+// pyramid in exported memory. staged: copies of what changed.
+class SharedWorld {
+ public:
+  static Result<std::unique_ptr<SharedWorld>> create(Device& device, SharingMode mode = SharingMode::automatic);
+  ~SharedWorld();
+  // What to create the World or Document with, so that it lives where this device can see it.
+  WorldMemory memory() const;
+  // Makes the device see the world as it is now; returns the timeline point that a frame must wait for (value 0: none).
+  // Call after edits, before recording a frame. The world must have been created with memory() of this object.
+  Result<Device::TimelinePoint> publish(World& world, const Palette& palette);
+  void frame_submitted(uint64_t value);
+  void frame_completed(uint64_t value);
+  SharingMode mode() const;
+  const std::string& sharing_reason() const;
+  uint64_t root_address() const;     // device address of the root structure of shaders/world.glsl
+  uint64_t device_bytes() const;
+  // Statistics of the grid that shaders read: of the CUDA-built table in zero_copy mode, else the world's own.
+  Result<hashgrid::Stats> grid_stats(const World& world) const;
+ private:
+  struct State;
+  explicit SharedWorld(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+enum class DebugView : uint32_t { shaded, albedo, normals, depth, bricks, probe_depth, steps };
+Result<DebugView> debug_view_from_name(std::string_view name);  // bad_usage with the nearest name
+std::span<const char* const> debug_view_names();
+
+struct RenderSettings {
+  uint32_t width = 1280, height = 720;
+  DebugView view = DebugView::shaded;
+  float sun_direction[3] = {-0.43f, 0.77f, -0.37f};  // towards the sun; need not be unit
+  float sun_strength = 3.0f, sky_strength = 1.0f;
+  uint32_t shadow_rays = 1, ambient_rays = 4;        // per pixel; 0: off
+  float ambient_reach = 64;                          // voxels
+  uint32_t samples = 1;                              // sub-pixel samples a side: 2 = 4 primary rays a pixel
+  float exposure = 1.0f;
+  uint32_t frame_seed = 0;
+  bool highlight = false;                            // brush preview / selection: a box drawn as an outline
+  Box3 highlight_box;
+};
+
+// What a primary ray hit. `t` < 0: nothing.
+struct Hit {
+  float t = -1;
+  Int3 voxel;
+  uint32_t face = 0;       // 2*axis + (1 if entered through the + side)
+  uint32_t material = 0;
+  uint32_t steps = 0;
+  uint32_t probe_depth = 0;
+};
+
+struct Picture {
+  uint32_t width = 0, height = 0;
+  std::vector<uint8_t> rgba;  // row 0 on top
+};
+
+class Renderer {
+ public:
+  static Result<std::unique_ptr<Renderer>> create(Device& device);
+  ~Renderer();
+  // Blocking: renders and reads back. Thread safety: one thread at a time per Renderer.
+  Result<Picture> render(SharedWorld& world, World& data, const Palette& palette, const View& view, const RenderSettings& settings);
+  // Blocking: traces given rays (origins and unit directions, 3 floats each). The same traversal as march.comp.
+  Result<std::vector<Hit>> trace(SharedWorld& world, World& data, const Palette& palette, std::span<const float> origins, std::span<const float> directions);
+  // Looks `keys` up with the GLSL twin of the grid's find: values and sectors read, for the conformance tests.
+  Result<std::vector<std::pair<uint32_t, uint32_t>>> find_keys(SharedWorld& world, World& data, const Palette& palette, std::span<const uint32_t> keys);
+  // Records march and shade into `commands`; the result is in `target`, a storage image in GENERAL layout with format RGBA8_UNORM of
+  // settings' size, which is written by compute (barriers around it are the caller's). `frame` counts frames in flight, 0..2.
+  Result<void> record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, VkImageView target, uint32_t frame);
+ private:
+  struct State;
+  explicit Renderer(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace quarry::engine

@@ -1,0 +1,66 @@
+// executor.hpp - who does the work: host threads or CUDA streams, behind one interface; and the bulk operations they do.
+// executor_host.cpp is always built; executor_cuda.cu where a CUDA toolkit is. The tests run one text on both.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "hashgrid/memory_source.hpp"
+#include "hashgrid/result.hpp"
+#include "hashgrid/stats.hpp"
+#include "hashgrid/view.hpp"
+
+namespace quarry::hashgrid {
+
+// What a bulk call did, counted over its keys.
+struct BulkReport {
+  uint64_t inserted = 0, present = 0, assigned = 0, erased = 0, absent = 0, full = 0, reserved = 0;
+};
+
+// All pointers are memory the executor can dereference: host memory for `host`; for `cuda`, device memory or pinned host memory.
+// Optional outputs may be null. Calls return when the work is done (they synchronise the executor's own stream); use
+// view.hpp inside your own kernels, or the executor's stream, to stay asynchronous. One executor may be used by several threads.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  virtual const char* name() const = 0;  // "host" or "cuda"
+  virtual uint32_t parallelism() const = 0;  // threads, or multiprocessors
+
+  // Memory this executor's tables and key arrays live in when the caller brings none.
+  virtual MemorySource& memory() = 0;
+  // Copies between plain host memory and memory of this executor. Synchronises.
+  virtual Result<void> upload(void* to, const void* from_host, size_t size_bytes) = 0;
+  virtual Result<void> download(void* to_host, const void* from, size_t size_bytes) = 0;
+
+  // Marks all pages empty and never used. Cost: one streaming write of the table.
+  virtual Result<void> clear(const GridView& view) = 0;
+
+  virtual Result<BulkReport> insert(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) = 0;
+  virtual Result<BulkReport> assign(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) = 0;
+  // values[i]: in, what to insert if absent; out, what the table holds.
+  virtual Result<BulkReport> find_or_insert(const GridView& view, const uint32_t* keys, uint32_t* values, size_t count, Outcome* outcomes) = 0;
+  // values_out[i] = kQryReservedValue for an absent key.
+  virtual Result<BulkReport> find(const GridView& view, const uint32_t* keys, size_t count, uint32_t* values_out, uint8_t* depths_out) = 0;
+  virtual Result<BulkReport> erase(const GridView& view, const uint32_t* keys, size_t count, uint32_t* old_values, Outcome* outcomes) = 0;
+
+  // Writes all pairs, page by page; within a page in memory order. Capacity in pairs; returns how many there are (which may be
+  // more than `capacity`: then only that many were written). Not to be run beside writers.
+  virtual Result<uint64_t> enumerate(const GridView& view, uint32_t* keys, uint32_t* values, size_t capacity) = 0;
+  // Moves every pair of `from` into the empty table `to` (any page count). Returns the pairs that found no place (0: success).
+  virtual Result<uint64_t> rehash(const GridView& from, const GridView& to) = 0;
+  // Rebuilds each page in place: freed slots become never-used, overflow bits are right again. No concurrent use.
+  // Fails with `full`, leaving the page as it was, never losing a key.
+  virtual Result<void> sweep(const GridView& view) = 0;
+  virtual Result<Stats> stats(const GridView& view) = 0;
+};
+
+// `threads` = 0: as many as the machine has.
+std::unique_ptr<Executor> make_host_executor(uint32_t threads = 0);
+
+// The CUDA device with ordinal `device`. not_found where there is no device or driver, unsupported in a build without CUDA:
+// the message says which.
+Result<std::unique_ptr<Executor>> make_cuda_executor(int device = 0);
+
+}  // namespace quarry::hashgrid

@@ -1,0 +1,58 @@
+// grid.hpp - the owner of a table: its memory, its phase, its growth. Everything else works on views.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "hashgrid/executor.hpp"
+
+namespace quarry::hashgrid {
+
+struct GridOptions {
+  uint64_t capacity = 0;           // keys to be held at `max_load_factor` without growing; 0: one page
+  double max_load_factor = 0.80;   // beyond it the next bulk insert grows the table first (by what the batch may need)
+  bool may_grow = true;            // false: a full table refuses and says which keys
+};
+
+// Spans are host memory for the host executor and device (or pinned) memory for CUDA: what the executor dereferences.
+// Thread safety: bulk calls of one Grid one at a time (the owner serialises growth and phases); any number of threads and kernels
+// may use view() meanwhile as long as no call that can grow, sweep or clear runs.
+class Grid {
+ public:
+  // Allocates from `memory` (null: the executor's own). Executor and memory must outlive the grid. Errors: out_of_memory, device.
+  static Result<Grid> create(Executor& executor, const GridOptions& options = {}, MemorySource* memory = nullptr);
+  Grid(Grid&&) noexcept;
+  Grid& operator=(Grid&&) noexcept;
+  ~Grid();
+
+  GridView view() const;             // valid until the next call that may grow; carries the current phase
+  const MemoryBlock& block() const;  // the memory the view points into
+  uint64_t size() const;             // keys present, as counted by this owner's bulk calls
+  uint64_t version() const;          // rises with every changing call
+
+  // Each begins a new phase: see view.hpp. insert and assign grow and try again unless told not to; if keys are still refused, the
+  // call fails with `full`, the message has their number, and `refused` (if given) gets their positions in the batch;
+  // all other keys of the batch are in.
+  Result<BulkReport> insert(std::span<const uint32_t> keys, std::span<const uint32_t> values, std::vector<uint64_t>* refused = nullptr);
+  Result<BulkReport> assign(std::span<const uint32_t> keys, std::span<const uint32_t> values, std::vector<uint64_t>* refused = nullptr);
+  Result<BulkReport> find_or_insert(std::span<const uint32_t> keys, std::span<uint32_t> values, std::vector<uint64_t>* refused = nullptr);
+  Result<BulkReport> find(std::span<const uint32_t> keys, std::span<uint32_t> values_out) const;
+  Result<BulkReport> erase(std::span<const uint32_t> keys);
+
+  Result<void> clear();
+  Result<void> reserve(uint64_t keys);  // room for so many keys at max_load_factor
+  Result<void> sweep();
+  Result<Stats> stats() const;
+  // All pairs, copied to host memory. Sorted by key if `ordered`.
+  struct Pairs { std::vector<uint32_t> keys, values; };
+  Result<Pairs> enumerate(bool ordered) const;
+
+ private:
+  struct State;
+  explicit Grid(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace quarry::hashgrid

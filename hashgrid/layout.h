@@ -1,0 +1,135 @@
+// layout.h - how a hash grid lies in memory and where a key may be: the one text that C++, CUDA and GLSL all read.
+//
+// What it is:     constants, the bijective mixer, the page/sector arithmetic and the probe order. Nothing here touches memory.
+// What it is not: the operations (view.hpp for host and CUDA, shaders/grid_find.glsl for shaders).
+// A shader defines QRY_GLSL before it includes this file and enables GL_EXT_shader_explicit_arithmetic_types_int64.
+//
+// Pairs layout. A slot is 64 bits: low word = key, high word = value, so one 64-bit compare-and-swap publishes both and no
+// reader ever sees a key without its value. Four slots make one 32-byte memory sector = one bucket. 1024 sectors make a page:
+//
+//   page, 32 KiB
+//   sector    0 ..    7   bucket states: 2 bits for each of 1024 sectors (256 B)
+//   sector    8 ..  999   992 buckets of 4 slots                         (31,744 B, 3968 slots)
+//   sector 1000 .. 1023   overflow area, 96 slots, linear probing        (768 B)
+//
+// A table is `page_count` such pages, nothing else, 32-byte aligned. Page and bucket are the integer and the fractional part of one
+// 64-bit product (multiply-high), so any page count works, and a page can be rebuilt, grown or moved on its own.
+//
+// An empty slot has the reserved key in its low word; its high word is the *phase* in which an erase freed it, or all ones if it
+// was never used since the page was cleared. See view.hpp for what phases are good for.
+//
+// Literature: bucketised probing of one memory sector per bucket follows Juenger et al., "WarpCore", 2020, and cuCollections
+// (NVIDIA), with one thread per key instead of a cooperative group; publishing key and value by one CAS follows the lock-free
+// linear-probing table of N. Farrell, "A Simple GPU Hash Table", 2020. The mixer is C. Wellons' "lowbias32" (2018).
+#ifndef QRY_HASHGRID_LAYOUT_H
+#define QRY_HASHGRID_LAYOUT_H
+
+#if defined(QRY_GLSL)
+#define QRY_FN
+#define QRY_U32 uint
+#define QRY_U64 uint64_t
+#define QRY_CONST const uint
+#else
+#include <stdint.h>
+#if defined(__CUDACC__)
+#define QRY_FN __host__ __device__ inline
+#else
+#define QRY_FN static inline
+#endif
+#define QRY_U32 uint32_t
+#define QRY_U64 uint64_t
+#if defined(__cplusplus)
+#define QRY_CONST constexpr uint32_t
+#else
+#define QRY_CONST static const uint32_t
+#endif
+#endif
+
+// Reserved: no key and no value may be all ones.
+QRY_CONST kQryReservedKey = 0xFFFFFFFFu;
+QRY_CONST kQryReservedValue = 0xFFFFFFFFu;
+
+QRY_CONST kQrySlotBytes = 8u;
+QRY_CONST kQrySlotsPerSector = 4u;
+QRY_CONST kQrySectorsPerPage = 1024u;
+QRY_CONST kQryPageBytes = 32768u;
+QRY_CONST kQryPageWords = 4096u;         // 64-bit words
+QRY_CONST kQryStateSectors = 8u;         // sectors 0..7: bucket states
+QRY_CONST kQryBucketsPerPage = 992u;     // sectors 8..999
+QRY_CONST kQryAreaFirstSector = 1000u;   // sectors 1000..1023: overflow area
+QRY_CONST kQryAreaSlots = 96u;
+QRY_CONST kQrySlotsPerPage = 4064u;      // buckets and overflow area: what a load factor is counted against
+
+// A phase in a freed slot's high word. Never-used slots carry kQryPhaseNever, which no phase may equal.
+QRY_CONST kQryPhaseNever = 0xFFFFFFFFu;
+
+// Bits of a bucket's state. A bit, once set, stays set until the page is rebuilt or swept.
+QRY_CONST kQryBucketSpilled = 1u;   // some key whose home this is went on to its second bucket
+QRY_CONST kQryBucketToArea = 2u;    // some key whose home this is went on to the overflow area
+
+// Bijective mixer (lowbias32) and its inverse: different keys always have different mixes.
+QRY_FN QRY_U32 qry_mix(QRY_U32 x) {
+  x ^= x >> 16;
+  x *= 0x7feb352du;
+  x ^= x >> 15;
+  x *= 0x846ca68bu;
+  x ^= x >> 16;
+  return x;
+}
+
+QRY_FN QRY_U32 qry_unmix(QRY_U32 x) {
+  x ^= x >> 16;
+  x *= 0x43021123u;
+  x ^= (x >> 15) ^ (x >> 30);
+  x *= 0x1d69e2a5u;
+  x ^= x >> 16;
+  return x;
+}
+
+// Where a key may be. All probing stays inside `page`; sectors are counted from the page's start.
+struct QryPlace {
+  QRY_U32 page;         // page index
+  QRY_U32 home_sector;  // first bucket
+  QRY_U32 next_sector;  // second bucket, never equal to the first
+  QRY_U32 home_slot;    // 0..3: the slot of a bucket that is tried first; the others follow in rising order, wrapping round
+  QRY_U32 area_slot;    // 0..95: where linear probing of the overflow area starts
+};
+
+QRY_FN QryPlace qry_place(QRY_U32 key, QRY_U32 page_count) {
+  const QRY_U32 mixed = qry_mix(key);
+  const QRY_U64 product = QRY_U64(mixed) * QRY_U64(page_count);
+  const QRY_U32 fraction = QRY_U32(product);  // uniform within the page
+  // A second, independent draw: the fraction alone has too few bits left when there are many pages.
+  QRY_U32 second = mixed * 0x9E3779B1u;
+  second ^= second >> 15;
+  second *= 0x2C1B3C6Du;
+  second ^= second >> 13;
+  const QRY_U32 home = QRY_U32((QRY_U64(fraction) * QRY_U64(kQryBucketsPerPage)) >> 32);
+  // 1..991 buckets further on, so that it is never the home bucket.
+  const QRY_U32 step = 1u + QRY_U32((QRY_U64(second) * QRY_U64(kQryBucketsPerPage - 1u)) >> 32);
+  const QRY_U32 next = home + step < kQryBucketsPerPage ? home + step : home + step - kQryBucketsPerPage;
+  QryPlace place;
+  place.page = QRY_U32(product >> 32);
+  place.home_sector = kQryStateSectors + home;
+  place.next_sector = kQryStateSectors + next;
+  place.home_slot = second & 3u;
+  place.area_slot = QRY_U32((QRY_U64(second >> 2) * QRY_U64(kQryAreaSlots)) >> 30);
+  return place;
+}
+
+// The 64-bit word, counted from the page's start, and the shift that hold a sector's state bits.
+QRY_FN QRY_U32 qry_state_word(QRY_U32 sector) { return sector >> 5; }
+QRY_FN QRY_U32 qry_state_shift(QRY_U32 sector) { return (sector & 31u) << 1; }
+
+// Brick coordinates to keys. 11/10/11 bits of biased x/y/z: x and z in [-1024, 1023], y in [-512, 511]; the corner brick
+// (1023, 511, 1023), whose key would be the reserved one, is outside the world.
+QRY_CONST kQryBiasXZ = 1024u;
+QRY_CONST kQryBiasY = 512u;
+QRY_FN QRY_U32 qry_pack_brick(int x, int y, int z) {
+  return (QRY_U32(x) + kQryBiasXZ) | ((QRY_U32(y) + kQryBiasY) << 11) | ((QRY_U32(z) + kQryBiasXZ) << 21);
+}
+QRY_FN int qry_brick_x(QRY_U32 key) { return int(key & 2047u) - int(kQryBiasXZ); }
+QRY_FN int qry_brick_y(QRY_U32 key) { return int((key >> 11) & 1023u) - int(kQryBiasY); }
+QRY_FN int qry_brick_z(QRY_U32 key) { return int(key >> 21) - int(kQryBiasXZ); }
+
+#endif

@@ -1,0 +1,29 @@
+// stats.hpp - what a grid says of itself: the numbers of the statistics panel, `quarry info` and the benchmarks.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace quarry::hashgrid {
+
+constexpr uint32_t kDepthBins = 32;  // the last bin holds everything deeper
+
+struct Stats {
+  uint64_t live = 0;            // keys present
+  uint64_t slots = 0;           // page_count * kQrySlotsPerPage
+  uint64_t freed = 0;           // empty slots that once held a key
+  uint64_t overflow_live = 0;   // keys in overflow areas
+  uint64_t spilled_buckets = 0; // buckets whose "spilled" bit is set
+  uint64_t size_bytes = 0;
+  uint32_t page_count = 0;
+  uint32_t fullest_page_live = 0;
+  uint64_t version = 0;         // rises with every change made through the owner
+  double load_factor = 0;       // live / slots
+  // Probe depth of a present key = 32-byte sectors of slots read to find it. Bin d counts keys of depth d+1.
+  std::array<uint64_t, kDepthBins> depth_histogram{};
+  std::array<uint64_t, 5> bucket_fill{};  // buckets holding 0..4 keys
+  double depth_mean = 0;
+  uint32_t depth_p50 = 0, depth_p99 = 0, depth_max = 0;
+};
+
+}  // namespace quarry::hashgrid

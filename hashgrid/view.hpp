@@ -1,0 +1,69 @@
+// view.hpp - one key, any thread: the operations of the hash grid as functions for host threads and CUDA kernels alike.
+//
+// Data flow: executor_host / executor_cuda (bulk calls) and users' own kernels -> these functions -> memory laid out as layout.h says.
+//
+// CONCURRENCY CONTRACT (every line has a test in tests/hashgrid/)
+//  * insert, assign, find, find_or_insert and erase may run concurrently, on one grid, from any number of kernels, streams and host
+//    threads (host threads and CUDA kernels not on the same memory at once). Each is linearizable per key.
+//  * Each ends after a bounded number of probes: at most 2 buckets and the page's overflow area (8 + 96 slots). erase tries its
+//    compare-and-swap once more for every assign to the same key that overtakes it; nothing else retries without bound.
+//  * A find never returns a value that was not inserted for that key: key and value are read by one 64-bit load.
+//  * Phases. An erase stamps the slot it frees with the view's phase. insert claims never-used slots and slots freed in
+//    *another* phase, never those freed in its own: two inserts of one key must not both succeed when a third key's slot is freed
+//    between their probes. All operations that may overlap in time must carry the same phase; the owner (Grid) takes the next phase
+//    once everything started before has finished. So slots freed by an erase are reused from the next phase on, with no sweep.
+//  * Full is an answer: an insert that finds no place returns Outcome::full and has changed no key.
+//  * In a batch with duplicate keys exactly one copy is reported `inserted`, the others `present`; the host executor with one thread
+//    makes it the first one. (assign: the last one to be applied stays, and it is the value any later find returns.)
+#pragma once
+
+#include <cstdint>
+
+#include "hashgrid/layout.h"
+
+#if defined(__CUDACC__)
+#include <cuda/atomic>
+#define QRY_HD __host__ __device__
+#else
+#include <atomic>
+#define QRY_HD
+#endif
+
+namespace quarry::hashgrid {
+
+enum class Outcome : uint8_t {
+  inserted,  // the key was absent and is now present
+  present,   // the key was there already (insert, find_or_insert: unchanged; find: found)
+  assigned,  // the key was there and has the new value
+  erased,    // the key was there and is gone
+  absent,    // the key was not there
+  full,      // no place for the key; nothing changed
+  reserved,  // key or value is the reserved 0xFFFFFFFF; nothing changed
+};
+
+// A trivially copyable reference to a table in memory that this thread or kernel can dereference. Owns nothing.
+struct GridView {
+  uint64_t* words = nullptr;  // page_count * kQryPageWords words, 32-byte aligned
+  uint32_t page_count = 0;    // > 0
+  uint32_t phase = 0;         // see the contract; never kQryPhaseNever
+};
+
+struct Found {
+  uint32_t value;    // kQryReservedValue if absent
+  uint32_t sectors;  // sectors of slots that were read: the probe depth
+  bool hit;
+};
+
+// The bodies are in view_impl.hpp, included below.
+// find: 1 sector for a key in its home bucket; an absent key adds the bucket's state word (0.8% of the table: stays in cache).
+QRY_HD inline Found find(const GridView& view, uint32_t key);
+QRY_HD inline Outcome insert(const GridView& view, uint32_t key, uint32_t value);
+QRY_HD inline Outcome assign(const GridView& view, uint32_t key, uint32_t value);
+// On `present` or `inserted`, *value is what the table holds for the key.
+QRY_HD inline Outcome find_or_insert(const GridView& view, uint32_t key, uint32_t* value);
+// On `erased`, *old (may be null) is the value that went.
+QRY_HD inline Outcome erase(const GridView& view, uint32_t key, uint32_t* old = nullptr);
+
+}  // namespace quarry::hashgrid
+
+#include "hashgrid/view_impl.hpp"

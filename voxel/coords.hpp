@@ -1,0 +1,72 @@
+// coords.hpp - voxel, brick and chunk coordinates, and 90-degree transforms.
+//
+// World axes: y up, right-handed, 1 unit = 1 voxel. Voxel (x,y,z) is the cube [x,x+1) x [y,y+1) x [z,z+1).
+//   brick = voxel >> 3 (8^3 voxels)     chunk = brick >> 3 (8^3 bricks: the unit of the world file)
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+
+#include "hashgrid/layout.h"
+
+namespace quarry {
+
+struct Int3 {
+  int32_t x = 0, y = 0, z = 0;
+  friend auto operator<=>(const Int3&, const Int3&) = default;
+  friend Int3 operator+(Int3 a, Int3 b) { return {a.x + b.x, a.y + b.y, a.z + b.z}; }
+  friend Int3 operator-(Int3 a, Int3 b) { return {a.x - b.x, a.y - b.y, a.z - b.z}; }
+};
+
+// Inclusive box of voxels; empty when max < min on any axis (the default).
+struct Box3 {
+  Int3 min{0, 0, 0}, max{-1, -1, -1};
+  bool empty() const { return max.x < min.x || max.y < min.y || max.z < min.z; }
+  friend bool operator==(const Box3&, const Box3&) = default;
+};
+Box3 united(const Box3& a, const Box3& b);
+Box3 intersected(const Box3& a, const Box3& b);
+
+// The world: x and z in [-8192, 8191], y in [-4096, 4095], without the corner brick whose key is reserved.
+constexpr Int3 kWorldMin{-8192, -4096, -8192};
+constexpr Int3 kWorldMax{8191, 4095, 8191};
+constexpr int32_t kBrickEdge = 8;
+constexpr uint32_t kVoxelsPerBrick = 512;
+
+inline Int3 brick_of(Int3 voxel) { return {voxel.x >> 3, voxel.y >> 3, voxel.z >> 3}; }
+// True for a brick whose key exists.
+inline bool brick_in_world(Int3 b) {
+  return b.x >= -1024 && b.x < 1024 && b.y >= -512 && b.y < 512 && b.z >= -1024 && b.z < 1024 && !(b.x == 1023 && b.y == 511 && b.z == 1023);
+}
+inline bool voxel_in_world(Int3 v) { return brick_in_world(brick_of(v)); }
+inline uint32_t brick_key(Int3 b) { return qry_pack_brick(b.x, b.y, b.z); }
+inline Int3 brick_from_key(uint32_t key) { return {qry_brick_x(key), qry_brick_y(key), qry_brick_z(key)}; }
+
+// A voxel's place in its brick. The brick is 2x2x2 octants of 4^3 voxels; each octant is one 64-bit mask word, with the bit order
+// that the occupancy pyramid's words have too: bit = x | y<<2 | z<<4 of the coordinates' low two bits.
+//   octant = (x>>2&1) | (y>>2&1)<<1 | (z>>2&1)<<2      voxel index in the brick = octant*64 + bit: materials use the same index
+inline uint32_t octant_of(Int3 v) { return ((v.x >> 2) & 1u) | (((v.y >> 2) & 1u) << 1) | (((v.z >> 2) & 1u) << 2); }
+inline uint32_t bit_of(Int3 v) { return (v.x & 3u) | ((v.y & 3u) << 2) | ((v.z & 3u) << 4); }
+inline uint32_t voxel_index(Int3 v) { return octant_of(v) * 64u + bit_of(v); }
+inline Int3 voxel_from_index(uint32_t i) {  // 0..7 on each axis
+  return {int32_t((i & 3u) | ((i >> 6 & 1u) << 2)), int32_t((i >> 2 & 3u) | ((i >> 7 & 1u) << 2)), int32_t((i >> 4 & 3u) | ((i >> 8 & 1u) << 2))};
+}
+
+// A rotation by multiples of 90 degrees, with or without mirror: a signed permutation. Row r of the matrix has `sign[r]` in column
+// `axis[r]`, zeros elsewhere: out[r] = sign[r] * in[axis[r]].
+struct Rotation {
+  std::array<uint8_t, 3> axis{0, 1, 2};
+  std::array<int8_t, 3> sign{1, 1, 1};
+  friend bool operator==(const Rotation&, const Rotation&) = default;
+  bool identity() const { return *this == Rotation{}; }
+  bool mirrored() const;
+  Rotation inverse() const;
+  friend Rotation operator*(const Rotation& outer, const Rotation& inner);
+  // Cell transform: the cell whose centre the rotation about the origin carries the centre of `cell` to.
+  // (x -> floor(sign * (x + 0.5)): a negated axis maps cell c to -1 - c.)
+  Int3 apply_to_cell(Int3 cell) const;
+  Int3 apply_to_vector(Int3 v) const;
+};
+
+}  // namespace quarry

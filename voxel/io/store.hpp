@@ -1,0 +1,45 @@
+// store.hpp - the .quarry world file: an SQLite database with the scene in tables, voxels in compressed, checksummed chunks and
+// the history of edits in a journal. Every edit is a transaction: kill the program at any instant and nothing acknowledged is lost.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hashgrid/result.hpp"
+#include "voxel/progress.hpp"
+#include "voxel/scene.hpp"
+#include "voxel/world.hpp"
+
+namespace quarry::io {
+
+class Store {
+ public:
+  // A new file, whole or not at all: written beside and renamed over `file`.
+  static Result<void> save(const Scene& scene, const std::filesystem::path& file, const Progress& progress = {});
+  // Opens for editing, with an exclusive lock (conflict: somebody has it open). Errors: not_found, malformed_input, io.
+  static Result<Store> open(const std::filesystem::path& file);
+  // Reads everything, checking every checksum. `history` (may be null) gets the journal and its position.
+  static Result<Scene> read(const std::filesystem::path& file, const Progress& progress = {},
+                            std::vector<UndoRecord>* history = nullptr, size_t* history_position = nullptr);
+  Store(Store&&) noexcept;
+  Store& operator=(Store&&) noexcept;
+  ~Store();
+
+  const std::filesystem::path& path() const;
+  Result<Scene> read_scene(const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position);
+  // Acknowledged = on disk when it returns. `scene` is the scene after the edit; only the chunks the record touches are written.
+  Result<void> commit_edit(const Scene& scene, const UndoRecord& record);  // drops records that could be redone
+  Result<void> commit_undo(const Scene& scene, const UndoRecord& record);
+  Result<void> commit_redo(const Scene& scene, const UndoRecord& record);
+  Result<void> commit_palette(const Palette& palette);
+
+ private:
+  struct State;
+  explicit Store(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace quarry::io

@@ -1,0 +1,21 @@
+// progress.hpp - how long work says how far it is and hears that it should stop.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string_view>
+
+namespace quarry {
+
+struct Progress {
+  // Called from one thread at a time, at most some tens of times a second. fraction in 0..1, or negative if unknown.
+  std::function<void(std::string_view stage, double fraction)> report;
+  const std::atomic<bool>* cancel = nullptr;  // work that sees true ends soon with ErrorCode::cancelled, leaving no partial output
+
+  void say(std::string_view stage, double fraction) const {
+    if (report) report(stage, fraction);
+  }
+  bool cancelled() const { return cancel && cancel->load(std::memory_order_relaxed); }
+};
+
+}  // namespace quarry

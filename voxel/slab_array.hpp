@@ -1,0 +1,40 @@
+// slab_array.hpp - an array that grows without moving: equal slabs from a MemorySource. Bricks and pyramid blocks live in these, so
+// that growth copies nothing, a shader finds an element through one table of slab addresses, and no single buffer passes a
+// device's limit (128 MiB on Mesa's software Vulkan).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "hashgrid/memory_source.hpp"
+
+namespace quarry {
+
+class SlabArray {
+ public:
+  SlabArray(MemorySource& memory, size_t element_bytes, uint32_t elements_per_slab /* power of two */, const char* label);
+  SlabArray(SlabArray&&) noexcept;
+  SlabArray& operator=(SlabArray&&) noexcept;
+  ~SlabArray();
+
+  // Makes elements [0, count) exist (zeroed when new). Errors: out_of_memory, device.
+  Result<void> ensure(uint64_t count);
+  void* at(uint64_t index) const {
+    return static_cast<char*>(slabs_[index >> shift_].data) + (index & mask_) * element_bytes_;
+  }
+  uint64_t capacity() const { return slabs_.size() * (mask_ + 1); }
+  uint32_t slab_shift() const { return shift_; }
+  const std::vector<MemoryBlock>& slabs() const { return slabs_; }
+  uint64_t size_bytes() const;
+
+ private:
+  MemorySource* memory_;
+  size_t element_bytes_;
+  uint32_t shift_;
+  uint64_t mask_;
+  const char* label_;
+  std::vector<MemoryBlock> slabs_;
+};
+
+}  // namespace quarry

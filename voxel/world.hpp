@@ -1,0 +1,101 @@
+// world.hpp - the flattened scene as everything else sees it: hash grid (brick key -> pool index), brick pool, occupancy pyramid.
+//
+// World     the addressed, renderable voxels; works in memory it is given, so a Vulkan-shared MemorySource makes it readable by shaders.
+// Document  a Scene with its World and its history: edits act on one volume, and only the world bricks they touch are flattened again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "hashgrid/grid.hpp"
+#include "voxel/brick_pool.hpp"
+#include "voxel/edit.hpp"
+#include "voxel/occupancy.hpp"
+#include "voxel/progress.hpp"
+#include "voxel/scene.hpp"
+
+namespace quarry {
+
+struct WorldMemory {
+  hashgrid::Executor* executor = nullptr;  // null: a host executor owned by the world
+  MemorySource* memory = nullptr;          // null: host_memory_source(). Must be host-readable and -writable.
+  uint32_t max_bricks = 0xFFFFFFFEu;
+};
+
+class World {
+ public:
+  static Result<World> create(const WorldMemory& memory = {});
+  World(World&&) noexcept;
+  World& operator=(World&&) noexcept;
+  ~World();
+
+  // 0 if empty or outside the world. Free-threaded beside other reads.
+  uint8_t get(Int3 voxel) const;
+  bool find_brick(Int3 brick, Brick* out) const;
+
+  // The one way in: bricks in any order, each coordinate at most once; an empty brick removes. Atomic: on failure (out_of_bounds,
+  // full, out_of_memory) the world is as before. One thread at a time.
+  struct BrickWrite { Int3 brick; Brick value; };
+  Result<void> write(std::span<const BrickWrite> writes);
+  Result<void> clear();
+
+  uint64_t version() const;          // rises with every successful write
+  uint64_t voxel_count() const;
+  uint32_t brick_count() const;
+  Box3 bounds() const;               // tight in voxels; costs a pass over the bricks' masks after a change
+  uint64_t size_bytes() const;       // grid + pool + pyramid
+  const hashgrid::Grid& grid() const;
+  const BrickPool& pool() const;
+  const OccupancyPyramid& pyramid() const;
+  // Keys written since the last call, sorted, each once: what a mirror on a GPU copies. Bricks that went are in the list too.
+  std::vector<uint32_t> take_dirty_keys();
+  std::vector<uint32_t> take_dirty_regions();
+  Result<hashgrid::Stats> stats() const;
+  void for_each_brick(const std::function<void(Int3, const Brick&)>& visit) const;  // in key order
+
+ private:
+  struct State;
+  explicit World(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+class Document {
+ public:
+  // Flattens the scene's visible instances into the world. Errors: out_of_bounds, full, out_of_memory, cancelled.
+  static Result<Document> create(Scene scene, const WorldMemory& memory = {}, const Progress& progress = {});
+  static Result<Document> create_empty(const WorldMemory& memory = {});  // one empty volume at the origin
+  Document(Document&&) noexcept;
+  Document& operator=(Document&&) noexcept;
+  ~Document();
+
+  const Scene& scene() const;
+  const World& world() const;
+  World& world();
+
+  // Applies one edit to one volume (coordinates in that volume's own axes). Deterministic. A failed edit changes nothing.
+  // An edit that would change no voxel gives an empty record and no history entry. Errors: invalid_argument (no such volume, radius),
+  // out_of_bounds (a flattened voxel would leave the world), full, out_of_memory.
+  Result<const UndoRecord*> apply(uint32_t volume, const Edit& edit, uint32_t threads = 0);
+  // Whole bricks in the volume's axes, as one entry of the history (stamps, imports, the C API's bulk set).
+  Result<const UndoRecord*> write(uint32_t volume, std::span<const World::BrickWrite> writes, std::string label);
+  bool can_undo() const;
+  bool can_redo() const;
+  Result<const UndoRecord*> undo();  // the record that was undone
+  Result<const UndoRecord*> redo();
+  // History as the world file keeps it: records[0 .. position) are applied, the rest can be redone.
+  const std::vector<UndoRecord>& history() const;
+  size_t history_position() const;
+  void restore_history(std::vector<UndoRecord> records, size_t position);
+  void set_palette(const Palette& palette);
+  uint64_t version() const;
+
+ private:
+  struct State;
+  explicit Document(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace quarry

@@ -1,0 +1,157 @@
+// What the source tree promises about itself: floors, names, documents. Reads the tree as text.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+namespace fs = std::filesystem;
+
+struct SourceFile {
+  std::string path;  // from the root, '/'-separated
+  std::string room;  // first part of the path
+  std::string text;
+};
+
+const fs::path kRoot = QRY_SOURCE_DIR;
+const std::vector<std::string> kRooms = {"app", "assets", "bench", "docs", "engine", "hashgrid", "shaders", "tests", "voxel"};
+
+std::string read(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+const std::vector<SourceFile>& sources() {
+  static const std::vector<SourceFile> files = [] {
+    static const std::set<std::string> kinds = {".h", ".hpp", ".cuh", ".c", ".cpp", ".cu", ".glsl", ".md"};
+    std::vector<SourceFile> found;
+    for (const std::string& room : kRooms) {
+      if (!fs::exists(kRoot / room)) continue;
+      for (const auto& entry : fs::recursive_directory_iterator(kRoot / room))
+        if (entry.is_regular_file() && kinds.count(entry.path().extension().string()))
+          found.push_back({fs::relative(entry.path(), kRoot).generic_string(), room, read(entry.path())});
+    }
+    for (const auto& entry : fs::directory_iterator(kRoot))
+      if (entry.path().extension() == ".md") found.push_back({entry.path().filename().string(), "", read(entry.path())});
+    std::sort(found.begin(), found.end(), [](const SourceFile& a, const SourceFile& b) { return a.path < b.path; });
+    return found;
+  }();
+  return files;
+}
+
+bool ends_with(const std::string& text, const std::string& tail) {
+  return text.size() >= tail.size() && text.compare(text.size() - tail.size(), tail.size(), tail) == 0;
+}
+
+std::vector<std::string> includes(const std::string& text) {
+  static const std::regex pattern(R"re(^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"])re", std::regex::multiline);
+  std::vector<std::string> found;
+  for (auto it = std::sregex_iterator(text.begin(), text.end(), pattern); it != std::sregex_iterator(); ++it) found.push_back((*it)[1]);
+  return found;
+}
+}  // namespace
+
+TEST_CASE("lint: the tree is there and is read") { REQUIRE(sources().size() > 30); }
+
+TEST_CASE("lint: every include arrow goes down: app, engine, voxel, hashgrid") {
+  const std::map<std::string, std::set<std::string>> may = {
+      {"hashgrid", {"hashgrid"}},
+      {"voxel", {"voxel", "hashgrid"}},
+      {"shaders", {"shaders", "hashgrid"}},
+      {"engine", {"engine", "voxel", "hashgrid", "shaders"}},
+      {"app", {"app", "engine", "voxel", "hashgrid", "bench"}},
+      {"bench", {"bench", "hashgrid", "voxel", "engine"}},
+  };
+  for (const SourceFile& file : sources()) {
+    const auto allowed = may.find(file.room);
+    if (allowed == may.end()) continue;
+    for (const std::string& include : includes(file.text)) {
+      const std::string room = include.substr(0, include.find('/'));
+      if (std::find(kRooms.begin(), kRooms.end(), room) == kRooms.end() || include.find('/') == std::string::npos) continue;
+      INFO(file.path << " includes " << include);
+      CHECK(allowed->second.count(room) == 1);
+    }
+  }
+}
+
+TEST_CASE("lint: only engine and app see Vulkan, only app sees windows, only .cu and .cuh files see CUDA") {
+  for (const SourceFile& file : sources()) {
+    const bool cuda_file = ends_with(file.path, ".cu") || ends_with(file.path, ".cuh");
+    for (const std::string& include : includes(file.text)) {
+      INFO(file.path << " includes " << include);
+      if (include.rfind("vulkan/", 0) == 0) CHECK((file.room == "engine" || file.room == "app" || file.room == "tests"));
+      if (include.rfind("GLFW/", 0) == 0 || include.rfind("imgui", 0) == 0) CHECK(file.room == "app");
+      // view.hpp includes <cuda/atomic> behind __CUDACC__: it is the one text that both compilers read.
+      if (include.rfind("cuda", 0) == 0 && !cuda_file) CHECK(file.path == "hashgrid/view.hpp");
+    }
+  }
+}
+
+TEST_CASE("lint: no file is called utils, common, helper or manager") {
+  static const std::regex bad("(^|[/_.])(utils?|common|helpers?|managers?)([_.]|$)", std::regex::icase);
+  for (const SourceFile& file : sources()) {
+    INFO(file.path);
+    CHECK_FALSE(std::regex_search(file.path, bad));
+  }
+}
+
+TEST_CASE("lint: every header and source opens with a comment that says what it is, and headers are guarded") {
+  for (const SourceFile& file : sources()) {
+    if (ends_with(file.path, ".md")) continue;
+    INFO(file.path);
+    const bool header = ends_with(file.path, ".h") || ends_with(file.path, ".hpp") || ends_with(file.path, ".cuh");
+    if (header || ends_with(file.path, ".glsl")) CHECK((file.text.rfind("//", 0) == 0 || file.text.rfind("/*", 0) == 0 || file.text.rfind("#version", 0) == 0));
+    if (header) CHECK((file.text.find("#pragma once") != std::string::npos || file.text.find("#ifndef") != std::string::npos));
+  }
+}
+
+TEST_CASE("lint: every top-level folder has a README of at most 40 lines") {
+  for (const std::string& room : kRooms) {
+    if (!fs::exists(kRoot / room)) continue;
+    const fs::path readme = kRoot / room / "README.md";
+    INFO(readme);
+    REQUIRE(fs::exists(readme));
+    const std::string text = read(readme);
+    CHECK(std::count(text.begin(), text.end(), '\n') <= 40);
+    CHECK(text.size() > 200);
+  }
+}
+
+TEST_CASE("lint: every relative link in the documents leads to a file that is there") {
+  static const std::regex link(R"(\]\(([^)#\s]+)(#[^)]*)?\))");
+  for (const SourceFile& file : sources()) {
+    if (!ends_with(file.path, ".md")) continue;
+    for (auto it = std::sregex_iterator(file.text.begin(), file.text.end(), link); it != std::sregex_iterator(); ++it) {
+      const std::string target = (*it)[1];
+      if (target.find("://") != std::string::npos) continue;
+      INFO(file.path << " links to " << target);
+      CHECK(fs::exists((kRoot / file.path).parent_path() / target));
+    }
+  }
+}
+
+TEST_CASE("lint: every package in packages.txt has a kind and a reason, and none stands twice") {
+  std::istringstream lines(read(kRoot / "packages.txt"));
+  std::set<std::string> names;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream words(line);
+    std::string name, kind, reason;
+    words >> name >> kind;
+    std::getline(words, reason);
+    INFO(line);
+    CHECK(names.insert(name).second);
+    CHECK((kind == "[build]" || kind == "[test]" || kind == "[optional]"));
+    CHECK(reason.size() > 10);
+  }
+  CHECK(names.size() > 10);
+}

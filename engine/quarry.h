@@ -1,0 +1,535 @@
+/* quarry.h - Quarry's plugin interface: sparse voxel worlds for any engine, in C99.
+ *
+ * A qry_context is one Vulkan device (ours or yours) and the settings of one user of the library. A qry_world is a scene of voxels:
+ * set, edit, undo, read back, measure, save, open, render into your memory, shoot rays at. The guide is docs/plugin.md.
+ *
+ * Conventions, stated once
+ *   Axes       y is up, right-handed, one unit is one voxel; voxel (x,y,z) is the cube [x,x+1) x [y,y+1) x [z,z+1). How long a voxel is
+ *              in metres is yours to decide: scale your matrices.
+ *   World      x and z in [-8192, 8191], y in [-4096, 4095], without the voxels of the corner brick x >= 8184, y >= 4088, z >= 8184
+ *              (its 32-bit key is reserved). Reading outside gives 0; writing outside is QRY_ERROR_OUT_OF_BOUNDS.
+ *   Voxels     one byte each: 0 is empty, 1..255 index the world's palette. They are kept in bricks of 8x8x8.
+ *   Boxes      two int32_t[3] corners, both inclusive.
+ *   Colours    bytes are sRGB with straight alpha. Pictures are RGBA8, row 0 on top.
+ *   Strings    UTF-8, ended by 0. Those that you pass are only read during the call, unless said otherwise.
+ *   Sizes      end in _bytes, angles in _degrees.
+ *
+ * Results
+ *   Every call that can fail returns a qry_result: 0 is success, negative is failure, positive is "done, but" (QRY_INCOMPLETE,
+ *   QRY_NOTHING_TO_DO). A failed call has changed nothing that you can observe, except where it says otherwise: no voxel, no file, and
+ *   no output but `*out = NULL` of the calls that make a handle. qry_last_error() says in one sentence what was wrong, where, and what
+ *   to do. No C++ exception leaves the library; running out of memory is QRY_ERROR_OUT_OF_MEMORY.
+ *
+ * Structures
+ *   Those that begin with `stype` and `next` are initialised with their macro, qry_xxx x = QRY_XXX_INIT, which also sets the defaults.
+ *   `next` is NULL or points to another structure that begins the same way and that the call says it accepts. A structure that the call
+ *   does not know is QRY_ERROR_UNKNOWN_STRUCT, one that is there twice is QRY_ERROR_DUPLICATE_STRUCT: nothing is ever ignored.
+ *   Structures never grow: what is added later comes as a new structure to chain. Fields named `reserved` must be 0.
+ *
+ * Threads: every function has one of four marks.
+ *   [free]   from any thread at any time.
+ *   [read]   from any number of threads at once on one world, while no [write] call runs on that world.
+ *   [write]  one thread at a time for one world, and no other call on that world meanwhile.
+ *   [last]   no other call on that handle meanwhile or afterwards.
+ *   Different worlds never disturb each other, not even in one context: rendering locks the context's device by itself.
+ *
+ * Ownership
+ *   Handles are made by *_create and *_open and freed by *_destroy, which takes the handle's address, accepts NULL and a NULL handle, and
+ *   sets the handle to NULL. A context stays alive inside until its last world is gone, so the order does not matter to us; a Vulkan
+ *   device of yours, and your callbacks' `user` data, must live until then. All other memory is yours, and used only during the call.
+ *
+ * Quarry does not
+ *   - record into your command buffer or draw into your image yet: this version renders into host memory, and submits by itself
+ *     (qry_vulkan_device_info has the locks for a queue that you share);
+ *   - take allocator callbacks, for host or device memory, yet;
+ *   - keep an opened .quarry file attached: a world is in memory, saved when you say so, with its voxels but without its undo history;
+ *   - edit the scene's tree (instances, layers): it is opened, flattened, shown and saved, and single volumes of it are edited;
+ *   - start threads that outlive a call, install signal handlers, print, or read environment variables other than those of the Vulkan
+ *     loader, QUARRY_THREADS and QUARRY_MESH_READER;
+ *   - keep state outside its handles, apart from the calling thread's last error message.
+ */
+#ifndef QUARRY_H
+#define QUARRY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define QRY_CALL __cdecl
+#if defined(QRY_BUILDING_LIBRARY)
+#define QRY_API __declspec(dllexport)
+#else
+#define QRY_API __declspec(dllimport)
+#endif
+#else
+#define QRY_CALL
+#define QRY_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Version ---------------------------------------------------------------------------------------------------------------------- */
+
+#define QRY_VERSION_MAJOR 0
+#define QRY_VERSION_MINOR 1
+#define QRY_VERSION_PATCH 0
+
+/* Rises with every change that a compiled program could notice; the library's soname rises with it while the major version is 0.
+ * qry_context_create compares it with the library's own. */
+#define QRY_ABI_VERSION 0u
+
+/* The library's version as major << 22 | minor << 12 | patch, as Vulkan packs it. [free] */
+QRY_API uint32_t QRY_CALL qry_version(void);
+/* The library's own QRY_ABI_VERSION. [free] */
+QRY_API uint32_t QRY_CALL qry_abi_version(void);
+
+/* ---- Results ---------------------------------------------------------------------------------------------------------------------- */
+
+typedef int32_t qry_result;
+enum {
+  QRY_OK = 0,
+
+  QRY_INCOMPLETE = 1,    /* the array you gave was too small for all: it is full, and the count says how many there are */
+  QRY_NOTHING_TO_DO = 2, /* nothing to undo, nothing to redo */
+
+  QRY_ERROR_INVALID_ARGUMENT = -1, /* a null pointer, a number out of its range: the message names the argument */
+  QRY_ERROR_ABI_MISMATCH = -2,     /* program and library are of different ABI versions: the message has both */
+  QRY_ERROR_UNKNOWN_STRUCT = -3,   /* a wrong or uninitialised stype, or one this call does not accept in its chain */
+  QRY_ERROR_DUPLICATE_STRUCT = -4, /* a structure that is in its chain twice */
+  QRY_ERROR_NOT_FOUND = -5,        /* no such file; no Vulkan loader or device */
+  QRY_ERROR_MALFORMED_INPUT = -6,  /* a file that breaks its format: the message has the place */
+  QRY_ERROR_OUT_OF_BOUNDS = -7,    /* a voxel outside the world */
+  QRY_ERROR_FULL = -8,             /* no more bricks allowed (qry_world_info.max_bricks) or a table that cannot grow */
+  QRY_ERROR_OUT_OF_MEMORY = -9,    /* host or device memory */
+  QRY_ERROR_UNSUPPORTED = -10,     /* a format, a feature of a format, or a context that was made without a device */
+  QRY_ERROR_IO = -11,              /* the operating system refused to read or write */
+  QRY_ERROR_DEVICE = -12,          /* a Vulkan or CUDA call failed */
+  QRY_ERROR_CANCELLED = -13,       /* your progress callback said stop */
+  QRY_ERROR_CONFLICT = -14,        /* another program has the file open */
+  QRY_ERROR_BUFFER_TOO_SMALL = -15,/* your memory is smaller than what is to be written: the message has both sizes */
+  QRY_ERROR_MISSING_FEATURE = -16, /* the Vulkan device lacks, or was created without, a required feature: the message names it */
+  QRY_ERROR_INTERNAL = -17         /* a fault of ours: please report it with the message */
+};
+
+/* The name of a result, "QRY_ERROR_FULL"; "QRY_UNKNOWN_RESULT" for a number that is none. Never NULL, static. [free] */
+QRY_API const char* QRY_CALL qry_result_name(qry_result result);
+
+/* What the last call of the calling thread that did not return QRY_OK had to say, or "" if there was none. Never NULL; valid until this
+ * thread's next call into the library; at most 1023 bytes. Each thread has its own. [free] */
+QRY_API const char* QRY_CALL qry_last_error(void);
+
+/* ---- Structure types -------------------------------------------------------------------------------------------------------------- */
+
+typedef uint32_t qry_stype;
+enum {
+  QRY_STYPE_CONTEXT_INFO = 1,
+  QRY_STYPE_VULKAN_DEVICE_INFO = 2,
+  QRY_STYPE_DEVICE_STATE = 3,
+  QRY_STYPE_WORLD_INFO = 4,
+  QRY_STYPE_OPEN_INFO = 5,
+  QRY_STYPE_SAVE_INFO = 6,
+  QRY_STYPE_EDIT = 7,
+  QRY_STYPE_WORLD_STATE = 8,
+  QRY_STYPE_GRID_STATS = 9,
+  QRY_STYPE_RENDER_INFO = 10
+  /* 0x70000000 and above: for structures of out-of-tree builds; never used here. */
+};
+
+/* What every chained structure begins with. */
+typedef struct qry_chain {
+  qry_stype stype;
+  uint32_t reserved;
+  const void* next;
+} qry_chain;
+
+/* ---- Requirements: static data, to be read before you create your own Vulkan device ------------------------------------------------ */
+
+/* These are Vulkan's own types under their struct tags, so that VkInstance, VkPhysicalDevice, VkDevice, VkQueue and
+ * PFN_vkGetInstanceProcAddr are passed as they are, and programs that do not use Vulkan themselves need no Vulkan header. */
+struct VkInstance_T;
+struct VkPhysicalDevice_T;
+struct VkDevice_T;
+struct VkQueue_T;
+struct VkPhysicalDeviceFeatures2;
+typedef void(QRY_CALL* qry_vk_function)(void);
+typedef qry_vk_function(QRY_CALL* qry_vk_get_instance_proc_addr)(struct VkInstance_T* instance, const char* name);
+
+typedef struct qry_requirements {
+  uint32_t api_version;                     /* least version of instance and device, as VK_MAKE_API_VERSION packs it: 1.2 */
+  uint32_t required_feature_count;
+  const char* const* required_features;     /* names of members of Vulkan's feature structures, e.g. "timelineSemaphore" */
+  const char* const* required_feature_structs; /* the structure each one is a member of, e.g. "VkPhysicalDeviceVulkan12Features" */
+  uint32_t required_extension_count;        /* device extensions: none so far */
+  uint32_t optional_extension_count;
+  const char* const* required_extensions;
+  const char* const* optional_extensions;   /* worth enabling where there; what each gives is in docs/plugin.md */
+} qry_requirements;
+
+/* Points into static data. Loads and calls no Vulkan. [free] */
+QRY_API const qry_requirements* QRY_CALL qry_get_requirements(void);
+
+/* Sets every required feature to VK_TRUE in a chain that you will give to vkCreateDevice, leaving all else as it is. Features that no
+ * structure of the chain has a place for are QRY_ERROR_MISSING_FEATURE, with their names and the structures to add: then nothing was set.
+ * Whether your physical device has the features is for vkGetPhysicalDeviceFeatures2, or vkCreateDevice, to say. Calls no Vulkan. [free] */
+QRY_API qry_result QRY_CALL qry_enable_required_features(struct VkPhysicalDeviceFeatures2* chain);
+
+/* ---- Context ---------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct qry_context qry_context;
+
+enum { QRY_LOG_INFO = 0, QRY_LOG_WARNING = 1, QRY_LOG_ERROR = 2 };
+/* May come from any thread, several at once, during any call on the context or its worlds. Must not call into Quarry. */
+typedef void(QRY_CALL* qry_log_function)(void* user, int32_t level, const char* message);
+
+enum {
+  QRY_DEVICE_LAZY = 0, /* when a call first needs it: a context that only edits and saves works on a machine without any Vulkan */
+  QRY_DEVICE_NOW = 1,  /* in qry_context_create, which fails without it */
+  QRY_DEVICE_NEVER = 2 /* calls that need one are QRY_ERROR_UNSUPPORTED */
+};
+enum { QRY_SHARING_AUTOMATIC = 0, QRY_SHARING_ZERO_COPY = 1, QRY_SHARING_HOST_IMPORT = 2, QRY_SHARING_STAGED = 3 };
+
+typedef struct qry_context_info {
+  qry_stype stype;
+  uint32_t reserved;
+  const void* next;          /* accepts qry_vulkan_device_info; then `device`, `prefer_device` and `validation` must be as INIT set them */
+  qry_log_function log;      /* NULL: silence */
+  void* log_user;
+  uint32_t device;           /* QRY_DEVICE_...: when our own Vulkan device is made */
+  uint32_t validation;       /* 1: with the Khronos validation layer, if installed; its messages go to `log` */
+  const char* prefer_device; /* part of the name of the device wanted; NULL: a GPU that CUDA has too, else any GPU, else software */
+  uint32_t sharing;          /* QRY_SHARING_...: how voxels reach the device; one that it cannot do is QRY_ERROR_UNSUPPORTED */
+  uint32_t threads;          /* most host threads a call may use; 0: all, or $QUARRY_THREADS */
+} qry_context_info;
+#define QRY_CONTEXT_INFO_INIT {QRY_STYPE_CONTEXT_INFO, 0, NULL, NULL, NULL, QRY_DEVICE_LAZY, 0, NULL, QRY_SHARING_AUTOMATIC, 0}
+
+/* Your Vulkan device, to be used instead of one of our own. Chain it to qry_context_info.
+ * Vulkan cannot be asked what a device was created with: say it in the features chain and the extension names, and be refused by the
+ * missing feature's name (QRY_ERROR_MISSING_FEATURE) rather than by a crash. We take no ownership of any of it, and never call
+ * vkDeviceWaitIdle or vkQueueWaitIdle. Only vkGetInstanceProcAddr is used to find functions: nothing is loaded behind your back.
+ * `lock_queue` is called before and `unlock_queue` after every vkQueueSubmit on `queue`, on the same thread, never across a wait. Both or
+ * none; none means that no other thread uses the queue during any call on the context's worlds. */
+typedef struct qry_vulkan_device_info {
+  qry_stype stype;
+  uint32_t reserved;
+  const void* next;
+  qry_vk_get_instance_proc_addr get_instance_proc_addr;
+  struct VkInstance_T* instance;
+  struct VkPhysicalDevice_T* physical_device;
+  struct VkDevice_T* device;
+  struct VkQueue_T* queue;                                   /* of a family with compute */
+  uint32_t queue_family;
+  uint32_t enabled_extension_count;
+  const char* const* enabled_extensions;                     /* VkDeviceCreateInfo.ppEnabledExtensionNames */
+  const struct VkPhysicalDeviceFeatures2* enabled_features;  /* VkDeviceCreateInfo.pNext, from this structure on */
+  void(QRY_CALL* lock_queue)(void* user);
+  void(QRY_CALL* unlock_queue)(void* user);
+  void* queue_user;
+} qry_vulkan_device_info;
+#define QRY_VULKAN_DEVICE_INFO_INIT \
+  {QRY_STYPE_VULKAN_DEVICE_INFO, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL}
+
+/* abi_version: pass QRY_ABI_VERSION. info: NULL means QRY_CONTEXT_INFO_INIT.
+ * Errors: ABI_MISMATCH, INVALID_ARGUMENT, UNKNOWN_STRUCT, DUPLICATE_STRUCT, OUT_OF_MEMORY; with a device: NOT_FOUND, MISSING_FEATURE,
+ * UNSUPPORTED, DEVICE. [free] */
+QRY_API qry_result QRY_CALL qry_context_create(uint32_t abi_version, const qry_context_info* info, qry_context** out);
+/* Worlds of the context go on working; what is left of the context goes with the last of them. [last] */
+QRY_API void QRY_CALL qry_context_destroy(qry_context** context);
+
+typedef struct qry_device_state {
+  qry_stype stype;
+  uint32_t reserved;
+  void* next;
+  char name[256];            /* as the driver says it */
+  char driver[256];
+  uint8_t uuid[16];
+  uint32_t api_version;
+  int32_t cuda_device;       /* ordinal of the CUDA device with the same UUID; -1: none, or a build without CUDA */
+  uint32_t sharing;          /* QRY_SHARING_..., never AUTOMATIC: what was chosen */
+  uint32_t adopted;          /* 1: your device */
+  char sharing_reason[256];  /* why, in one sentence */
+  uint64_t device_memory_bytes;
+} qry_device_state;
+#define QRY_DEVICE_STATE_INIT {QRY_STYPE_DEVICE_STATE, 0, NULL, {0}, {0}, {0}, 0, 0, 0, 0, {0}, 0}
+
+/* The context's device; makes it if it is not there yet.
+ * Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, UNSUPPORTED (QRY_DEVICE_NEVER), NOT_FOUND, MISSING_FEATURE, DEVICE, OUT_OF_MEMORY. [free] */
+QRY_API qry_result QRY_CALL qry_context_get_device(qry_context* context, qry_device_state* state);
+
+/* ---- Worlds: make, open, save ----------------------------------------------------------------------------------------------------- */
+
+typedef struct qry_world qry_world;
+
+typedef struct qry_world_info {
+  qry_stype stype;
+  uint32_t reserved;
+  const void* next;
+  uint32_t max_bricks;  /* more than so many bricks are QRY_ERROR_FULL; 0: no limit but memory. A brick costs 576 bytes and its grid slot */
+  uint32_t reserved2;
+} qry_world_info;
+#define QRY_WORLD_INFO_INIT {QRY_STYPE_WORLD_INFO, 0, NULL, 0, 0}
+
+/* An empty world: one volume (number 0) at the origin, the standard palette. info: NULL means QRY_WORLD_INFO_INIT.
+ * Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, OUT_OF_MEMORY, DEVICE. [free] */
+QRY_API qry_result QRY_CALL qry_world_create(qry_context* context, const qry_world_info* info, qry_world** out);
+/* Waits until the device no longer reads the world. [last] */
+QRY_API void QRY_CALL qry_world_destroy(qry_world** world);
+
+/* fraction: 0..1, or negative if unknown. Return 0 to go on, anything else to stop with QRY_ERROR_CANCELLED and nothing done. Comes from
+ * one thread at a time, not always the caller's. Must not call into Quarry. */
+typedef int32_t(QRY_CALL* qry_progress_function)(void* user, const char* stage, double fraction);
+
+enum {
+  QRY_OPEN_FLATTEN = 1 /* all visible instances become one volume at the origin, whose axes are the world's; the scene's tree is dropped */
+};
+typedef struct qry_open_info {
+  qry_stype stype;
+  uint32_t reserved;
+  const void* next;               /* accepts qry_world_info */
+  const char* path;
+  uint32_t flags;                 /* QRY_OPEN_... */
+  int32_t resolution;             /* meshes: voxels along the longest edge, 1..8192 */
+  double voxel_size;              /* meshes: edge of a voxel in the file's units; wins over `resolution` if > 0 */
+  uint64_t reader_memory_bytes;   /* meshes: limit of the process that reads them */
+  double reader_time_s;           /* meshes: limit of the same */
+  qry_progress_function progress; /* may be NULL */
+  void* progress_user;
+} qry_open_info;
+#define QRY_OPEN_INFO_INIT {QRY_STYPE_OPEN_INFO, 0, NULL, NULL, 0, 256, 0.0, (uint64_t)1 << 30, 120.0, NULL, NULL}
+
+/* Reads a .quarry world, a .vox scene, a mesh or any other format that `quarry info` knows, into memory: by its content first, then by
+ * its extension. What was skipped or mended goes to the log as warnings. The file is not kept open. The undo history of a .quarry file
+ * comes with it, unless it is flattened.
+ * Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, DUPLICATE_STRUCT, NOT_FOUND, MALFORMED_INPUT, UNSUPPORTED, OUT_OF_BOUNDS (it does not fit the
+ * world), FULL, IO, CONFLICT, CANCELLED, OUT_OF_MEMORY, DEVICE. Messages begin with the file's name. [free] */
+QRY_API qry_result QRY_CALL qry_world_open(qry_context* context, const qry_open_info* info, qry_world** out);
+
+typedef struct qry_save_info {
+  qry_stype stype;
+  uint32_t reserved;
+  const void* next;
+  const char* path;               /* its extension says the format: .quarry keeps everything, others what they can */
+  qry_progress_function progress; /* may be NULL */
+  void* progress_user;
+} qry_save_info;
+#define QRY_SAVE_INFO_INIT {QRY_STYPE_SAVE_INFO, 0, NULL, NULL, NULL, NULL}
+
+/* The file appears whole or not at all: written beside, then renamed over.
+ * Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, UNSUPPORTED (format, with the nearest that there is), IO, CONFLICT, CANCELLED,
+ * OUT_OF_MEMORY. [read] */
+QRY_API qry_result QRY_CALL qry_world_save(qry_world* world, const qry_save_info* info);
+
+/* ---- Voxels in bulk --------------------------------------------------------------------------------------------------------------- */
+
+/* What is written goes to one volume of the scene, in that volume's own axes; what is read is the scene flattened, in world axes. In a
+ * world made by qry_world_create, or opened with QRY_OPEN_FLATTEN, volume 0 lies at the origin and the two are the same.
+ * Each writing call is one step of the undo history, if it changed anything. */
+
+/* Sets `count` voxels: xyz[3*i .. 3*i+2] becomes materials[i] (0: empty). Of several for one voxel, the last one wins. All or nothing.
+ * changed (may be NULL): how many voxels differ from before. Cost: one visit to each touched brick, about 1.2 KiB of history each.
+ * Errors: INVALID_ARGUMENT, OUT_OF_BOUNDS (names the first such voxel and its place in the array), FULL, OUT_OF_MEMORY. [write] */
+QRY_API qry_result QRY_CALL qry_world_set_voxels(qry_world* world, uint32_t volume, const int32_t* xyz, const uint8_t* materials,
+                                                 uint64_t count, uint64_t* changed);
+/* materials[i] = the voxel at xyz[3*i .. 3*i+2], 0 if empty or outside the world. Errors: INVALID_ARGUMENT. [read] */
+QRY_API qry_result QRY_CALL qry_world_get_voxels(const qry_world* world, const int32_t* xyz, uint8_t* materials, uint64_t count);
+
+/* A dense box, x fastest, then y, then z: materials[(x-min[0]) + w*((y-min[1]) + h*(z-min[2]))], w and h its width and height.
+ * write: every voxel of the box becomes what the array says, 0 included. All or nothing.
+ * Errors: INVALID_ARGUMENT (max < min, or more than 2^32 voxels), BUFFER_TOO_SMALL; when writing also OUT_OF_BOUNDS, FULL,
+ * OUT_OF_MEMORY. [write] and [read] */
+QRY_API qry_result QRY_CALL qry_world_write_region(qry_world* world, uint32_t volume, const int32_t min[3], const int32_t max[3],
+                                                   const uint8_t* materials, uint64_t size_bytes, uint64_t* changed);
+QRY_API qry_result QRY_CALL qry_world_read_region(const qry_world* world, const int32_t min[3], const int32_t max[3], uint8_t* materials,
+                                                  uint64_t size_bytes);
+
+/* Where there is anything at all: the coordinates of every brick that has a voxel (brick b covers voxels 8b .. 8b+7 on each axis), in
+ * rising order of their keys. count: in, how many fit into brick_xyz (three int32_t each); out, how many there are. brick_xyz may be NULL
+ * if *count is 0. QRY_INCOMPLETE if not all fitted. Errors: INVALID_ARGUMENT. [read] */
+QRY_API qry_result QRY_CALL qry_world_list_bricks(const qry_world* world, int32_t* brick_xyz, uint64_t* count);
+
+/* ---- Edits and history ------------------------------------------------------------------------------------------------------------ */
+
+enum {
+  QRY_SHAPE_BOX = 0,    /* all voxels from a to b, corners in any order */
+  QRY_SHAPE_SPHERE = 1, /* voxels whose centre is within `radius` of the centre of voxel a */
+  QRY_SHAPE_LINE = 2    /* voxels whose centre is within `radius` of the segment between a's and b's centres; radius 0: 6-connected */
+};
+enum {
+  QRY_MODE_ADD = 0,     /* empty voxels become `material`; others stay */
+  QRY_MODE_REMOVE = 1,  /* voxels become empty */
+  QRY_MODE_PAINT = 2,   /* voxels that are not empty become `material` */
+  QRY_MODE_REPLACE = 3, /* voxels of material `from` become `material`, or empty if that is 0 */
+  QRY_MODE_FILL = 4     /* all voxels become `material` */
+};
+
+typedef struct qry_edit {
+  qry_stype stype;
+  uint32_t reserved;
+  const void* next;
+  uint32_t volume;
+  uint32_t shape;     /* QRY_SHAPE_... */
+  uint32_t mode;      /* QRY_MODE_... */
+  uint32_t material;  /* 1..255; 0 only with REPLACE, and with REMOVE, which does not read it */
+  uint32_t from;      /* REPLACE: 1..255 */
+  int32_t a[3];
+  int32_t b[3];       /* box and line */
+  uint32_t reserved2;
+  double radius;      /* sphere and line: in voxels, 0..4096 */
+} qry_edit;
+#define QRY_EDIT_INIT {QRY_STYPE_EDIT, 0, NULL, 0, QRY_SHAPE_BOX, QRY_MODE_ADD, 1, 0, {0, 0, 0}, {0, 0, 0}, 0, 0.0}
+
+/* The same edits in the same order give the same world, whatever the number of threads. All or nothing. changed may be NULL.
+ * Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, OUT_OF_BOUNDS, FULL, OUT_OF_MEMORY. [write] */
+QRY_API qry_result QRY_CALL qry_world_edit(qry_world* world, const qry_edit* edit, uint64_t* changed);
+
+/* One step back or forth in the history; voxels are restored exactly. QRY_NOTHING_TO_DO at its end. changed may be NULL.
+ * A writing call drops the steps that could have been redone. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. [write] */
+QRY_API qry_result QRY_CALL qry_world_undo(qry_world* world, uint64_t* changed);
+QRY_API qry_result QRY_CALL qry_world_redo(qry_world* world, uint64_t* changed);
+
+/* ---- Palette ---------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct qry_material {
+  uint8_t rgba[4];    /* sRGB, straight alpha */
+  float roughness;    /* 0..1 */
+  float metalness;    /* 0..1 */
+  float emission;     /* radiance in units of the colour; 0: none */
+  float transparency; /* 0 opaque .. 1 clear */
+  float ior;          /* index of refraction, at least 1 */
+  float reserved[2];
+} qry_material;
+
+/* Materials first .. first+count-1 of the palette, within 1..255. set refuses numbers that are not finite or out of range, and takes all
+ * or none; it is no step of the history, and keeps the materials' names. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. [read] and [write] */
+QRY_API qry_result QRY_CALL qry_world_get_materials(const qry_world* world, uint32_t first, uint32_t count, qry_material* materials);
+QRY_API qry_result QRY_CALL qry_world_set_materials(qry_world* world, uint32_t first, uint32_t count, const qry_material* materials);
+
+/* ---- Statistics ------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct qry_world_state {
+  qry_stype stype;
+  uint32_t reserved;
+  void* next;
+  uint64_t version;            /* rises with every change of voxels or palette; 0 when made or opened */
+  uint64_t voxel_count;        /* that are not empty */
+  uint64_t brick_count;
+  uint64_t size_bytes;         /* grid, bricks and pyramid; the scene's own copy and the history are not in it */
+  uint64_t history_length;     /* steps that can be undone and redone */
+  uint64_t history_position;   /* of them, those that can be undone */
+  uint32_t volume_count;
+  uint32_t instance_count;
+  int32_t min[3];              /* bounds of the voxels; max < min when there are none */
+  int32_t max[3];
+} qry_world_state;
+#define QRY_WORLD_STATE_INIT {QRY_STYPE_WORLD_STATE, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0}, {0, 0, 0}}
+
+/* Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, OUT_OF_MEMORY. After a change it costs a pass over the bricks' masks, for the bounds, which
+ * are then kept: hence [write] */
+QRY_API qry_result QRY_CALL qry_world_get_state(qry_world* world, qry_world_state* state);
+
+typedef struct qry_grid_stats {
+  qry_stype stype;
+  uint32_t reserved;
+  void* next;
+  uint64_t live;                /* keys (bricks) in the table */
+  uint64_t slots;
+  uint64_t freed;               /* empty slots that once held a key */
+  uint64_t overflow_live;       /* keys in overflow areas */
+  uint64_t spilled_buckets;
+  uint64_t size_bytes;
+  double load_factor;           /* live / slots */
+  double depth_mean;            /* probe depth: 32-byte sectors read to find a key that is there */
+  uint64_t depth_histogram[32]; /* [d]: keys of depth d + 1; the last one, deeper ones too */
+  uint64_t bucket_fill[5];      /* buckets that hold 0..4 keys */
+  uint32_t depth_p50;
+  uint32_t depth_p99;
+  uint32_t depth_max;
+  uint32_t page_count;
+  uint32_t fullest_page_live;
+  uint32_t reserved2;
+} qry_grid_stats;
+#define QRY_GRID_STATS_INIT {QRY_STYPE_GRID_STATS, 0, NULL, 0, 0, 0, 0, 0, 0, 0.0, 0.0, {0}, {0}, 0, 0, 0, 0, 0, 0}
+
+/* How well the hash grid does, by a pass over its table. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, DEVICE, OUT_OF_MEMORY. [read] */
+QRY_API qry_result QRY_CALL qry_world_get_grid_stats(const qry_world* world, qry_grid_stats* stats);
+
+/* ---- Pictures and rays: these need a Vulkan device, and make the context's own if there is none yet --------------------------------- */
+
+typedef struct qry_camera {
+  double position[3];
+  double target[3];             /* what is in the middle of the picture; not the position, and not straight above or below it */
+  double vertical_fov_degrees;  /* above 0, below 180 */
+} qry_camera;
+
+/* A three-quarter view of everything there is. azimuth: 0 looks along -z, rising turns the camera to the right about the world;
+ * elevation: above the horizon, within -89..89. aspect: width / height.
+ * Errors: INVALID_ARGUMENT. Like qry_world_get_state it may measure the bounds: [write]. Needs no device. */
+QRY_API qry_result QRY_CALL qry_world_fit_camera(qry_world* world, double vertical_fov_degrees, double aspect, double azimuth_degrees,
+                                                 double elevation_degrees, qry_camera* camera);
+
+enum {
+  QRY_VIEW_SHADED = 0,
+  QRY_VIEW_ALBEDO = 1,
+  QRY_VIEW_NORMALS = 2,
+  QRY_VIEW_DEPTH = 3,
+  QRY_VIEW_BRICKS = 4,
+  QRY_VIEW_PROBE_DEPTH = 5, /* heat map of hash grid look-ups */
+  QRY_VIEW_STEPS = 6        /* heat map of steps along the ray */
+};
+
+typedef struct qry_render_info {
+  qry_stype stype;
+  uint32_t reserved;
+  const void* next;
+  qry_camera camera;
+  uint32_t width, height;       /* 1..16384 each */
+  uint32_t view;                /* QRY_VIEW_... */
+  uint32_t samples;             /* primary rays a pixel along one side, 1..8: 2 means 4 a pixel */
+  uint32_t shadow_rays;         /* a pixel, 0: none; at most 64 */
+  uint32_t ambient_rays;        /* a pixel, 0: none; at most 64 */
+  float ambient_reach;          /* voxels, above 0 */
+  float exposure;               /* above 0 */
+  float sun_direction[3];       /* towards the sun, any length but 0 */
+  float sun_strength;           /* 0 or more */
+  float sky_strength;           /* 0 or more */
+  uint32_t frame_seed;          /* of the noise; the same seed gives the same picture */
+} qry_render_info;
+#define QRY_RENDER_INFO_INIT                                                                                                       \
+  {QRY_STYPE_RENDER_INFO, 0, NULL, {{0.0, 0.0, 0.0}, {0.0, 0.0, -1.0}, 45.0}, 1280, 720, QRY_VIEW_SHADED, 1, 1, 4, 64.0f, 1.0f, \
+   {-0.43f, 0.77f, -0.37f}, 3.0f, 1.0f, 0}
+
+/* Renders, waits for it, and copies the picture to `rgba`: 4 bytes a pixel, row 0 on top, rows row_pitch_bytes apart (0: width * 4).
+ * size_bytes: at least row_pitch_bytes * (height - 1) + width * 4. The first call of a world that was made before the context had a
+ * device moves it to memory that the device can read: once, at the cost of flattening it again, with both copies there meanwhile.
+ * Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, BUFFER_TOO_SMALL, UNSUPPORTED, NOT_FOUND, MISSING_FEATURE, DEVICE, OUT_OF_MEMORY. [write] */
+QRY_API qry_result QRY_CALL qry_world_render(qry_world* world, const qry_render_info* info, void* rgba, uint64_t size_bytes,
+                                             uint64_t row_pitch_bytes);
+
+typedef struct qry_ray {
+  float origin[3];
+  float direction[3];   /* any length but 0 */
+} qry_ray;
+typedef struct qry_hit {
+  float t;              /* distance in voxels; negative: nothing was hit, and the rest is 0 */
+  int32_t voxel[3];
+  uint32_t face;        /* entered through: 2*axis, + 1 for the face towards the positive axis; the voxel in front is one step that way */
+  uint32_t material;    /* 1..255 */
+  uint32_t steps;       /* of the traversal */
+  uint32_t probe_depth; /* sectors of the hash grid read for the last brick */
+} qry_hit;
+
+/* The first voxel that each ray meets, by the same traversal as rendering; blocks until done. One ray picks what is under a pointer
+ * (qry_camera_ray makes it), thousands at once are cheaper each.
+ * Errors: INVALID_ARGUMENT, UNSUPPORTED, NOT_FOUND, MISSING_FEATURE, DEVICE, OUT_OF_MEMORY. [write] */
+QRY_API qry_result QRY_CALL qry_world_trace(qry_world* world, const qry_ray* rays, uint64_t count, qry_hit* hits);
+
+/* The ray through point (x, y) of a picture, in pixels from its upper left corner: (0.5, 0.5) is the middle of the first pixel.
+ * Errors: INVALID_ARGUMENT. Needs no device. [free] */
+QRY_API qry_result QRY_CALL qry_camera_ray(const qry_camera* camera, uint32_t width, uint32_t height, double x, double y, qry_ray* ray);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* QUARRY_H */

@@ -1,0 +1,301 @@
+#include "hashgrid/grid.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+namespace quarry::hashgrid {
+namespace {
+
+// A table whose refused keys crowd into one page is not grown below this load: such keys would want one page for each few of them.
+constexpr double kLeastLoadToGrow = 1.0 / 64;
+constexpr uint32_t kPagesAlwaysAllowed = 64;
+constexpr uint64_t kMostPages = uint64_t{1} << 21;  // more slots than there are keys
+
+// Memory that an executor reads and writes, for the length of a call.
+class Scratch {
+ public:
+  static Result<Scratch> allocate(Executor& executor, size_t size_bytes, const char* label) {
+    auto block = executor.memory().allocate(std::max<size_t>(size_bytes, 1), label);
+    if (!block) return tl::unexpected(block.error());
+    return Scratch(&executor.memory(), *block);
+  }
+  Scratch(Scratch&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)), block_(other.block_) {}
+  Scratch& operator=(Scratch&&) = delete;
+  ~Scratch() {
+    if (memory_ != nullptr) memory_->release(block_);
+  }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(block_.data);
+  }
+
+ private:
+  Scratch(MemorySource* memory, const MemoryBlock& block) : memory_(memory), block_(block) {}
+  MemorySource* memory_;
+  MemoryBlock block_;
+};
+
+}  // namespace
+
+struct Grid::State {
+  Executor* executor = nullptr;
+  MemorySource* memory = nullptr;
+  GridOptions options;
+  MemoryBlock block;
+  uint32_t page_count = 0;
+  uint32_t phase = 0;
+  uint64_t size = 0;
+  uint64_t version = 0;
+
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (block.data != nullptr) memory->release(block);
+  }
+
+  GridView view() const { return {static_cast<uint64_t*>(block.data), page_count, phase}; }
+
+  // Everything started before has finished: slots it freed may be used again.
+  void begin_change() {
+    phase = phase + 1 == kQryPhaseNever ? 0 : phase + 1;
+    ++version;
+  }
+
+  uint64_t pages_for(uint64_t keys) const {
+    const double slots = double(keys) / options.max_load_factor;
+    return std::max<uint64_t>(1, uint64_t(std::ceil(slots / double(kQrySlotsPerPage))));
+  }
+
+  Result<MemoryBlock> make_table(uint64_t pages) {
+    if (pages > kMostPages)
+      return fail(ErrorCode::out_of_memory, "hash grid: " + std::to_string(pages) + " pages asked for, more than 32-bit keys can fill");
+    auto fresh = memory->allocate(size_t(pages) * kQryPageBytes, "hash grid");
+    if (!fresh) return fresh;
+    if (auto ok = executor->clear({static_cast<uint64_t*>(fresh->data), uint32_t(pages), phase}); !ok) {
+      memory->release(*fresh);
+      return tl::unexpected(ok.error());
+    }
+    return fresh;
+  }
+
+  // Whether a table of `pages` is still worth having for so many keys.
+  bool may_have(uint64_t pages, uint64_t keys) const {
+    return pages <= kPagesAlwaysAllowed || double(keys) >= kLeastLoadToGrow * double(pages) * double(kQrySlotsPerPage);
+  }
+
+  // A new table of at least `pages`, larger if the keys need it; the old one is given back only once every key is in the new one.
+  Result<void> grow_to(uint64_t pages) {
+    for (;; pages *= 2) {
+      auto fresh = make_table(pages);
+      if (!fresh) return tl::unexpected(fresh.error());
+      const GridView to{static_cast<uint64_t*>(fresh->data), uint32_t(pages), phase};
+      const auto refused = executor->rehash(view(), to);
+      if (!refused || *refused != 0) memory->release(*fresh);
+      if (!refused) return tl::unexpected(refused.error());
+      if (*refused != 0) {
+        if (may_have(pages * 2, size)) continue;
+        return fail(ErrorCode::full, "hash grid: the keys crowd into few pages; left at " + std::to_string(page_count) + " pages");
+      }
+      memory->release(block);
+      block = *fresh;
+      page_count = uint32_t(pages);
+      return {};
+    }
+  }
+
+  // Before a batch that may add so many keys: grows if the load factor could pass its bound.
+  Result<void> make_room(uint64_t keys) {
+    if (!options.may_grow) return {};
+    const uint64_t wanted = pages_for(size + keys);
+    if (wanted <= page_count) return {};
+    // Not by the batch alone: a row of small batches must not rehash each time.
+    auto grown = grow_to(std::max(wanted, page_count + uint64_t{page_count} / 2));
+    // The batch may be duplicates or keys already present: try it in the table there is; what finds no place is reported.
+    if (!grown && grown.error().code == ErrorCode::out_of_memory) return {};
+    return grown;
+  }
+
+  // Runs a batch until every key has its place or the table may not grow. operate(outcomes) does the batch once.
+  template <class Operate>
+  Result<BulkReport> place_all(uint64_t count, std::vector<uint64_t>* refused, const char* what, const Operate& operate) {
+    if (refused != nullptr) refused->clear();
+    begin_change();
+    if (auto ok = make_room(count); !ok) return tl::unexpected(ok.error());
+    BulkReport total;
+    std::string why = "growth is turned off";
+    for (;;) {
+      auto report = operate(nullptr);
+      if (!report) return report;
+      size += report->inserted;
+      // A repeated batch finds the keys of the earlier rounds again: only `inserted` adds up.
+      report->inserted += total.inserted;
+      report->present -= std::min(report->present, total.inserted);
+      report->assigned -= std::min(report->assigned, total.inserted);
+      total = *report;
+      if (total.full == 0 && total.reserved == 0) return total;
+      if (total.full == 0 || !options.may_grow) break;
+      const uint64_t pages = uint64_t{page_count} * 2;
+      if (!may_have(pages, size + total.full)) {
+        why = "the keys crowd into few pages and a table twice as large would be nearly empty";
+        break;
+      }
+      if (auto ok = grow_to(pages); !ok) {
+        if (ok.error().code == ErrorCode::device) return tl::unexpected(ok.error());
+        why = ok.error().message;
+        break;
+      }
+      begin_change();
+    }
+    return refuse(count, total, refused, what, why, operate);
+  }
+
+  // The batch once more, this time with an outcome for each key: nothing has changed since, so the same keys are refused.
+  template <class Operate>
+  Result<BulkReport> refuse(uint64_t count, const BulkReport& total, std::vector<uint64_t>* refused, const char* what, const std::string& why,
+                            const Operate& operate) {
+    if (refused != nullptr) {
+      auto scratch = Scratch::allocate(*executor, count, "hash grid outcomes");
+      if (!scratch) return tl::unexpected(scratch.error());
+      auto again = operate(scratch->template as<Outcome>());
+      if (!again) return again;
+      size += again->inserted;  // a slot freed by a user's kernel meanwhile
+      std::vector<Outcome> outcomes(count);
+      if (auto ok = executor->download(outcomes.data(), scratch->template as<Outcome>(), count); !ok) return tl::unexpected(ok.error());
+      for (uint64_t i = 0; i < count; ++i)
+        if (outcomes[i] == Outcome::full || outcomes[i] == Outcome::reserved) refused->push_back(i);
+    }
+    if (total.full != 0)
+      return fail(ErrorCode::full, std::string("hash grid ") + what + ": " + std::to_string(total.full) + " of " + std::to_string(count) +
+                                       " keys found no place in " + std::to_string(page_count) + " pages (" + why + "); all others are in");
+    return fail(ErrorCode::invalid_argument, std::string("hash grid ") + what + ": " + std::to_string(total.reserved) + " of " +
+                                                 std::to_string(count) + " keys or values are the reserved 0xFFFFFFFF; all others are in");
+  }
+};
+
+Grid::Grid(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Grid::Grid(Grid&&) noexcept = default;
+Grid& Grid::operator=(Grid&&) noexcept = default;
+Grid::~Grid() = default;
+
+Result<Grid> Grid::create(Executor& executor, const GridOptions& options, MemorySource* memory) {
+  if (!(options.max_load_factor > 0.0 && options.max_load_factor <= 1.0))
+    return fail(ErrorCode::invalid_argument, "hash grid: max_load_factor must be in (0, 1], not " + std::to_string(options.max_load_factor));
+  auto state = std::make_unique<State>();
+  state->executor = &executor;
+  state->memory = memory != nullptr ? memory : &executor.memory();
+  state->options = options;
+  const uint64_t pages = state->pages_for(options.capacity);
+  auto block = state->make_table(pages);
+  if (!block) return tl::unexpected(block.error());
+  state->block = *block;
+  state->page_count = uint32_t(pages);
+  return Grid(std::move(state));
+}
+
+GridView Grid::view() const { return state_->view(); }
+const MemoryBlock& Grid::block() const { return state_->block; }
+uint64_t Grid::size() const { return state_->size; }
+uint64_t Grid::version() const { return state_->version; }
+
+namespace {
+Result<void> same_length(const char* what, size_t keys, size_t values) {
+  if (keys == values) return {};
+  return fail(ErrorCode::invalid_argument,
+              std::string("hash grid ") + what + ": " + std::to_string(keys) + " keys but " + std::to_string(values) + " values");
+}
+}  // namespace
+
+Result<BulkReport> Grid::insert(std::span<const uint32_t> keys, std::span<const uint32_t> values, std::vector<uint64_t>* refused) {
+  if (auto ok = same_length("insert", keys.size(), values.size()); !ok) return tl::unexpected(ok.error());
+  return state_->place_all(keys.size(), refused, "insert", [&](Outcome* outcomes) {
+    return state_->executor->insert(state_->view(), keys.data(), values.data(), keys.size(), outcomes);
+  });
+}
+
+Result<BulkReport> Grid::assign(std::span<const uint32_t> keys, std::span<const uint32_t> values, std::vector<uint64_t>* refused) {
+  if (auto ok = same_length("assign", keys.size(), values.size()); !ok) return tl::unexpected(ok.error());
+  return state_->place_all(keys.size(), refused, "assign", [&](Outcome* outcomes) {
+    return state_->executor->assign(state_->view(), keys.data(), values.data(), keys.size(), outcomes);
+  });
+}
+
+Result<BulkReport> Grid::find_or_insert(std::span<const uint32_t> keys, std::span<uint32_t> values, std::vector<uint64_t>* refused) {
+  if (auto ok = same_length("find_or_insert", keys.size(), values.size()); !ok) return tl::unexpected(ok.error());
+  return state_->place_all(keys.size(), refused, "find_or_insert", [&](Outcome* outcomes) {
+    return state_->executor->find_or_insert(state_->view(), keys.data(), values.data(), keys.size(), outcomes);
+  });
+}
+
+Result<BulkReport> Grid::find(std::span<const uint32_t> keys, std::span<uint32_t> values_out) const {
+  if (auto ok = same_length("find", keys.size(), values_out.size()); !ok) return tl::unexpected(ok.error());
+  return state_->executor->find(state_->view(), keys.data(), keys.size(), values_out.data(), nullptr);
+}
+
+Result<BulkReport> Grid::erase(std::span<const uint32_t> keys) {
+  state_->begin_change();
+  auto report = state_->executor->erase(state_->view(), keys.data(), keys.size(), nullptr, nullptr);
+  if (report) state_->size -= std::min(state_->size, report->erased);
+  return report;
+}
+
+Result<void> Grid::clear() {
+  state_->begin_change();
+  auto ok = state_->executor->clear(state_->view());
+  if (ok) state_->size = 0;
+  return ok;
+}
+
+Result<void> Grid::reserve(uint64_t keys) {
+  const uint64_t pages = state_->pages_for(keys);
+  if (pages <= state_->page_count) return {};
+  state_->begin_change();
+  return state_->grow_to(pages);
+}
+
+Result<void> Grid::sweep() {
+  state_->begin_change();
+  return state_->executor->sweep(state_->view());
+}
+
+Result<Stats> Grid::stats() const {
+  auto stats = state_->executor->stats(state_->view());
+  if (stats) stats->version = state_->version;
+  return stats;
+}
+
+Result<Grid::Pairs> Grid::enumerate(bool ordered) const {
+  Executor& executor = *state_->executor;
+  Pairs pairs;
+  // Kernels of the user's own may have added keys that size() does not know: then the second round has the right size.
+  for (uint64_t capacity = state_->size;;) {
+    auto scratch = Scratch::allocate(executor, size_t(capacity) * 2 * sizeof(uint32_t), "hash grid enumeration");
+    if (!scratch) return tl::unexpected(scratch.error());
+    uint32_t* keys = scratch->as<uint32_t>();
+    const auto count = executor.enumerate(state_->view(), keys, keys + capacity, capacity);
+    if (!count) return tl::unexpected(count.error());
+    if (*count > capacity) {
+      capacity = *count;
+      continue;
+    }
+    pairs.keys.resize(*count);
+    pairs.values.resize(*count);
+    if (auto ok = executor.download(pairs.keys.data(), keys, *count * sizeof(uint32_t)); !ok) return tl::unexpected(ok.error());
+    if (auto ok = executor.download(pairs.values.data(), keys + capacity, *count * sizeof(uint32_t)); !ok) return tl::unexpected(ok.error());
+    break;
+  }
+  if (ordered) {
+    std::vector<uint64_t> both(pairs.keys.size());
+    for (size_t i = 0; i < both.size(); ++i) both[i] = uint64_t{pairs.keys[i]} << 32 | pairs.values[i];
+    std::sort(both.begin(), both.end());
+    for (size_t i = 0; i < both.size(); ++i) {
+      pairs.keys[i] = uint32_t(both[i] >> 32);
+      pairs.values[i] = uint32_t(both[i]);
+    }
+  }
+  return pairs;
+}
+
+}  // namespace quarry::hashgrid

@@ -74,6 +74,9 @@ class Device {
   void lock_queue();
   void unlock_queue();
   int cuda_device() const;  // ordinal of the CUDA device with our UUID, -1 if none or no CUDA in this build
+  const std::string& cuda_reason() const;  // why cuda_device() is -1; "" if it is not
+  // Names an object for debuggers and validation messages; nothing where VK_EXT_debug_utils is not enabled.
+  void set_name(VkObjectType type, uint64_t handle, const char* name) const;
   uint32_t validation_errors() const;  // messages of severity error or synchronisation hazards so far
   Result<uint32_t> memory_type(uint32_t type_bits, VkMemoryPropertyFlags wanted) const;
 

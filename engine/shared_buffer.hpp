@@ -2,7 +2,7 @@
 //
 //   zero-copy    Vulkan allocates device memory and exports an opaque fd, CUDA imports it; a timeline semaphore, exported too, hands over
 //   host-import  page-aligned host memory that Vulkan imports (VK_EXT_external_memory_host): host threads write, shaders read in place
-//   staged       host memory plus a device buffer; `flush` copies what changed. For devices that can do neither
+//   staged       host memory plus a device buffer; SharedWorld::publish copies what changed. For devices that can do neither
 #pragma once
 
 #include <cstdint>
@@ -46,6 +46,7 @@ class SharedMemorySource : public MemorySource {
   void release(const MemoryBlock& block) noexcept override;
   void frame_submitted(uint64_t value);  // timeline value that the newest submitted frame will signal
   void frame_completed(uint64_t value);  // destroys what no frame can read any more
+  void copies_submitted(Device::TimelinePoint point);  // what is released from now on outlives these copies too
   SharingMode mode() const;
   uint64_t size_bytes() const;
  private:

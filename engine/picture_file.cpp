@@ -1,0 +1,74 @@
+// picture_file.cpp - PNG through libpng's simplified interface, which reports errors by value and never jumps over C++ frames.
+#include "engine/picture_file.hpp"
+
+#include <png.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+namespace quarry::engine {
+namespace {
+
+constexpr uint32_t kMaxEdge = 1u << 16;
+
+struct Closer {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+}  // namespace
+
+Result<void> write_png(const Picture& picture, const std::filesystem::path& file) {
+  if (!picture.width || !picture.height || picture.width > kMaxEdge || picture.height > kMaxEdge ||
+      picture.rgba.size() != size_t(picture.width) * picture.height * 4)
+    return fail(ErrorCode::invalid_argument, "'" + file.string() + "': a picture of " + std::to_string(picture.width) + "x" + std::to_string(picture.height) +
+                                                 " needs width*height*4 bytes, it has " + std::to_string(picture.rgba.size()));
+  std::filesystem::path part = file;
+  part += ".part" + std::to_string(getpid());
+  std::FILE* out = std::fopen(part.c_str(), "wb");
+  if (!out) return fail(ErrorCode::io, "cannot write '" + file.string() + "': " + std::strerror(errno));
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = picture.width;
+  image.height = picture.height;
+  image.format = PNG_FORMAT_RGBA;
+  std::string why;
+  if (!png_image_write_to_stdio(&image, out, 0, picture.rgba.data(), 0, nullptr)) why = image.message;
+  png_image_free(&image);
+  if (std::fclose(out) != 0 && why.empty()) why = std::strerror(errno);
+  if (why.empty() && std::rename(part.c_str(), file.c_str()) != 0) why = std::strerror(errno);
+  if (!why.empty()) {
+    std::remove(part.c_str());
+    return fail(ErrorCode::io, "cannot write '" + file.string() + "': " + why);
+  }
+  return {};
+}
+
+Result<Picture> read_png(const std::filesystem::path& file) {
+  const std::unique_ptr<std::FILE, Closer> in(std::fopen(file.c_str(), "rb"));
+  if (!in) return fail(errno == ENOENT ? ErrorCode::not_found : ErrorCode::io, "cannot read '" + file.string() + "': " + std::strerror(errno));
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  if (!png_image_begin_read_from_stdio(&image, in.get())) {
+    const std::string why = image.message;
+    png_image_free(&image);
+    return fail(ErrorCode::malformed_input, "'" + file.string() + "' is not a readable PNG: " + why);
+  }
+  if (image.width > kMaxEdge || image.height > kMaxEdge) {
+    const std::string size = std::to_string(image.width) + "x" + std::to_string(image.height);
+    png_image_free(&image);
+    return fail(ErrorCode::malformed_input, "'" + file.string() + "' says it is " + size + "; at most 65536 a side are read");
+  }
+  image.format = PNG_FORMAT_RGBA;
+  Picture picture{image.width, image.height, std::vector<uint8_t>(PNG_IMAGE_SIZE(image))};
+  if (!png_image_finish_read(&image, nullptr, picture.rgba.data(), 0, nullptr)) {
+    const std::string why = image.message;
+    png_image_free(&image);
+    return fail(ErrorCode::malformed_input, "'" + file.string() + "' is a damaged PNG: " + why);
+  }
+  return picture;
+}
+
+}  // namespace quarry::engine

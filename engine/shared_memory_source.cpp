@@ -1,0 +1,88 @@
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+#include "engine/shared_buffer.hpp"
+#include "engine/vulkan_functions.hpp"
+
+namespace quarry::engine {
+
+struct SharedMemorySource::State {
+  Device* device;
+  SharingMode mode;
+  mutable std::mutex mutex;
+  std::vector<std::unique_ptr<SharedBuffer>> live;
+  struct Retired {
+    std::unique_ptr<SharedBuffer> buffer;
+    uint64_t frame;
+    Device::TimelinePoint copies;
+  };
+  std::vector<Retired> retired;
+  uint64_t submitted = 0, completed = 0, bytes = 0;
+  Device::TimelinePoint copies{VK_NULL_HANDLE, 0};
+
+  bool reached(const Device::TimelinePoint& point) const {
+    if (!point.semaphore) return true;
+    uint64_t now = 0;
+    return device->vk().vkGetSemaphoreCounterValue(device->handle(), point.semaphore, &now) == VK_SUCCESS && now >= point.value;
+  }
+  void destroy_what_may_go() {
+    std::erase_if(retired, [&](Retired& r) {
+      const bool gone = r.frame <= completed && reached(r.copies);
+      if (gone) bytes -= r.buffer->size_bytes();
+      return gone;
+    });
+  }
+};
+
+SharedMemorySource::SharedMemorySource(Device& device, SharingMode mode) : state_(std::make_unique<State>()) {
+  state_->device = &device;
+  state_->mode = mode;
+}
+
+SharedMemorySource::~SharedMemorySource() = default;
+
+Result<MemoryBlock> SharedMemorySource::allocate(size_t size_bytes, const char* label) {
+  auto buffer = SharedBuffer::create(*state_->device, state_->mode, size_bytes, label);
+  if (!buffer) return tl::unexpected(buffer.error());
+  SharedBuffer& b = **buffer;
+  const std::lock_guard lock(state_->mutex);
+  state_->bytes += b.size_bytes();
+  MemoryBlock block{b.cuda() ? b.cuda() : b.host(), size_bytes, b.device_address(), &b};
+  state_->live.push_back(std::move(*buffer));
+  return block;
+}
+
+void SharedMemorySource::release(const MemoryBlock& block) noexcept {
+  const std::lock_guard lock(state_->mutex);
+  auto it = std::find_if(state_->live.begin(), state_->live.end(), [&](const auto& b) { return b.get() == block.owner; });
+  if (it == state_->live.end()) return;  // an empty block
+  state_->retired.push_back({std::move(*it), state_->submitted, state_->copies});
+  state_->live.erase(it);
+  state_->destroy_what_may_go();
+}
+
+void SharedMemorySource::frame_submitted(uint64_t value) {
+  const std::lock_guard lock(state_->mutex);
+  state_->submitted = std::max(state_->submitted, value);
+}
+
+void SharedMemorySource::frame_completed(uint64_t value) {
+  const std::lock_guard lock(state_->mutex);
+  state_->completed = std::max(state_->completed, value);
+  state_->destroy_what_may_go();
+}
+
+void SharedMemorySource::copies_submitted(Device::TimelinePoint point) {
+  const std::lock_guard lock(state_->mutex);
+  state_->copies = point;
+}
+
+SharingMode SharedMemorySource::mode() const { return state_->mode; }
+
+uint64_t SharedMemorySource::size_bytes() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->bytes;
+}
+
+}  // namespace quarry::engine

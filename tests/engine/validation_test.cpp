@@ -1,0 +1,12 @@
+// Linked last, so that Catch runs it last: what all other cases did is judged here.
+#include <catch2/catch.hpp>
+
+#include "tests/engine/test_device.hpp"
+#include "tests/test_data.hpp"
+
+TEST_CASE("validation: core and synchronisation validation had nothing to say about all tests above") {
+  quarry::engine::Device* device = quarry::test::test_device();
+  if (!device) return;
+  if (!quarry::test::test_device_validates()) return quarry::test::skip("the Vulkan validation layer is not installed (Debian package vulkan-validationlayers)");
+  CHECK(device->validation_errors() == 0);
+}

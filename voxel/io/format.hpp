@@ -30,15 +30,19 @@ struct Format {
   std::span<const char* const> extensions;  // lower case, without the dot
   bool (*sniff)(std::span<const uint8_t> head);  // first 64 bytes; null: by extension only
   Result<Scene> (*read)(const std::filesystem::path& file, const ReadOptions& options);  // null: not readable
-  Result<void> (*write)(const Scene& scene, const std::filesystem::path& file, const Progress& progress);  // null: not writable
+  // Null: not writable. Leaves the whole new file or what was there before: writes beside, then renames.
+  Result<void> (*write)(const Scene& scene, const std::filesystem::path& file, const Progress& progress);
 };
 
 std::span<const Format> formats();
-// By content first, then by extension. not_found names the file; unsupported has the nearest known extension.
+std::span<const Format> mesh_formats();  // the rows that mesh_formats.cpp adds to formats()
+// By content first, then by extension. not_found: no such file; unsupported: names the nearest known extension. Every message of
+// these and of the calls below begins with the file's name.
 Result<const Format*> format_for_reading(const std::filesystem::path& file);
 Result<const Format*> format_for_writing(const std::filesystem::path& file);
 
-// Reads any known file. Every error message begins with the file's name.
+// Reads any known file. Leaves "source_format" and "source_file" in the scene's metadata where the reader did not (a .quarry file
+// keeps those of the file that it was made from).
 Result<Scene> read_scene(const std::filesystem::path& file, const ReadOptions& options = {});
 // The file appears whole or not at all (written beside, then renamed).
 Result<void> write_scene(const Scene& scene, const std::filesystem::path& file, const Progress& progress = {});

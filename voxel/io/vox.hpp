@@ -4,8 +4,12 @@
 // Rules: a model's pivot is floor(size / 2); cell = floor(R * (v + 0.5 - pivot) + t) in the file's z-up axes, then world
 // (x, y, z) = file (x, z, -1 - y). File version >= 200: the lower instance wins an overlap; below 200 the higher one.
 // Duplicate voxels in one model: the last one wins. Bytes are never trusted: every size is checked before memory is taken.
+//
+// A volume's own cell is (x, z, size_y - 1 - y) of the file's model, so that it fills [0, size) of its y-up axes; pivot and axes are
+// folded into the instance, whose rotation and offset stay exact integers. docs/formats.md says what is kept and what is lost.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -16,8 +20,34 @@
 
 namespace quarry::io {
 
+// Limits against files that are small but describe something huge. All are far above what MagicaVoxel writes.
+constexpr int32_t kVoxMaxModelEdge = 2048;              // a voxel's coordinate is one byte, so cells above 255 stay empty
+constexpr uint32_t kVoxMaxInstances = 1u << 20;         // shared nodes expanded
+constexpr uint64_t kVoxMaxPlacedVoxels = 1ull << 30;    // voxels over all instances
+constexpr uint64_t kVoxMaxGroupPathBytes = 64ull << 20;  // names of groups over all instances
+
 // `warnings` (may be null) gets one sentence for each thing skipped or mended. Errors: malformed_input with the byte offset and what
-// was expected. Memory: at most a stated small multiple of the bytes given.
+// was expected; unsupported where a limit above is passed. Memory: at most 640 MiB + 40 times the bytes given.
 Result<Scene> parse_vox(std::span<const uint8_t> bytes, std::vector<std::string>* warnings = nullptr);
+
+// What a .vox file says that a Scene does not hold as such. parse_vox leaves it in the scene's metadata, as decimal numbers under
+// "vox.<field>"; the .quarry file keeps it with the rest.
+struct VoxFacts {
+  uint32_t version = 0;
+  uint32_t models = 0, empty_models = 0;
+  uint32_t instances = 0, mirrored_instances = 0, rotated_instances = 0;  // rotated: any rotation but the identity, mirrored ones too
+  uint32_t groups = 0, layers = 0;  // at least 1: a file without any has the implicit one
+  uint32_t cameras = 0;
+  uint32_t nondiffuse_mats = 0;
+  uint32_t anim_transform = 0, anim_model = 0;  // transform nodes and shapes with more than one frame
+  struct Model {
+    std::array<int32_t, 3> size;  // in the file's z-up axes
+    uint64_t voxels;
+  };
+  std::vector<Model> model_list;
+};
+// The facts of a scene that came from parse_vox, also after a way through a .quarry file. Counts of models and instances are those of
+// the scene as it is now. False (and `out` untouched) if the scene did not come from a .vox.
+bool vox_facts(const Scene& scene, VoxFacts* out);
 
 }  // namespace quarry::io

@@ -1,0 +1,77 @@
+#include "voxel/io/file_bytes.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+namespace quarry::io {
+namespace {
+
+struct File {
+  int fd = -1;
+  ~File() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+Result<uint64_t> open_file(const std::filesystem::path& file, File* out) {
+  out->fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // non-blocking, or a pipe without a writer would hang us
+  if (out->fd < 0) return tl::unexpected(error_from_errno("cannot open it", errno));
+  struct stat info {};
+  if (::fstat(out->fd, &info) != 0) return tl::unexpected(error_from_errno("cannot ask for its size", errno));
+  if (S_ISDIR(info.st_mode)) return fail(ErrorCode::io, "it is a folder; expected a file");
+  if (!S_ISREG(info.st_mode)) return fail(ErrorCode::io, "it is not a regular file");
+  return uint64_t(info.st_size);
+}
+
+Result<std::vector<uint8_t>> read_up_to(const File& file, uint64_t count) {
+  std::vector<uint8_t> bytes;
+  try {
+    bytes.resize(count);
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorCode::out_of_memory, "no memory for its " + std::to_string(count) + " bytes");
+  }
+  size_t got = 0;
+  while (got < bytes.size()) {
+    const ssize_t n = ::read(file.fd, bytes.data() + got, std::min<size_t>(bytes.size() - got, size_t(1) << 30));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return tl::unexpected(error_from_errno("cannot read it", errno));
+    if (n == 0) break;  // it became shorter meanwhile
+    got += size_t(n);
+  }
+  bytes.resize(got);
+  return bytes;
+}
+
+}  // namespace
+
+Error error_from_errno(const std::string& what, int number) {
+  ErrorCode code = ErrorCode::io;
+  if (number == ENOENT || number == ENOTDIR) code = ErrorCode::not_found;
+  if (number == ENOMEM) code = ErrorCode::out_of_memory;
+  if (number == EBUSY || number == EWOULDBLOCK) code = ErrorCode::conflict;
+  return {code, what + ": " + std::strerror(number)};
+}
+
+Result<std::vector<uint8_t>> read_file_head(const std::filesystem::path& file, size_t limit) {
+  File f;
+  const auto size = open_file(file, &f);
+  if (!size) return tl::unexpected(size.error());
+  return read_up_to(f, std::min<uint64_t>(*size, limit));
+}
+
+Result<std::vector<uint8_t>> read_file(const std::filesystem::path& file, uint64_t limit) {
+  File f;
+  const auto size = open_file(file, &f);
+  if (!size) return tl::unexpected(size.error());
+  if (*size > limit)
+    return fail(ErrorCode::unsupported, "it is " + std::to_string(*size) + " bytes long; at most " + std::to_string(limit) + " are read");
+  return read_up_to(f, *size);
+}
+
+}  // namespace quarry::io

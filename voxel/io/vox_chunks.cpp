@@ -1,0 +1,378 @@
+// vox_chunks.cpp - the bytes of a .vox file into its chunks' contents. Layout after the published format notes of MagicaVoxel
+// (ephtracy, "voxel-model": MagicaVoxel-file-format-vox.txt and its extension); fields observed in files are marked so.
+#include "voxel/io/vox_chunks.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstring>
+
+#include "voxel/io/vox.hpp"
+
+namespace quarry::io::vox {
+namespace {
+
+constexpr size_t kMaxWarnings = 50;
+constexpr uint64_t kFreeBricks = 1u << 20;  // 640 MiB; beyond that bricks must be paid for with bytes of the file
+constexpr uint64_t kBytesPerBrick = 16;     // four voxels: real models have forty and more to a brick
+constexpr uint64_t kBricksPerModel = 5;     // what the map of a model with a single brick takes, as bricks
+
+std::string at_byte(size_t offset) { return "byte " + std::to_string(offset) + ": "; }
+
+std::string printable(const uint8_t* id) {
+  std::string s = "'";
+  for (int i = 0; i < 4; ++i) s += id[i] >= 32 && id[i] < 127 ? char(id[i]) : '?';
+  return s + "'";
+}
+
+int32_t frame_number(const Dict& dict) {
+  const std::string_view text = value_of(dict, "_f");
+  int32_t frame = 0;
+  std::from_chars(text.data(), text.data() + text.size(), frame);
+  return frame;
+}
+
+// Bits 0-1 and 2-3: the column of the first and second row's entry; bits 4, 5, 6: the rows' signs.
+std::optional<Rotation> rotation_from_text(std::string_view text) {
+  unsigned bits = 0;
+  const auto [end, err] = std::from_chars(text.data(), text.data() + text.size(), bits);
+  if (err != std::errc{} || end != text.data() + text.size() || bits > 127) return std::nullopt;
+  const unsigned row0 = bits & 3, row1 = bits >> 2 & 3;
+  if (row0 == 3 || row1 == 3 || row0 == row1) return std::nullopt;
+  Rotation r;
+  r.axis = {uint8_t(row0), uint8_t(row1), uint8_t(3 - row0 - row1)};
+  for (size_t i = 0; i < 3; ++i) r.sign[i] = bits >> (4 + i) & 1 ? int8_t(-1) : int8_t(1);
+  return r;
+}
+
+class ChunkReader {
+ public:
+  ChunkReader(std::span<const uint8_t> bytes, Warnings& warnings) : bytes_(bytes), warnings_(warnings) {}
+  Result<File> read();
+
+ private:
+  Result<void> header(size_t* begin, size_t* end);
+  Result<void> chunk(const uint8_t* id, size_t begin, size_t end);
+  Result<void> size(Cursor& in);
+  Result<void> voxels(Cursor& in);
+  void transform(Cursor& in, size_t offset);
+  void group(Cursor& in, size_t offset);
+  void shape(Cursor& in, size_t offset);
+  void old_material(Cursor& in);
+  uint32_t u32_at(size_t at) const {
+    uint32_t v;
+    std::memcpy(&v, bytes_.data() + at, 4);
+    return v;
+  }
+
+  std::span<const uint8_t> bytes_;
+  Warnings& warnings_;
+  File file_;
+  std::optional<std::array<int32_t, 3>> pending_size_;
+  std::optional<uint32_t> packed_models_;
+  uint64_t bricks_ = 0;
+};
+
+Result<void> ChunkReader::header(size_t* begin, size_t* end) {
+  if (bytes_.size() < 8 || std::memcmp(bytes_.data(), "VOX ", 4) != 0)
+    return fail(ErrorCode::malformed_input, at_byte(0) + "expected 'VOX ' and a version number, the beginning of a MagicaVoxel file" +
+                                                (bytes_.empty() ? " (the file is empty)" : ""));
+  file_.version = u32_at(4);
+  if (bytes_.size() < 20)
+    return fail(ErrorCode::malformed_input, at_byte(8) + "expected the MAIN chunk (12 bytes), but the file ends at byte " + std::to_string(bytes_.size()));
+  if (std::memcmp(bytes_.data() + 8, "MAIN", 4) != 0)
+    return fail(ErrorCode::malformed_input, at_byte(8) + "expected the MAIN chunk, found " + printable(bytes_.data() + 8));
+  const uint64_t content = u32_at(12), children = u32_at(16), left = bytes_.size() - 20;
+  if (content > left || children > left - content)
+    return fail(ErrorCode::malformed_input, at_byte(12) + "the MAIN chunk says " + std::to_string(content + children) + " bytes follow, but only " +
+                                                std::to_string(left) + " do; the file is cut short or damaged");
+  *begin = 20 + content;
+  *end = *begin + children;
+  if (*end < bytes_.size()) {
+    if (children == 0) {  // seen from exporters that write the header before they know the length
+      *end = bytes_.size();
+      warnings_.add("byte 16: the MAIN chunk says that it is empty; its chunks were read up to the end of the file");
+    } else {
+      warnings_.add(at_byte(*end) + std::to_string(bytes_.size() - *end) + " bytes after the MAIN chunk were not read");
+    }
+  }
+  return {};
+}
+
+Result<File> ChunkReader::read() {
+  size_t at = 0, end = 0;
+  if (auto r = header(&at, &end); !r) return tl::unexpected(r.error());
+  while (at < end) {
+    if (end - at < 12)
+      return fail(ErrorCode::malformed_input, at_byte(at) + "expected a chunk's header (12 bytes), but only " + std::to_string(end - at) + " bytes are left");
+    const uint8_t* id = bytes_.data() + at;
+    const uint64_t content = u32_at(at + 4), children = u32_at(at + 8), left = end - at - 12;
+    if (content > left || children > left - content)
+      return fail(ErrorCode::malformed_input, at_byte(at + 4) + "chunk " + printable(id) + " says that it is " + std::to_string(content + children) +
+                                                  " bytes long, but only " + std::to_string(left) + " are left");
+    if (auto r = chunk(id, at + 12, at + 12 + content); !r) return tl::unexpected(r.error());
+    at += 12 + content + children;
+  }
+  if (pending_size_) warnings_.add("the last SIZE chunk has no XYZI chunk; it was left out");
+  if (file_.models.empty()) return fail(ErrorCode::malformed_input, at_byte(end) + "expected at least one model (SIZE and XYZI chunks) before the end, found none");
+  if (packed_models_ && *packed_models_ != file_.models.size())
+    warnings_.add("the PACK chunk says " + std::to_string(*packed_models_) + " models, but there are " + std::to_string(file_.models.size()));
+  return std::move(file_);
+}
+
+Result<void> ChunkReader::chunk(const uint8_t* id, size_t begin, size_t end) {
+  const size_t offset = begin - 12;
+  const std::string_view name(reinterpret_cast<const char*>(id), 4);
+  const std::string label(name);
+  Cursor in(bytes_, begin, end, label.c_str());
+  if (name == "SIZE") {
+    if (auto r = size(in); !r) return r;
+  } else if (name == "XYZI") {
+    if (auto r = voxels(in); !r) return r;
+  } else if (name == "PACK") {
+    packed_models_ = in.u32("the number of models");
+  } else if (name == "nTRN") {
+    transform(in, offset);
+  } else if (name == "nGRP") {
+    group(in, offset);
+  } else if (name == "nSHP") {
+    shape(in, offset);
+  } else if (name == "LAYR") {
+    LayerChunk layer;
+    layer.id = in.i32("the layer's number");
+    layer.dict = in.dict("the layer's attributes");
+    layer.hidden = value_of(layer.dict, "_hidden") == "1";
+    if (in.ok()) file_.layers.push_back(std::move(layer));
+  } else if (name == "RGBA") {
+    if (const uint8_t* p = in.bytes(1024, "256 colours (1024 bytes)")) file_.rgba = p;
+  } else if (name == "IMAP") {
+    if (const uint8_t* p = in.bytes(256, "256 palette places")) file_.index_map = p;
+  } else if (name == "MATL" || name == "rCAM") {
+    DictChunk c;
+    c.id = in.i32("a number");
+    c.dict = in.dict("attributes");
+    if (in.ok()) (name == "MATL" ? file_.materials : file_.cameras).push_back(std::move(c));
+  } else if (name == "MATT") {
+    old_material(in);
+  } else if (name == "MAIN") {
+    return fail(ErrorCode::malformed_input, at_byte(offset) + "a second MAIN chunk inside the first");
+  } else if (name != "rOBJ" && name != "NOTE" && name != "META" && name != "rLIT" && name != "rAIR" && name != "rLEN" && name != "POST" && name != "rDIS") {
+    warnings_.add(at_byte(offset) + "chunk " + printable(id) + " is not known; its " + std::to_string(end - begin) + " bytes were skipped");
+  }
+  if (!in.ok()) return tl::unexpected(in.error());
+  return {};
+}
+
+Result<void> ChunkReader::size(Cursor& in) {
+  const size_t at = in.at();
+  std::array<int32_t, 3> s;
+  for (int32_t& edge : s) edge = in.i32("the model's size");
+  if (!in.ok()) return {};
+  if (std::any_of(s.begin(), s.end(), [](int32_t edge) { return edge < 0 || edge > kVoxMaxModelEdge; }))
+    return fail(ErrorCode::malformed_input, at_byte(at) + "expected a model size of at most " + std::to_string(kVoxMaxModelEdge) + " on each axis, found " +
+                                                std::to_string(s[0]) + " x " + std::to_string(s[1]) + " x " + std::to_string(s[2]));
+  if (pending_size_) warnings_.add(at_byte(at) + "the SIZE chunk before this one has no XYZI chunk; it was left out");
+  pending_size_ = s;
+  return {};
+}
+
+Result<void> ChunkReader::voxels(Cursor& in) {
+  const size_t at = in.at();
+  if (!pending_size_) return fail(ErrorCode::malformed_input, at_byte(at - 12) + "expected a SIZE chunk before this XYZI chunk");
+  const std::array<int32_t, 3> s = *pending_size_;
+  pending_size_.reset();
+  const uint32_t count = in.u32("the number of voxels");
+  if (!in.ok()) return {};
+  if (count > in.left() / 4)
+    return fail(ErrorCode::malformed_input, at_byte(at) + "the XYZI chunk says " + std::to_string(count) + " voxels, but holds bytes for only " + std::to_string(in.left() / 4));
+  const uint8_t* p = in.bytes(size_t(count) * 4, "voxels");
+  if (in.left()) warnings_.add(at_byte(in.at()) + std::to_string(in.left()) + " bytes after the last voxel of the XYZI chunk were not read");
+
+  Volume model;
+  model.size = {s[0], s[2], s[1]};
+  // Bricks are found through a dense table of the part of the model that byte coordinates can reach: at most 33^3 entries.
+  const int32_t first_z = std::max(0, s[1] - 256) >> 3;
+  const Int3 extent{(std::min(s[0], 256) + 7) / 8, (std::min(s[2], 256) + 7) / 8, ((s[1] + 7) >> 3) - first_z};
+  std::vector<uint32_t> table(count ? size_t(extent.x) * size_t(extent.y) * size_t(extent.z) : 0, ~0u);
+  std::vector<Brick> bricks;
+  uint64_t outside = 0, colourless = 0;
+  if (count) bricks_ += kBricksPerModel;
+  for (uint32_t i = 0; i < count; ++i, p += 4) {
+    if (p[0] >= s[0] || p[1] >= s[1] || p[2] >= s[2]) {
+      ++outside;
+      continue;
+    }
+    colourless += p[3] == 0;
+    const Int3 cell{p[0], p[2], s[1] - 1 - p[1]};
+    const Int3 b = brick_of(cell);
+    uint32_t& slot = table[(size_t(b.x) * size_t(extent.y) + size_t(b.y)) * size_t(extent.z) + size_t(b.z - first_z)];
+    if (slot == ~0u) {
+      slot = uint32_t(bricks.size());
+      if (++bricks_ > kFreeBricks + bytes_.size() / kBytesPerBrick)
+        return fail(ErrorCode::unsupported, at_byte(at) + "the file's voxels are spread over more than " + std::to_string(bricks_ - 1) +
+                                                " bricks of 8^3 (five more counted for each model), more than a file of its length can need");
+      bricks.emplace_back();
+    }
+    bricks[slot].set(voxel_index(cell), p[3]);
+  }
+  if (outside)
+    warnings_.add(at_byte(at) + std::to_string(outside) + " voxels of model " + std::to_string(file_.models.size()) + " lie outside its size and were left out");
+  if (colourless)
+    warnings_.add(at_byte(at) + std::to_string(colourless) + " voxels of model " + std::to_string(file_.models.size()) + " have colour 0, which means empty");
+  size_t entry = 0;
+  for (int32_t x = 0; x < extent.x && count; ++x)
+    for (int32_t y = 0; y < extent.y; ++y)
+      for (int32_t z = 0; z < extent.z; ++z, ++entry)
+        if (table[entry] != ~0u && !bricks[table[entry]].empty()) model.bricks.put({x, y, z + first_z}, bricks[table[entry]]);
+  file_.models.push_back(std::move(model));
+  return {};
+}
+
+void ChunkReader::transform(Cursor& in, size_t offset) {
+  Node n;
+  n.kind = NodeKind::transform;
+  n.offset = offset;
+  n.id = in.i32("the node's number");
+  const Dict attributes = in.dict("the node's attributes");
+  n.name = value_of(attributes, "_name");
+  n.hidden = value_of(attributes, "_hidden") == "1";
+  n.target = in.i32("the child's number");
+  in.i32("a reserved number");
+  n.layer = in.i32("the layer's number");
+  const uint32_t frames = in.u32("the number of frames");
+  if (in.ok() && frames > in.left() / 4) in.fail_at(in.at() - 4, "the transform says " + std::to_string(frames) + " frames, more than its bytes can hold");
+  n.animated = frames > 1;
+  // Frame 0, or the first after it: the frames' numbers rise, but nothing says that they are sorted.
+  std::optional<int32_t> best;
+  for (uint32_t f = 0; f < frames && in.ok(); ++f) {
+    const size_t frame_at = in.at();
+    const Dict frame = in.dict("a frame's attributes");
+    const int32_t number = frame_number(frame);
+    if (!in.ok() || (best && *best <= number)) continue;
+    best = number;
+    n.rotation = {};
+    n.translation = {};
+    if (const std::string_view r = value_of(frame, "_r"); !r.empty()) {
+      if (const auto rotation = rotation_from_text(r)) n.rotation = *rotation;
+      else warnings_.add(at_byte(frame_at) + "rotation '" + std::string(r.substr(0, 20)) + "' of node " + std::to_string(n.id) + " is none of the 48; no rotation was taken");
+    }
+    if (const std::string_view t = value_of(frame, "_t"); !t.empty() && !parse_ints(t, &n.translation))
+      in.fail_at(frame_at, "expected a translation of three whole numbers, found '" + std::string(t.substr(0, 60)) + "'");
+  }
+  if (in.ok()) file_.nodes.push_back(std::move(n));
+}
+
+void ChunkReader::group(Cursor& in, size_t offset) {
+  Node n;
+  n.kind = NodeKind::group;
+  n.offset = offset;
+  n.id = in.i32("the node's number");
+  const Dict attributes = in.dict("the node's attributes");
+  n.name = value_of(attributes, "_name");
+  n.hidden = value_of(attributes, "_hidden") == "1";
+  const uint32_t count = in.u32("the number of children");
+  if (in.ok() && count > in.left() / 4) in.fail_at(in.at() - 4, "the group says " + std::to_string(count) + " children, but has bytes for " + std::to_string(in.left() / 4));
+  if (!in.ok()) return;
+  n.children.resize(count);
+  for (int32_t& child : n.children) child = in.i32("a child's number");
+  file_.nodes.push_back(std::move(n));
+}
+
+void ChunkReader::shape(Cursor& in, size_t offset) {
+  Node n;
+  n.kind = NodeKind::shape;
+  n.offset = offset;
+  n.id = in.i32("the node's number");
+  n.hidden = value_of(in.dict("the node's attributes"), "_hidden") == "1";
+  const uint32_t models = in.u32("the number of models");
+  if (in.ok() && models > in.left() / 8) in.fail_at(in.at() - 4, "the shape says " + std::to_string(models) + " models, more than its bytes can hold");
+  n.animated = models > 1;
+  std::optional<int32_t> best;
+  for (uint32_t m = 0; m < models && in.ok(); ++m) {
+    const size_t model_at = in.at();
+    const int32_t model = in.i32("a model's number");
+    const int32_t number = frame_number(in.dict("a model's attributes"));
+    if (in.ok() && model < 0) in.fail_at(model_at, "expected a model's number, found " + std::to_string(model));
+    if (!in.ok() || (best && *best <= number)) continue;
+    best = number;
+    n.target = model;
+  }
+  if (in.ok()) file_.nodes.push_back(std::move(n));
+}
+
+void ChunkReader::old_material(Cursor& in) {
+  OldMaterial m;
+  m.id = in.i32("the material's number");
+  m.type = in.i32("the material's kind");
+  m.weight = in.f32("the material's weight");
+  const uint32_t bits = in.u32("which properties follow");
+  for (size_t i = 0; i < 7 && in.ok(); ++i)
+    if (bits >> i & 1) m.properties[i] = in.f32("a property");
+  if (in.ok()) file_.old_materials.push_back(m);
+}
+
+}  // namespace
+
+void Warnings::add(std::string sentence) {
+  if (!out_) return;
+  if (++count_ <= kMaxWarnings) out_->push_back(std::move(sentence));
+  else if (count_ == kMaxWarnings + 1) out_->push_back("there is more of this kind; only the first " + std::to_string(kMaxWarnings) + " are listed");
+}
+
+std::string_view value_of(const Dict& dict, std::string_view key) {
+  for (const auto& [k, v] : dict)
+    if (k == key) return v;
+  return {};
+}
+
+void Cursor::fail_at(size_t offset, const std::string& what) {
+  if (!error_) error_ = Error{ErrorCode::malformed_input, at_byte(offset) + what};
+  at_ = end_;
+}
+
+const uint8_t* Cursor::bytes(size_t count, const char* what) {
+  if (error_) return nullptr;
+  if (count > left()) {
+    fail_at(at_, "expected " + std::string(what) + " in the " + chunk_ + " chunk, but only " + std::to_string(left()) + " bytes of it are left");
+    return nullptr;
+  }
+  at_ += count;
+  return file_.data() + (at_ - count);
+}
+
+uint32_t Cursor::u32(const char* what) {
+  uint32_t v = 0;
+  if (const uint8_t* p = bytes(4, what)) std::memcpy(&v, p, 4);
+  return v;
+}
+
+float Cursor::f32(const char* what) { return std::bit_cast<float>(u32(what)); }
+
+std::string_view Cursor::text(const char* what) {
+  const size_t begin = at_;
+  const uint32_t length = u32(what);
+  if (!ok()) return {};
+  if (length > left()) {
+    fail_at(begin, std::string(what) + " in the " + chunk_ + " chunk says that it is " + std::to_string(length) + " bytes long, but only " + std::to_string(left()) + " are left");
+    return {};
+  }
+  return {reinterpret_cast<const char*>(bytes(length, what)), length};
+}
+
+Dict Cursor::dict(const char* what) {
+  const size_t begin = at_;
+  const uint32_t count = u32(what);
+  if (ok() && count > left() / 8)
+    fail_at(begin, std::string(what) + " in the " + chunk_ + " chunk say that there are " + std::to_string(count) + ", more than its " + std::to_string(left()) + " bytes can hold");
+  Dict dict;
+  for (uint32_t i = 0; i < count && ok(); ++i) {
+    const std::string_view key = text("an attribute's name");
+    const std::string_view value = text("an attribute's value");
+    if (ok()) dict.emplace_back(key, value);
+  }
+  return dict;
+}
+
+Result<File> read_chunks(std::span<const uint8_t> bytes, Warnings& warnings) { return ChunkReader(bytes, warnings).read(); }
+
+}  // namespace quarry::io::vox

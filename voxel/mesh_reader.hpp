@@ -1,0 +1,21 @@
+// mesh_reader.hpp - the parts of quarry-mesh-reader, the process that may crash: Assimp's scene to a Mesh, images to RGBA.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "voxel/mesh.hpp"
+
+namespace quarry::mesh_reader {
+
+// One file through Assimp. `up` is "y", "z" or "auto". Errors: malformed_input, out_of_memory.
+Result<Mesh> read_file(const std::filesystem::path& file, const std::string& up, std::vector<std::string>& warnings);
+
+// PNG, JPEG, TGA, BMP, GIF, PSD as stb_image knows them; at most 16384 pixels a side. nullopt with the reason in `why`.
+std::optional<Image> decode_image(std::span<const uint8_t> bytes, std::string& why);
+std::optional<Image> load_image(const std::filesystem::path& file, std::string& why);
+
+}  // namespace quarry::mesh_reader

@@ -40,4 +40,7 @@ struct Brick {
   friend bool operator==(const Brick&, const Brick&) = default;
 };
 
+// The tight box of a brick's voxels, in the voxel coordinates of a brick at `brick`; empty for an empty mask.
+Box3 voxel_bounds(Int3 brick, const BrickMask& mask);
+
 }  // namespace quarry

@@ -45,14 +45,21 @@ class Executor {
   virtual Result<BulkReport> find(const GridView& view, const uint32_t* keys, size_t count, uint32_t* values_out, uint8_t* depths_out) = 0;
   virtual Result<BulkReport> erase(const GridView& view, const uint32_t* keys, size_t count, uint32_t* old_values, Outcome* outcomes) = 0;
 
+  // Places the keys of a batch that `outcomes` calls `full`: other keys of their pages are moved out of the way (cuckoo moves), which
+  // goes on to a load factor of about 0.96. Their outcomes become `inserted`, `present` (a duplicate in the batch) or stay `full`; the
+  // report counts only them. No concurrent use; the view carries a new phase.
+  virtual Result<BulkReport> settle(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) = 0;
+
   // Writes all pairs, page by page; within a page in memory order. Capacity in pairs; returns how many there are (which may be
   // more than `capacity`: then only that many were written). Not to be run beside writers.
   virtual Result<uint64_t> enumerate(const GridView& view, uint32_t* keys, uint32_t* values, size_t capacity) = 0;
-  // Moves every pair of `from` into the empty table `to` (any page count). Returns the pairs that found no place (0: success).
+  // Moves every pair of `from` into the cleared table `to` (any page count), page by page, with cuckoo moves where a page is tight.
+  // Returns the pairs that found no place (0: success). No concurrent use.
   virtual Result<uint64_t> rehash(const GridView& from, const GridView& to) = 0;
-  // Rebuilds each page in place: freed slots become never-used, overflow bits are right again. No concurrent use.
-  // Fails with `full`, leaving the page as it was, never losing a key.
+  // Rebuilds each page in place: freed slots become never-used, keys move up to the first of their places that is free, state bits
+  // are exact again. Needs no room and cannot lose a key. No concurrent use.
   virtual Result<void> sweep(const GridView& view) = 0;
+  // Beside writers the numbers are of no single instant.
   virtual Result<Stats> stats(const GridView& view) = 0;
 };
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "hashgrid/executor.hpp"
-#include "hashgrid/page_passes.hpp"
+#include "hashgrid/page_settle.hpp"
 #include "hashgrid/parallel.hpp"
 
 namespace quarry::hashgrid {
@@ -99,6 +99,38 @@ class HostExecutor final : public Executor {
     });
   }
 
+  Result<BulkReport> settle(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
+    if (auto ok = check(view); !ok) return tl::unexpected(ok.error());
+    struct Waiting {
+      uint32_t page;
+      uint64_t position;
+    };
+    std::vector<Waiting> waiting;
+    for (size_t i = 0; i < count; ++i)
+      if (outcomes[i] == Outcome::full) waiting.push_back({qry_place(keys[i], view.page_count).page, i});
+    std::sort(waiting.begin(), waiting.end(), [](const Waiting& a, const Waiting& b) { return a.page != b.page ? a.page < b.page : a.position < b.position; });
+    std::vector<size_t> groups;  // where each page's keys begin
+    for (size_t i = 0; i < waiting.size(); ++i)
+      if (i == 0 || waiting[i].page != waiting[i - 1].page) groups.push_back(i);
+    groups.push_back(waiting.size());
+    parallel_for(groups.size() - 1, 1, [&](size_t begin, size_t end) {
+      detail::SettleScratch scratch;
+      for (size_t group = begin; group < end; ++group) {
+        scratch.reset();
+        uint64_t* page = page_words(view, waiting[groups[group]].page);
+        for (size_t w = groups[group]; w < groups[group + 1]; ++w) {
+          const uint64_t i = waiting[w].position;
+          outcomes[i] = detail::place_with_moves(page, qry_place(keys[i], view.page_count), keys[i], values[i], view.page_count, scratch);
+        }
+        detail::drain_area(page, view.page_count, scratch);
+        detail::mark_places(page, view.page_count);
+      }
+    }, threads_);
+    BulkReport report;
+    for (const Waiting& w : waiting) count_outcome(report, outcomes[w.position]);
+    return report;
+  }
+
   Result<uint64_t> enumerate(const GridView& view, uint32_t* keys, uint32_t* values, size_t capacity) override {
     if (auto ok = check(view); !ok) return tl::unexpected(ok.error());
     // Where each page's pairs begin, then the pairs.
@@ -127,6 +159,8 @@ class HostExecutor final : public Executor {
     // Each new page gathers its keys from the few old pages that can hold them: no two threads touch one page.
     std::atomic<uint64_t> refused{0};
     for_pages(to.page_count, [&](uint32_t page) {
+      detail::SettleScratch scratch;
+      scratch.reset();
       uint64_t* target = page_words(to, page);
       const detail::PageRange range = detail::source_pages(page, to.page_count, from.page_count);
       for (uint32_t source = range.first; source <= range.last; ++source) {
@@ -137,7 +171,8 @@ class HostExecutor final : public Executor {
           const QryPlace place = qry_place(key, to.page_count);
           if (place.page != page) continue;
           uint32_t value = detail::high(words[i]);
-          if (detail::put<detail::PrivateWords, detail::IfPresent::keep>(target, place, key, value, to.phase) == Outcome::full)
+          if (detail::put<detail::PrivateWords, detail::IfPresent::keep>(target, place, key, value, to.phase) == Outcome::full &&
+              detail::place_with_moves(target, place, key, value, to.page_count, scratch) == Outcome::full)
             refused.fetch_add(1, std::memory_order_relaxed);
         }
       }

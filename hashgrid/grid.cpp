@@ -118,60 +118,85 @@ struct Grid::State {
     return grown;
   }
 
-  // Runs a batch until every key has its place or the table may not grow. operate(outcomes) does the batch once.
+  // Runs a batch until every key has its place or the table may not grow. operate(outcomes) does the batch once; what it refuses is
+  // first settled by moves inside its page, then by growth.
   template <class Operate>
-  Result<BulkReport> place_all(uint64_t count, std::vector<uint64_t>* refused, const char* what, const Operate& operate) {
+  Result<BulkReport> place_all(std::span<const uint32_t> keys, const uint32_t* values, std::vector<uint64_t>* refused, const char* what,
+                               bool assigns, const Operate& operate) {
     if (refused != nullptr) refused->clear();
     begin_change();
-    if (auto ok = make_room(count); !ok) return tl::unexpected(ok.error());
-    BulkReport total;
+    if (auto ok = make_room(keys.size()); !ok) return tl::unexpected(ok.error());
+    uint64_t inserted = 0;
     std::string why = "growth is turned off";
     for (;;) {
       auto report = operate(nullptr);
       if (!report) return report;
       size += report->inserted;
-      // A repeated batch finds the keys of the earlier rounds again: only `inserted` adds up.
-      report->inserted += total.inserted;
-      report->present -= std::min(report->present, total.inserted);
-      report->assigned -= std::min(report->assigned, total.inserted);
-      total = *report;
+      uint64_t settled = 0, still_full = report->full;
+      std::vector<Outcome> outcomes;
+      if (report->full != 0 || (report->reserved != 0 && refused != nullptr)) {
+        // Once more with an outcome for each key: nothing has changed since, so the same keys are refused.
+        auto scratch = Scratch::allocate(*executor, keys.size(), "hash grid outcomes");
+        if (!scratch) return tl::unexpected(scratch.error());
+        Outcome* each = scratch->template as<Outcome>();
+        if (auto again = operate(each); !again) return again;
+        if (report->full != 0) {
+          begin_change();
+          auto moved = executor->settle(view(), keys.data(), values, keys.size(), each);
+          if (!moved) return moved;
+          size += moved->inserted;
+          settled = moved->inserted;
+          still_full = moved->full;
+          // Duplicates of a settled key learn the table's value.
+          if (auto again = operate(nullptr); !again) return again;
+        }
+        if (refused != nullptr) {
+          outcomes.resize(keys.size());
+          if (auto ok = executor->download(outcomes.data(), each, keys.size()); !ok) return tl::unexpected(ok.error());
+        }
+      }
+      // A repeated batch finds the keys of earlier rounds again: only `inserted` adds up.
+      BulkReport total = *report;
+      total.full = still_full;
+      total.inserted += inserted + settled;
+      total.present -= std::min(total.present, inserted);
+      total.assigned -= std::min(total.assigned, inserted);
+      const uint64_t duplicates = keys.size() - total.inserted - total.present - total.assigned - total.full - total.reserved;
+      (assigns ? total.assigned : total.present) += duplicates;  // of settled keys
+      inserted = total.inserted;
       if (total.full == 0 && total.reserved == 0) return total;
-      if (total.full == 0 || !options.may_grow) break;
-      const uint64_t pages = uint64_t{page_count} * 2;
-      if (!may_have(pages, size + total.full)) {
-        why = "the keys crowd into few pages and a table twice as large would be nearly empty";
-        break;
+
+      bool again = false;
+      if (total.full != 0 && options.may_grow) {
+        const uint64_t pages = uint64_t{page_count} * 2;
+        if (!may_have(pages, size + total.full)) {
+          why = "the keys crowd into few pages, and a table twice as large would be nearly empty";
+        } else if (auto ok = grow_to(pages); ok) {
+          again = true;
+        } else if (ok.error().code == ErrorCode::device) {
+          return tl::unexpected(ok.error());
+        } else {
+          why = ok.error().message;
+        }
       }
-      if (auto ok = grow_to(pages); !ok) {
-        if (ok.error().code == ErrorCode::device) return tl::unexpected(ok.error());
-        why = ok.error().message;
-        break;
+      if (again) {
+        begin_change();
+        continue;
       }
-      begin_change();
+      if (refused != nullptr)
+        for (uint64_t i = 0; i < outcomes.size(); ++i)
+          if (outcomes[i] == Outcome::full || outcomes[i] == Outcome::reserved) refused->push_back(i);
+      return refusal(total, keys.size(), what, why);
     }
-    return refuse(count, total, refused, what, why, operate);
   }
 
-  // The batch once more, this time with an outcome for each key: nothing has changed since, so the same keys are refused.
-  template <class Operate>
-  Result<BulkReport> refuse(uint64_t count, const BulkReport& total, std::vector<uint64_t>* refused, const char* what, const std::string& why,
-                            const Operate& operate) {
-    if (refused != nullptr) {
-      auto scratch = Scratch::allocate(*executor, count, "hash grid outcomes");
-      if (!scratch) return tl::unexpected(scratch.error());
-      auto again = operate(scratch->template as<Outcome>());
-      if (!again) return again;
-      size += again->inserted;  // a slot freed by a user's kernel meanwhile
-      std::vector<Outcome> outcomes(count);
-      if (auto ok = executor->download(outcomes.data(), scratch->template as<Outcome>(), count); !ok) return tl::unexpected(ok.error());
-      for (uint64_t i = 0; i < count; ++i)
-        if (outcomes[i] == Outcome::full || outcomes[i] == Outcome::reserved) refused->push_back(i);
-    }
+  tl::unexpected<Error> refusal(const BulkReport& total, uint64_t count, const char* what, const std::string& why) const {
+    const std::string head = std::string("hash grid ") + what + ": ", of = " of " + std::to_string(count);
     if (total.full != 0)
-      return fail(ErrorCode::full, std::string("hash grid ") + what + ": " + std::to_string(total.full) + " of " + std::to_string(count) +
-                                       " keys found no place in " + std::to_string(page_count) + " pages (" + why + "); all others are in");
-    return fail(ErrorCode::invalid_argument, std::string("hash grid ") + what + ": " + std::to_string(total.reserved) + " of " +
-                                                 std::to_string(count) + " keys or values are the reserved 0xFFFFFFFF; all others are in");
+      return fail(ErrorCode::full, head + std::to_string(total.full) + of + " keys found no place in " + std::to_string(page_count) + " pages (" +
+                                       why + "); all others are in");
+    return fail(ErrorCode::invalid_argument,
+                head + std::to_string(total.reserved) + of + " keys or values are the reserved 0xFFFFFFFF; all others are in");
   }
 };
 
@@ -210,21 +235,21 @@ Result<void> same_length(const char* what, size_t keys, size_t values) {
 
 Result<BulkReport> Grid::insert(std::span<const uint32_t> keys, std::span<const uint32_t> values, std::vector<uint64_t>* refused) {
   if (auto ok = same_length("insert", keys.size(), values.size()); !ok) return tl::unexpected(ok.error());
-  return state_->place_all(keys.size(), refused, "insert", [&](Outcome* outcomes) {
+  return state_->place_all(keys, values.data(), refused, "insert", false, [&](Outcome* outcomes) {
     return state_->executor->insert(state_->view(), keys.data(), values.data(), keys.size(), outcomes);
   });
 }
 
 Result<BulkReport> Grid::assign(std::span<const uint32_t> keys, std::span<const uint32_t> values, std::vector<uint64_t>* refused) {
   if (auto ok = same_length("assign", keys.size(), values.size()); !ok) return tl::unexpected(ok.error());
-  return state_->place_all(keys.size(), refused, "assign", [&](Outcome* outcomes) {
+  return state_->place_all(keys, values.data(), refused, "assign", true, [&](Outcome* outcomes) {
     return state_->executor->assign(state_->view(), keys.data(), values.data(), keys.size(), outcomes);
   });
 }
 
 Result<BulkReport> Grid::find_or_insert(std::span<const uint32_t> keys, std::span<uint32_t> values, std::vector<uint64_t>* refused) {
   if (auto ok = same_length("find_or_insert", keys.size(), values.size()); !ok) return tl::unexpected(ok.error());
-  return state_->place_all(keys.size(), refused, "find_or_insert", [&](Outcome* outcomes) {
+  return state_->place_all(keys, values.data(), refused, "find_or_insert", false, [&](Outcome* outcomes) {
     return state_->executor->find_or_insert(state_->view(), keys.data(), values.data(), keys.size(), outcomes);
   });
 }

@@ -63,8 +63,17 @@ uint32_t room_in(const uint64_t* page, uint32_t sector, const QryPlace& place) {
 
 }  // namespace
 
-void sweep_page(uint64_t* page, uint32_t page_count) {
+void mark_places(uint64_t* page, uint32_t page_count) {
   for (uint32_t i = 0; i < kFirstSlotWord; ++i) page[i] = 0;
+  for (uint32_t index = kFirstSlotWord; index < kQryPageWords; ++index) {
+    if (is_empty(page[index])) continue;
+    const QryPlace place = qry_place(low(page[index]), page_count);
+    const uint32_t depth = depth_at(place, index);
+    if (depth > 1) ensure_state<PrivateWords>(page, place.home_sector, kQryBucketSpilled | (depth > 2 ? kQryBucketToArea : 0u));
+  }
+}
+
+void sweep_page(uint64_t* page, uint32_t page_count) {
   for (uint32_t i = kFirstSlotWord; i < kQryPageWords; ++i)
     if (is_empty(page[i])) page[i] = kNeverUsed;
 
@@ -96,12 +105,7 @@ void sweep_page(uint64_t* page, uint32_t page_count) {
     page[area_word(place, n)] = word;
   }
 
-  for (uint32_t index = kFirstSlotWord; index < kQryPageWords; ++index) {
-    if (is_empty(page[index])) continue;
-    const QryPlace place = qry_place(low(page[index]), page_count);
-    const uint32_t depth = depth_at(place, index);
-    if (depth > 1) ensure_state<PrivateWords>(page, place.home_sector, kQryBucketSpilled | (depth > 2 ? kQryBucketToArea : 0u));
-  }
+  mark_places(page, page_count);
 }
 
 }  // namespace quarry::hashgrid::detail

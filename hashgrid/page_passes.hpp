@@ -39,6 +39,9 @@ inline void clear_page(uint64_t* page) {
 void add_page_stats(Stats& stats, const uint64_t* page, uint32_t page_count);
 void finish_stats(Stats& stats, uint32_t page_count);
 
+// Writes the state bits anew from where the keys stand.
+void mark_places(uint64_t* page, uint32_t page_count);
+
 // Rebuilds a private page: freed slots become never-used, every key goes to the first bucket of its sequence that has room, state bits
 // say no more than the truth. Cannot run out of room: a key only ever moves to a place before its old one.
 void sweep_page(uint64_t* page, uint32_t page_count);

@@ -1,0 +1,140 @@
+// The owner: whose memory it uses, when it grows, what it gives back, what its numbers mean.
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "tests/hashgrid/backends.hpp"
+
+namespace quarry::hashgrid::test {
+namespace {
+
+// Counts what goes through it, and can be told to refuse.
+class WatchedMemory final : public MemorySource {
+ public:
+  explicit WatchedMemory(MemorySource& real) : real_(real) {}
+  Result<MemoryBlock> allocate(size_t size_bytes, const char* label) override {
+    if (size_bytes > limit_bytes) return fail(ErrorCode::out_of_memory, std::string("no memory for ") + label);
+    auto block = real_.allocate(size_bytes, label);
+    if (block) {
+      live_bytes += size_bytes;
+      most_bytes = std::max(most_bytes, live_bytes);
+      sizes_[block->data] = size_bytes;
+    }
+    return block;
+  }
+  void release(const MemoryBlock& block) noexcept override {
+    live_bytes -= sizes_[block.data];
+    sizes_.erase(block.data);
+    real_.release(block);
+  }
+  size_t limit_bytes = ~size_t{0}, live_bytes = 0, most_bytes = 0;
+
+ private:
+  MemorySource& real_;
+  std::map<void*, size_t> sizes_;
+};
+
+TEST_CASE("A grid lives in the memory it is given, grows through it, and gives everything back", "[quick]") {
+  on_each_executor([](Executor& executor) {
+    WatchedMemory memory(executor.memory());
+    {
+      auto grid = Grid::create(executor, {}, &memory);
+      REQUIRE(grid.has_value());
+      REQUIRE(memory.live_bytes == kQryPageBytes);
+      const std::vector<uint32_t> keys = some_keys(1, 50000);
+      const Array<uint32_t> k(executor, keys), v(executor, values_of(keys)), out(executor, keys.size());
+      for (size_t at = 0; at < keys.size(); at += 5000) {
+        REQUIRE(grid->insert(k.span().subspan(at, 5000), v.span().subspan(at, 5000)).has_value());
+        REQUIRE(grid->size() == at + 5000);
+        REQUIRE(memory.live_bytes == size_t{grid->view().page_count} * kQryPageBytes);
+        REQUIRE(grid->block().data == grid->view().words);
+        REQUIRE(grid->find(k.span().first(at + 5000), out.span().first(at + 5000))->present == at + 5000);
+      }
+      REQUIRE(out.get() == values_of(keys));
+      const auto stats = grid->stats();
+      REQUIRE(stats->load_factor <= 0.8);
+      REQUIRE(stats->load_factor > 0.3);
+      REQUIRE(stats->version == grid->version());
+      Grid moved = std::move(*grid);
+      REQUIRE(moved.size() == keys.size());
+    }
+    REQUIRE(memory.live_bytes == 0);
+  });
+}
+
+TEST_CASE("When the memory for growth is refused, the table fills up to its last place, then refuses, and nothing is lost", "[quick]") {
+  on_each_executor([](Executor& executor) {
+    WatchedMemory memory(executor.memory());
+    memory.limit_bytes = 4 * kQryPageBytes;
+    auto grid = Grid::create(executor, {.capacity = 3 * 3000}, &memory);
+    REQUIRE(grid.has_value());
+    const std::vector<uint32_t> keys = some_keys(2, 30000);
+    const Array<uint32_t> k(executor, keys), v(executor, values_of(keys)), out(executor, keys.size());
+    std::vector<uint64_t> refused;
+    const auto report = grid->insert(k.span(), v.span(), &refused);
+    REQUIRE_FALSE(report.has_value());
+    REQUIRE(report.error().code == ErrorCode::full);
+    REQUIRE(report.error().message.find("no memory for hash grid") != std::string::npos);
+    REQUIRE(grid->size() + refused.size() == keys.size());
+    REQUIRE(grid->size() > size_t{grid->view().page_count} * 3900);
+    REQUIRE(grid->find(k.span(), out.span())->present == grid->size());
+    REQUIRE(memory.live_bytes == size_t{grid->view().page_count} * kQryPageBytes);
+  });
+}
+
+TEST_CASE("Growth while keys come and go keeps every pair, and pages are not multiplied by keys that are already there", "[quick]") {
+  on_each_executor([](Executor& executor) {
+    auto grid = Grid::create(executor, {.capacity = 12000});
+    REQUIRE(grid.has_value());
+    const std::vector<uint32_t> keys = some_keys(3, 9000);
+    const Array<uint32_t> k(executor, keys), v(executor, values_of(keys));
+    for (int again = 0; again < 20; ++again) REQUIRE(grid->assign(k.span(), v.span()).has_value());
+    REQUIRE(grid->size() == keys.size());
+    REQUIRE(grid->view().page_count <= 10);
+    const uint32_t pages = grid->view().page_count;
+    // Churn at a steady size: slots freed by erases serve again, so the table stays as it is.
+    for (int round = 0; round < 60; ++round) {
+      REQUIRE(grid->erase(k.span().subspan(size_t(round) % 9 * 1000, 1000))->erased == 1000);
+      REQUIRE(grid->insert(k.span().subspan(size_t(round) % 9 * 1000, 1000), v.span().subspan(size_t(round) % 9 * 1000, 1000))->inserted == 1000);
+    }
+    REQUIRE(grid->view().page_count == pages);
+    REQUIRE(grid->stats()->live == keys.size());
+  });
+}
+
+TEST_CASE("reserve makes room once: the batch it was made for does not grow the table again", "[quick]") {
+  on_each_executor([](Executor& executor) {
+    auto grid = Grid::create(executor, {});
+    REQUIRE(grid.has_value());
+    REQUIRE(grid->reserve(100000).has_value());
+    const uint32_t pages = grid->view().page_count;
+    REQUIRE(pages == 31);
+    const std::vector<uint32_t> keys = some_keys(4, 100000);
+    const Array<uint32_t> k(executor, keys), v(executor, values_of(keys));
+    REQUIRE(grid->insert(k.span(), v.span())->inserted == keys.size());
+    REQUIRE(grid->view().page_count == pages);
+    REQUIRE(grid->reserve(10).has_value());
+    REQUIRE(grid->view().page_count == pages);
+    REQUIRE(grid->clear().has_value());
+    REQUIRE(grid->size() == 0);
+    REQUIRE(grid->enumerate(true)->keys.empty());
+    REQUIRE(grid->stats()->live == 0);
+  });
+}
+
+TEST_CASE("Keys added through view() by the user's own code are found, counted by stats and listed") {
+  const auto executor = make_host_executor(2);
+  auto grid = Grid::create(*executor, {.capacity = 3000});
+  REQUIRE(grid.has_value());
+  for (uint32_t key = 1; key <= 1000; ++key) REQUIRE(insert(grid->view(), key, key + 7) == Outcome::inserted);
+  REQUIRE(find(grid->view(), 1000).value == 1007);
+  REQUIRE(find(grid->view(), 1001).hit == false);
+  REQUIRE(grid->stats()->live == 1000);
+  const auto pairs = grid->enumerate(true);
+  REQUIRE(pairs->keys.size() == 1000);
+  REQUIRE(pairs->keys.front() == 1);
+  REQUIRE(pairs->values.back() == 1007);
+}
+
+}  // namespace
+}  // namespace quarry::hashgrid::test

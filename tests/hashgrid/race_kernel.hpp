@@ -1,0 +1,13 @@
+// race_kernel.hpp - the races of race_test.cpp in one CUDA launch. Without CUDA it is never reached.
+#pragma once
+
+#include <vector>
+
+#include "tests/hashgrid/race_script.hpp"
+
+namespace quarry::hashgrid::test {
+
+// `threads` CUDA threads, all at once; view and plan.keys are device memory. Events as in race_on_host.
+std::vector<RaceEvent> race_on_cuda(const GridView& view, const RacePlan& plan, uint32_t threads);
+
+}  // namespace quarry::hashgrid::test

@@ -458,12 +458,12 @@ QRY_API qry_result QRY_CALL qry_world_get_grid_stats(const qry_world* world, qry
 
 typedef struct qry_camera {
   double position[3];
-  double target[3];             /* what is in the middle of the picture; not the position, and not straight above or below it */
+  double target[3];             /* what is in the middle of the picture; not the position. Straight down or up: +x is to the right */
   double vertical_fov_degrees;  /* above 0, below 180 */
 } qry_camera;
 
-/* A three-quarter view of everything there is. azimuth: 0 looks along -z, rising turns the camera to the right about the world;
- * elevation: above the horizon, within -89..89. aspect: width / height.
+/* A view of everything there is (of 16 voxels a side about the origin if there is nothing). azimuth: 0 stands on the +z side and looks
+ * along -z, 90 on the +x side; elevation: above the horizon, within -89..89. aspect: width / height.
  * Errors: INVALID_ARGUMENT. Like qry_world_get_state it may measure the bounds: [write]. Needs no device. */
 QRY_API qry_result QRY_CALL qry_world_fit_camera(qry_world* world, double vertical_fov_degrees, double aspect, double azimuth_degrees,
                                                  double elevation_degrees, qry_camera* camera);

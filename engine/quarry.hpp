@@ -1,0 +1,166 @@
+// quarry.hpp - quarry.h for C++17: handles that free themselves and results that carry their message. Header only, no exceptions
+// thrown, nothing hidden: every call is the C call of the same name, whose contract (threads, units, errors) is in quarry.h.
+//
+//   qry::Result<qry::Context> context = qry::Context::create();
+//   if (!context) return report(context.message());
+//   qry::Result<qry::World> world = context->create_world();
+//
+// A Context may go before its Worlds: the library keeps what they need (quarry.h, "Ownership").
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "quarry.h"
+
+namespace qry {
+
+// What a call answered. ok(): 0 and "done, but" (positive codes); else message() says why.
+class Status {
+ public:
+  Status() = default;
+  explicit Status(qry_result code) : code_(code) {
+    if (code != QRY_OK) message_ = qry_last_error();
+  }
+  bool ok() const { return code_ >= 0; }
+  explicit operator bool() const { return ok(); }
+  qry_result code() const { return code_; }
+  const char* name() const { return qry_result_name(code_); }
+  const std::string& message() const { return message_; }
+
+ private:
+  qry_result code_ = QRY_OK;
+  std::string message_;
+};
+
+// A Status, and a T that means something only if it is ok().
+template <class T>
+class Result : public Status {
+ public:
+  Result(qry_result code, T value) : Status(code), value_(std::move(value)) {}
+  T& operator*() & { return value_; }
+  const T& operator*() const& { return value_; }
+  T&& operator*() && { return std::move(value_); }
+  T* operator->() { return &value_; }
+  const T* operator->() const { return &value_; }
+
+ private:
+  T value_;
+};
+
+class World {
+ public:
+  World() = default;
+  explicit World(qry_world* handle) : handle_(handle) {}
+  World(World&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  World& operator=(World&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~World() { qry_world_destroy(&handle_); }
+  qry_world* get() const { return handle_; }
+
+  Status save(const char* path) {
+    qry_save_info info = QRY_SAVE_INFO_INIT;
+    info.path = path;
+    return Status(qry_world_save(handle_, &info));
+  }
+  // How many voxels differ from before.
+  Result<uint64_t> set_voxels(const int32_t* xyz, const uint8_t* materials, uint64_t count, uint32_t volume = 0) {
+    uint64_t changed = 0;
+    const qry_result code = qry_world_set_voxels(handle_, volume, xyz, materials, count, &changed);
+    return {code, changed};
+  }
+  Status get_voxels(const int32_t* xyz, uint8_t* materials, uint64_t count) const {
+    return Status(qry_world_get_voxels(handle_, xyz, materials, count));
+  }
+  Result<uint64_t> edit(const qry_edit& edit) {
+    uint64_t changed = 0;
+    const qry_result code = qry_world_edit(handle_, &edit, &changed);
+    return {code, changed};
+  }
+  Result<uint64_t> undo() {
+    uint64_t changed = 0;
+    const qry_result code = qry_world_undo(handle_, &changed);
+    return {code, changed};
+  }
+  Result<uint64_t> redo() {
+    uint64_t changed = 0;
+    const qry_result code = qry_world_redo(handle_, &changed);
+    return {code, changed};
+  }
+  Result<qry_world_state> state() {
+    qry_world_state state = QRY_WORLD_STATE_INIT;
+    const qry_result code = qry_world_get_state(handle_, &state);
+    return {code, state};
+  }
+  Result<qry_grid_stats> grid_stats() const {
+    qry_grid_stats stats = QRY_GRID_STATS_INIT;
+    const qry_result code = qry_world_get_grid_stats(handle_, &stats);
+    return {code, stats};
+  }
+  Result<qry_camera> fit_camera(double vertical_fov_degrees, double aspect, double azimuth_degrees, double elevation_degrees) {
+    qry_camera camera{};
+    const qry_result code = qry_world_fit_camera(handle_, vertical_fov_degrees, aspect, azimuth_degrees, elevation_degrees, &camera);
+    return {code, camera};
+  }
+  // RGBA8, row 0 on top.
+  Result<std::vector<uint8_t>> render(const qry_render_info& info) {
+    std::vector<uint8_t> rgba(static_cast<size_t>(info.width) * info.height * 4);
+    const qry_result code = qry_world_render(handle_, &info, rgba.data(), rgba.size(), 0);
+    return {code, std::move(rgba)};
+  }
+  Result<qry_hit> trace(const qry_ray& ray) {
+    qry_hit hit{};
+    const qry_result code = qry_world_trace(handle_, &ray, 1, &hit);
+    return {code, hit};
+  }
+
+ private:
+  qry_world* handle_ = nullptr;
+};
+
+class Context {
+ public:
+  Context() = default;
+  explicit Context(qry_context* handle) : handle_(handle) {}
+  Context(Context&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Context& operator=(Context&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Context() { qry_context_destroy(&handle_); }
+  qry_context* get() const { return handle_; }
+
+  static Result<Context> create(const qry_context_info& info = QRY_CONTEXT_INFO_INIT) {
+    qry_context* handle = nullptr;
+    const qry_result code = qry_context_create(QRY_ABI_VERSION, &info, &handle);
+    return {code, Context(handle)};
+  }
+  Result<qry_device_state> device() {
+    qry_device_state state = QRY_DEVICE_STATE_INIT;
+    const qry_result code = qry_context_get_device(handle_, &state);
+    return {code, state};
+  }
+  Result<World> create_world(const qry_world_info& info = QRY_WORLD_INFO_INIT) {
+    qry_world* handle = nullptr;
+    const qry_result code = qry_world_create(handle_, &info, &handle);
+    return {code, World(handle)};
+  }
+  Result<World> open_world(const qry_open_info& info) {
+    qry_world* handle = nullptr;
+    const qry_result code = qry_world_open(handle_, &info, &handle);
+    return {code, World(handle)};
+  }
+  Result<World> open_world(const char* path) {
+    qry_open_info info = QRY_OPEN_INFO_INIT;
+    info.path = path;
+    return open_world(info);
+  }
+
+ private:
+  qry_context* handle_ = nullptr;
+};
+
+}  // namespace qry

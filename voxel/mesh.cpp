@@ -76,6 +76,7 @@ std::vector<fs::path> reader_candidates() {
     const fs::path library = fs::weakly_canonical(info.dli_fname, error);
     if (!error && !library.empty()) {
       beside(library);
+      places.push_back(library.parent_path() / "../../libexec/quarry/quarry-mesh-reader");  // lib/<triplet>/libquarry.so
       places.push_back(library.parent_path() / "../bin/quarry-mesh-reader");
     }
   }

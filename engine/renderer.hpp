@@ -19,7 +19,10 @@
 namespace quarry::engine {
 
 // A World readable by shaders. host_import: the world's own memory, zero copies. zero_copy: a CUDA executor writes grid, bricks and
-// pyramid in exported memory. staged: copies of what changed.
+// pyramid in exported memory. staged: copies of what changed. One World at a time; it must go before its SharedWorld, whose memory it
+// lives in, and the Device after both. One thread at a time.
+// host_import: a frame under way while the host edits may show part of the edit; it never reads outside the world's memory. Who needs
+// whole edits in every frame waits for the frame before editing, or uses another mode.
 class SharedWorld {
  public:
   static Result<std::unique_ptr<SharedWorld>> create(Device& device, SharingMode mode = SharingMode::automatic);

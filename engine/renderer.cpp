@@ -1,0 +1,352 @@
+// renderer.cpp - records the passes, and the blocking calls around them. Pipelines: pipelines.cpp. What the passes do: shaders/.
+#include "engine/renderer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+
+#include "engine/device_memory.hpp"
+#include "engine/pipelines.hpp"
+#include "engine/timeline.hpp"
+#include "engine/vulkan_loader.hpp"
+#include "shaders/frame.h"
+
+namespace quarry::engine {
+
+static_assert(offsetof(QryFrame, origin) == 24 && offsetof(QryFrame, width) == 72 && offsetof(QryFrame, sun_direction) == 108 &&
+                  offsetof(QryFrame, highlight_max) == 144 && sizeof(QryFrame) == 160,
+              "the frame's layout in C++ is not GLSL's scalar layout");
+static_assert(sizeof(QryVisibility) == 16 && sizeof(QryRay) == 24 && sizeof(QryRayHit) == 32 && offsetof(QryFramePush, sample_index) == 8);
+
+namespace {
+
+constexpr uint32_t kFrames = 3, kOwnFrame = kFrames;  // frames in flight of record(), and the one of render()
+constexpr uint32_t kMaxEdge = 16384, kMaxSamples = 16, kMaxRays = 256;
+constexpr uint32_t kListBatch = 1u << 20;  // rays or keys a dispatch: well below 65535 groups of 64
+
+void compute_barrier(const VulkanFunctions& vk, VkCommandBuffer commands) {
+  const VkAccessFlags access = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
+  VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, access, access};
+  vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &barrier, 0, nullptr, 0, nullptr);
+}
+
+Result<void> check_settings(const RenderSettings& s) {
+  if (!s.width || !s.height || s.width > kMaxEdge || s.height > kMaxEdge)
+    return fail(ErrorCode::invalid_argument, "a picture of " + std::to_string(s.width) + "x" + std::to_string(s.height) + ": each side must be 1 to 16384 pixels");
+  if (!s.samples || s.samples > kMaxSamples)
+    return fail(ErrorCode::invalid_argument, std::to_string(s.samples) + " samples a side of a pixel: must be 1 to " + std::to_string(kMaxSamples));
+  if (s.shadow_rays > kMaxRays || s.ambient_rays > kMaxRays)
+    return fail(ErrorCode::invalid_argument, "more than " + std::to_string(kMaxRays) + " shadow or ambient rays a pixel");
+  if (s.view > DebugView::steps) return fail(ErrorCode::invalid_argument, "unknown debug view " + std::to_string(uint32_t(s.view)));
+  return {};
+}
+
+struct Target {  // the image that render() reads back
+  VkImage image = VK_NULL_HANDLE;
+  VkDeviceMemory memory = VK_NULL_HANDLE;
+  VkImageView view = VK_NULL_HANDLE;
+  uint32_t width = 0, height = 0;
+};
+
+}  // namespace
+
+struct Renderer::State {
+  Device* device = nullptr;
+  std::unique_ptr<Pipelines> pipelines;
+  VkDescriptorPool descriptor_pool = VK_NULL_HANDLE;
+  struct Frame {
+    std::unique_ptr<DeviceMemory> parameters, visibility, accumulation;
+    VkDescriptorSet target = VK_NULL_HANDLE;
+  } frames[kFrames + 1];
+  VkCommandPool command_pool = VK_NULL_HANDLE;
+  VkCommandBuffer commands = VK_NULL_HANDLE;
+  std::unique_ptr<Timeline> timeline;
+  Target target;
+  std::unique_ptr<DeviceMemory> pixels, list_in, list_out;
+
+  ~State() {
+    const VulkanFunctions& vk = device->vk();
+    drop_target();
+    if (command_pool) vk.vkDestroyCommandPool(device->handle(), command_pool, nullptr);
+    if (descriptor_pool) vk.vkDestroyDescriptorPool(device->handle(), descriptor_pool, nullptr);
+  }
+
+  void drop_target() {
+    const VulkanFunctions& vk = device->vk();
+    if (target.view) vk.vkDestroyImageView(device->handle(), target.view, nullptr);
+    if (target.image) vk.vkDestroyImage(device->handle(), target.image, nullptr);
+    if (target.memory) vk.vkFreeMemory(device->handle(), target.memory, nullptr);
+    target = {};
+  }
+
+  // Makes `memory` at least so large; what it held is lost.
+  Result<void> ensure(std::unique_ptr<DeviceMemory>& memory, BufferHome home, uint64_t size_bytes, const char* label) {
+    if (memory && memory->size_bytes() >= size_bytes) return {};
+    memory.reset();
+    auto made = DeviceMemory::create(*device, home, size_bytes, label);
+    if (!made) return tl::unexpected(made.error());
+    memory = std::move(*made);
+    return {};
+  }
+
+  Result<void> ensure_target(uint32_t width, uint32_t height);
+  Result<void> begin();
+  Result<void> submit_and_wait(Device::TimelinePoint ready);
+  Result<void> run_list(VkPipeline pipeline, SharedWorld& world, Device::TimelinePoint ready, const void* in, uint64_t in_bytes, uint64_t out_bytes, uint32_t count);
+};
+
+Result<void> Renderer::State::ensure_target(uint32_t width, uint32_t height) {
+  if (target.image && target.width == width && target.height == height) return {};
+  drop_target();
+  const VulkanFunctions& vk = device->vk();
+  VkImageCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO;
+  info.imageType = VK_IMAGE_TYPE_2D;
+  info.format = VK_FORMAT_R8G8B8A8_UNORM;
+  info.extent = {width, height, 1};
+  info.mipLevels = info.arrayLayers = 1;
+  info.samples = VK_SAMPLE_COUNT_1_BIT;
+  info.tiling = VK_IMAGE_TILING_OPTIMAL;
+  info.usage = VK_IMAGE_USAGE_STORAGE_BIT | VK_IMAGE_USAGE_TRANSFER_SRC_BIT;
+  const std::string purpose = "a picture of " + std::to_string(width) + "x" + std::to_string(height);
+  if (auto ok = vk_check(vk.vkCreateImage(device->handle(), &info, nullptr, &target.image), "vkCreateImage", purpose); !ok) return ok;
+  VkMemoryRequirements requirements{};
+  vk.vkGetImageMemoryRequirements(device->handle(), target.image, &requirements);
+  auto type = device->memory_type(requirements.memoryTypeBits, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
+  if (!type) return tl::unexpected(type.error());
+  VkMemoryAllocateInfo allocate{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, nullptr, requirements.size, *type};
+  if (auto ok = vk_check(vk.vkAllocateMemory(device->handle(), &allocate, nullptr, &target.memory), "vkAllocateMemory", purpose); !ok) return ok;
+  if (auto ok = vk_check(vk.vkBindImageMemory(device->handle(), target.image, target.memory, 0), "vkBindImageMemory", purpose); !ok) return ok;
+  VkImageViewCreateInfo view{};
+  view.sType = VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO;
+  view.image = target.image;
+  view.viewType = VK_IMAGE_VIEW_TYPE_2D;
+  view.format = info.format;
+  view.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
+  if (auto ok = vk_check(vk.vkCreateImageView(device->handle(), &view, nullptr, &target.view), "vkCreateImageView", purpose); !ok) return ok;
+  target.width = width;
+  target.height = height;
+  return {};
+}
+
+Result<void> Renderer::State::begin() {
+  const VulkanFunctions& vk = device->vk();
+  if (auto ok = vk_check(vk.vkResetCommandPool(device->handle(), command_pool, 0), "vkResetCommandPool", "rendering"); !ok) return ok;
+  VkCommandBufferBeginInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr};
+  return vk_check(vk.vkBeginCommandBuffer(commands, &info), "vkBeginCommandBuffer", "rendering");
+}
+
+Result<void> Renderer::State::submit_and_wait(Device::TimelinePoint ready) {
+  if (auto ok = vk_check(device->vk().vkEndCommandBuffer(commands), "vkEndCommandBuffer", "rendering"); !ok) return ok;
+  const uint64_t value = timeline->last() + 1;
+  if (auto ok = device->submit(commands, {ready}, {{timeline->handle(), value}}); !ok) return ok;
+  timeline->next();
+  return timeline->wait(value);
+}
+
+Result<void> Renderer::State::run_list(VkPipeline pipeline, SharedWorld& world, Device::TimelinePoint ready, const void* in, uint64_t in_bytes, uint64_t out_bytes,
+                                       uint32_t count) {
+  const VulkanFunctions& vk = device->vk();
+  if (auto ok = ensure(list_in, BufferHome::host_upload, in_bytes, "quarry list in"); !ok) return ok;
+  if (auto ok = ensure(list_out, BufferHome::host_readback, out_bytes, "quarry list out"); !ok) return ok;
+  std::memcpy(list_in->mapped(), in, in_bytes);
+  if (auto ok = begin(); !ok) return ok;
+  vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+  QryTracePush push{world.root_address(), list_in->address(), list_out->address(), count};
+  vk.vkCmdPushConstants(commands, pipelines->list_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
+  vk.vkCmdDispatch(commands, (count + 63) / 64, 1, 1);
+  VkMemoryBarrier to_host{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_SHADER_WRITE_BIT, VK_ACCESS_HOST_READ_BIT};
+  vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &to_host, 0, nullptr, 0, nullptr);
+  return submit_and_wait(ready);
+}
+
+Renderer::Renderer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Renderer::~Renderer() = default;
+
+Result<std::unique_ptr<Renderer>> Renderer::create(Device& device) {
+  auto state = std::make_unique<State>();
+  State& s = *state;
+  s.device = &device;
+  const VulkanFunctions& vk = device.vk();
+  auto pipelines = Pipelines::create(device);
+  if (!pipelines) return tl::unexpected(pipelines.error());
+  s.pipelines = std::move(*pipelines);
+  VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, kFrames + 1};
+  VkDescriptorPoolCreateInfo pool{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, nullptr, 0, kFrames + 1, 1, &size};
+  if (auto ok = vk_check(vk.vkCreateDescriptorPool(device.handle(), &pool, nullptr, &s.descriptor_pool), "vkCreateDescriptorPool", "frames"); !ok)
+    return tl::unexpected(ok.error());
+  for (auto& frame : s.frames) {
+    VkDescriptorSetAllocateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO, nullptr, s.descriptor_pool, 1, &s.pipelines->target_layout};
+    if (auto ok = vk_check(vk.vkAllocateDescriptorSets(device.handle(), &info, &frame.target), "vkAllocateDescriptorSets", "frames"); !ok)
+      return tl::unexpected(ok.error());
+    if (auto ok = s.ensure(frame.parameters, BufferHome::host_upload, sizeof(QryFrame), "quarry frame"); !ok) return tl::unexpected(ok.error());
+  }
+  VkCommandPoolCreateInfo command_pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr, VK_COMMAND_POOL_CREATE_TRANSIENT_BIT, device.queue_family()};
+  if (auto ok = vk_check(vk.vkCreateCommandPool(device.handle(), &command_pool, nullptr, &s.command_pool), "vkCreateCommandPool", "rendering"); !ok)
+    return tl::unexpected(ok.error());
+  VkCommandBufferAllocateInfo buffers{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr, s.command_pool, VK_COMMAND_BUFFER_LEVEL_PRIMARY, 1};
+  if (auto ok = vk_check(vk.vkAllocateCommandBuffers(device.handle(), &buffers, &s.commands), "vkAllocateCommandBuffers", "rendering"); !ok)
+    return tl::unexpected(ok.error());
+  auto timeline = Timeline::create(device, "quarry renderer");
+  if (!timeline) return tl::unexpected(timeline.error());
+  s.timeline = std::move(*timeline);
+  return std::unique_ptr<Renderer>(new Renderer(std::move(state)));
+}
+
+Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, VkImageView target, uint32_t frame_index) {
+  if (auto ok = check_settings(settings); !ok) return ok;
+  if (frame_index > kOwnFrame) return fail(ErrorCode::invalid_argument, "frame " + std::to_string(frame_index) + ": frames in flight are counted 0 to 2");
+  if (!world.root_address()) return fail(ErrorCode::invalid_argument, "nothing was published yet: call SharedWorld::publish before recording a frame");
+  State& s = *state_;
+  State::Frame& frame = s.frames[frame_index];
+  const uint64_t pixels = uint64_t(settings.width) * settings.height;
+  const uint32_t samples = settings.samples * settings.samples;
+  if (auto ok = s.ensure(frame.visibility, BufferHome::device, pixels * sizeof(QryVisibility), "quarry visibility"); !ok) return ok;
+  if (auto ok = s.ensure(frame.accumulation, BufferHome::device, samples > 1 ? pixels * 16 : 16, "quarry accumulation"); !ok) return ok;
+
+  QryFrame f{};
+  f.root = world.root_address();
+  f.visibility = frame.visibility->address();
+  f.accumulation = frame.accumulation->address();
+  std::copy_n(view.origin, 3, f.origin);
+  std::copy_n(view.forward, 3, f.forward);
+  std::copy_n(view.right, 3, f.right);
+  std::copy_n(view.up, 3, f.up);
+  f.width = settings.width;
+  f.height = settings.height;
+  f.view = uint32_t(settings.view);
+  f.samples_a_side = settings.samples;
+  f.shadow_rays = settings.shadow_rays;
+  f.ambient_rays = settings.ambient_reach > 0 ? settings.ambient_rays : 0;
+  f.seed = settings.frame_seed;
+  f.ambient_reach = settings.ambient_reach;
+  f.exposure = settings.exposure;
+  const float* sun = settings.sun_direction;
+  const float length = std::sqrt(sun[0] * sun[0] + sun[1] * sun[1] + sun[2] * sun[2]);
+  for (int i = 0; i < 3; ++i) f.sun_direction[i] = length > 1e-12f ? sun[i] / length : (i == 1 ? 1.0f : 0.0f);
+  f.sun_strength = settings.sun_strength;
+  f.sky_strength = settings.sky_strength;
+  if (settings.highlight && !settings.highlight_box.empty()) {
+    const Box3& box = settings.highlight_box;
+    f.highlight = 1;
+    const float low[3] = {float(box.min.x), float(box.min.y), float(box.min.z)}, high[3] = {float(box.max.x) + 1, float(box.max.y) + 1, float(box.max.z) + 1};
+    std::copy_n(low, 3, f.highlight_min);
+    std::copy_n(high, 3, f.highlight_max);
+  }
+  std::memcpy(frame.parameters->mapped(), &f, sizeof f);
+
+  const VulkanFunctions& vk = s.device->vk();
+  VkDescriptorImageInfo image{VK_NULL_HANDLE, target, VK_IMAGE_LAYOUT_GENERAL};
+  VkWriteDescriptorSet write{};
+  write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
+  write.dstSet = frame.target;
+  write.descriptorCount = 1;
+  write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_IMAGE;
+  write.pImageInfo = &image;
+  vk.vkUpdateDescriptorSets(s.device->handle(), 1, &write, 0, nullptr);
+
+  const auto label = [&](const char* name) {
+    if (!vk.vkCmdBeginDebugUtilsLabelEXT) return;
+    VkDebugUtilsLabelEXT info{VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT, nullptr, name, {0.9f, 0.6f, 0.2f, 1}};
+    vk.vkCmdBeginDebugUtilsLabelEXT(commands, &info);
+  };
+  const auto end_label = [&] {
+    if (vk.vkCmdEndDebugUtilsLabelEXT) vk.vkCmdEndDebugUtilsLabelEXT(commands);
+  };
+  vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, s.pipelines->frame_layout, 0, 1, &frame.target, 0, nullptr);
+  for (uint32_t sample = 0; sample < samples; ++sample) {
+    const QryFramePush push{frame.parameters->address(), sample};
+    if (sample) compute_barrier(vk, commands);  // the sample before still reads the visibility buffer
+    label("march");
+    vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, s.pipelines->march);
+    vk.vkCmdPushConstants(commands, s.pipelines->frame_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
+    vk.vkCmdDispatch(commands, (settings.width + 7) / 8, (settings.height + 7) / 8, 1);
+    end_label();
+    compute_barrier(vk, commands);
+    label("shade");
+    vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, s.pipelines->shade);
+    vk.vkCmdDispatch(commands, (settings.width + 7) / 8, (settings.height + 7) / 8, 1);
+    end_label();
+  }
+  return {};
+}
+
+Result<Picture> Renderer::render(SharedWorld& world, World& data, const Palette& palette, const View& view, const RenderSettings& settings) {
+  if (auto ok = check_settings(settings); !ok) return tl::unexpected(ok.error());
+  State& s = *state_;
+  const VulkanFunctions& vk = s.device->vk();
+  const uint64_t bytes = uint64_t(settings.width) * settings.height * 4;
+  if (auto ok = s.ensure_target(settings.width, settings.height); !ok) return tl::unexpected(ok.error());
+  if (auto ok = s.ensure(s.pixels, BufferHome::host_readback, bytes, "quarry pixels"); !ok) return tl::unexpected(ok.error());
+  auto ready = world.publish(data, palette);
+  if (!ready) return tl::unexpected(ready.error());
+  if (auto ok = s.begin(); !ok) return tl::unexpected(ok.error());
+  VkImageMemoryBarrier barrier{};
+  barrier.sType = VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER;
+  barrier.dstAccessMask = VK_ACCESS_SHADER_WRITE_BIT;
+  barrier.oldLayout = VK_IMAGE_LAYOUT_UNDEFINED;
+  barrier.newLayout = VK_IMAGE_LAYOUT_GENERAL;
+  barrier.srcQueueFamilyIndex = barrier.dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;
+  barrier.image = s.target.image;
+  barrier.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
+  vk.vkCmdPipelineBarrier(s.commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 0, nullptr, 0, nullptr, 1, &barrier);
+  if (auto ok = record(s.commands, world, view, settings, s.target.view, kOwnFrame); !ok) return tl::unexpected(ok.error());
+  barrier.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT;
+  barrier.dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT;
+  barrier.oldLayout = VK_IMAGE_LAYOUT_GENERAL;
+  vk.vkCmdPipelineBarrier(s.commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 0, nullptr, 0, nullptr, 1, &barrier);
+  VkBufferImageCopy copy{};
+  copy.imageSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, 1};
+  copy.imageExtent = {settings.width, settings.height, 1};
+  vk.vkCmdCopyImageToBuffer(s.commands, s.target.image, VK_IMAGE_LAYOUT_GENERAL, s.pixels->buffer(), 1, &copy);
+  VkMemoryBarrier to_host{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_TRANSFER_WRITE_BIT, VK_ACCESS_HOST_READ_BIT};
+  vk.vkCmdPipelineBarrier(s.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &to_host, 0, nullptr, 0, nullptr);
+  if (auto ok = s.submit_and_wait(*ready); !ok) return tl::unexpected(ok.error());
+  const auto* first = static_cast<const uint8_t*>(s.pixels->mapped());
+  return Picture{settings.width, settings.height, std::vector<uint8_t>(first, first + bytes)};
+}
+
+Result<std::vector<Hit>> Renderer::trace(SharedWorld& world, World& data, const Palette& palette, std::span<const float> origins, std::span<const float> directions) {
+  if (origins.size() != directions.size() || origins.size() % 3)
+    return fail(ErrorCode::invalid_argument, "rays need 3 floats of origin and 3 of direction each; got " + std::to_string(origins.size()) + " and " +
+                                                 std::to_string(directions.size()));
+  auto ready = world.publish(data, palette);
+  if (!ready) return tl::unexpected(ready.error());
+  std::vector<Hit> hits;
+  hits.reserve(origins.size() / 3);
+  std::vector<QryRay> rays;
+  for (size_t first = 0; first < origins.size() / 3; first += kListBatch) {
+    const size_t count = std::min<size_t>(kListBatch, origins.size() / 3 - first);
+    rays.resize(count);
+    for (size_t i = 0; i < count; ++i) {
+      std::copy_n(&origins[(first + i) * 3], 3, rays[i].origin);
+      std::copy_n(&directions[(first + i) * 3], 3, rays[i].direction);
+    }
+    if (auto ok = state_->run_list(state_->pipelines->trace, world, *ready, rays.data(), count * sizeof(QryRay), count * sizeof(QryRayHit), uint32_t(count)); !ok)
+      return tl::unexpected(ok.error());
+    const auto* found = static_cast<const QryRayHit*>(state_->list_out->mapped());
+    for (size_t i = 0; i < count; ++i) {
+      const QryRayHit& h = found[i];
+      hits.push_back({h.t, {h.voxel[0], h.voxel[1], h.voxel[2]}, h.face, h.material, h.steps, h.probe_depth});
+    }
+  }
+  return hits;
+}
+
+Result<std::vector<std::pair<uint32_t, uint32_t>>> Renderer::find_keys(SharedWorld& world, World& data, const Palette& palette, std::span<const uint32_t> keys) {
+  auto ready = world.publish(data, palette);
+  if (!ready) return tl::unexpected(ready.error());
+  std::vector<std::pair<uint32_t, uint32_t>> out;
+  out.reserve(keys.size());
+  for (size_t first = 0; first < keys.size(); first += kListBatch) {
+    const size_t count = std::min<size_t>(kListBatch, keys.size() - first);
+    if (auto ok = state_->run_list(state_->pipelines->find, world, *ready, keys.data() + first, count * 4, count * 8, uint32_t(count)); !ok)
+      return tl::unexpected(ok.error());
+    const auto* found = static_cast<const uint32_t*>(state_->list_out->mapped());
+    for (size_t i = 0; i < count; ++i) out.emplace_back(found[2 * i], found[2 * i + 1]);
+  }
+  return out;
+}
+
+}  // namespace quarry::engine

@@ -1,0 +1,231 @@
+// shared_world.cpp - a World where shaders can read it: the root structure, and what each sharing mode does at publish().
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "engine/cuda_mirror.hpp"
+#include "engine/renderer.hpp"
+#include "engine/upload.hpp"
+#include "engine/world_changes.hpp"
+#include "shaders/world_root.h"
+
+namespace quarry::engine {
+
+static_assert(sizeof(QryWorldRoot) == 88 && offsetof(QryWorldRoot, palette) == 40 && offsetof(QryWorldRoot, grid_pages) == 48 &&
+                  offsetof(QryWorldRoot, bounds_min) == 64 && offsetof(QryWorldRoot, bounds_max) == 76,
+              "the root's layout in C++ is not GLSL's scalar layout");
+static_assert(kQryLevel2Words == kRegionWords && kQryLevel3Words == kLevel3Words && kQryLevel4Words == kLevel4Words);
+static_assert((1u << kQryBrickSlabShift) == kBricksPerSlab && (1u << kQryBlockSlabShift) == kBlocksPerSlab && kBlockWords == 64);
+static_assert(-int32_t(kQryVoxelBiasXZ) == kWorldMin.x && -int32_t(kQryVoxelBiasY) == kWorldMin.y);
+static_assert(sizeof(BrickMask) == 64 && sizeof(BrickMaterials) == 512 && sizeof(Material) == 32 && sizeof(Palette::materials) == 8192);
+
+namespace {
+
+// The root, then the palette, then the three slab tables.
+constexpr size_t kPaletteAt = 256, kTablesAt = kPaletteAt + sizeof(Palette::materials);
+
+// Roots live in small host-visible buffers, a new one for each change: frames under way keep reading the one they were recorded with.
+class RootRing {
+ public:
+  // Writes `image` (a root with relative table addresses yet to be set) where no frame reads, and makes it current.
+  Result<void> put(Device& device, std::vector<uint8_t> image, uint64_t submitted, uint64_t completed) {
+    if (current_ && image == current_->image) return {};
+    if (current_) current_->last_frame = submitted;
+    Slot* slot = nullptr;
+    for (auto& s : slots_)
+      if (s.get() != current_ && s->last_frame <= completed && s->memory->size_bytes() >= image.size()) slot = s.get();
+    if (!slot) {
+      auto memory = DeviceMemory::create(device, BufferHome::host_upload, std::max<size_t>(image.size() * 2, 16384), "quarry world root");
+      if (!memory) return tl::unexpected(memory.error());
+      slots_.push_back(std::make_unique<Slot>());
+      slot = slots_.back().get();
+      slot->memory = std::move(*memory);
+    }
+    slot->image = std::move(image);
+    // Addresses inside the buffer itself become absolute here.
+    auto* bytes = static_cast<uint8_t*>(slot->memory->mapped());
+    std::memcpy(bytes, slot->image.data(), slot->image.size());
+    QryWorldRoot root;
+    std::memcpy(&root, bytes, sizeof root);
+    for (uint64_t* address : {&root.mask_slabs, &root.material_slabs, &root.block_slabs, &root.palette}) *address += slot->memory->address();
+    std::memcpy(bytes, &root, sizeof root);
+    current_ = slot;
+    return {};
+  }
+  uint64_t address() const { return current_ ? current_->memory->address() : 0; }
+
+ private:
+  struct Slot {
+    std::unique_ptr<DeviceMemory> memory;
+    std::vector<uint8_t> image;
+    uint64_t last_frame = 0;
+  };
+  std::vector<std::unique_ptr<Slot>> slots_;
+  Slot* current_ = nullptr;
+};
+
+std::vector<uint8_t> root_image(QryWorldRoot root, const Palette& palette, const SlabArray& masks, const SlabArray& materials, const SlabArray& blocks) {
+  const std::vector<MemoryBlock>* tables[3] = {&masks.slabs(), &materials.slabs(), &blocks.slabs()};
+  uint64_t* addresses[3] = {&root.mask_slabs, &root.material_slabs, &root.block_slabs};
+  std::vector<uint8_t> image(kTablesAt + (tables[0]->size() + tables[1]->size() + tables[2]->size()) * 8);
+  size_t at = kTablesAt;
+  for (int i = 0; i < 3; ++i) {
+    *addresses[i] = at;
+    for (const MemoryBlock& slab : *tables[i]) {
+      std::memcpy(image.data() + at, &slab.device_address, 8);
+      at += 8;
+    }
+  }
+  root.palette = kPaletteAt;
+  std::memcpy(image.data() + kPaletteAt, palette.materials.data(), sizeof palette.materials);
+  std::memcpy(image.data(), &root, sizeof root);
+  return image;
+}
+
+Box3 voxels_of(Int3 brick) { return {{brick.x * 8, brick.y * 8, brick.z * 8}, {brick.x * 8 + 7, brick.y * 8 + 7, brick.z * 8 + 7}}; }
+
+}  // namespace
+
+struct SharedWorld::State {
+  Device* device = nullptr;
+  SharingChoice choice;
+  std::unique_ptr<SharedMemorySource> memory;
+  std::unique_ptr<Upload> upload;     // staged
+  std::unique_ptr<CudaMirror> mirror; // zero_copy
+  RootRing roots;
+  uint64_t submitted = 0, completed = 0;
+  Device::TimelinePoint ready{VK_NULL_HANDLE, 0};
+  // Which world was published last, and how much of it.
+  const void* pyramid_seen = nullptr;
+  const void* grid_seen = nullptr;
+  uint64_t version_seen = 0;
+  Box3 bounds;  // holds every set voxel; grows with edits, is made tight when a world is published for the first time
+
+  Result<void> upload_changes(const World& world, const WorldChanges& changes);
+};
+
+Result<void> SharedWorld::State::upload_changes(const World& world, const WorldChanges& changes) {
+  std::vector<Upload::Copy> copies;
+  for (const WorldPiece& piece : collect_pieces(world, changes, true)) {
+    const MemoryBlock* block = nullptr;
+    switch (piece.part) {
+      case WorldPart::grid: block = &world.grid().block(); break;
+      case WorldPart::masks: block = &world.pool().mask_slabs().slabs()[piece.slab]; break;
+      case WorldPart::materials: block = &world.pool().material_slabs().slabs()[piece.slab]; break;
+      case WorldPart::blocks: block = &world.pyramid().block_slabs().slabs()[piece.slab]; break;
+      case WorldPart::pyramid: block = &world.pyramid().dense(); break;
+    }
+    copies.push_back({static_cast<const SharedBuffer*>(block->owner)->buffer(), piece.offset_bytes, piece.size_bytes, piece.from});
+  }
+  auto point = upload->submit(copies);
+  if (!point) return tl::unexpected(point.error());
+  ready = *point;
+  memory->copies_submitted(ready);
+  return {};
+}
+
+SharedWorld::SharedWorld(std::unique_ptr<State> state) : state_(std::move(state)) {}
+SharedWorld::~SharedWorld() = default;
+
+Result<std::unique_ptr<SharedWorld>> SharedWorld::create(Device& device, SharingMode mode) {
+  auto choice = choose_sharing(device, mode);
+  if (!choice) return tl::unexpected(choice.error());
+  auto state = std::make_unique<State>();
+  state->device = &device;
+  state->choice = std::move(*choice);
+  state->memory = std::make_unique<SharedMemorySource>(device, state->choice.mode);
+  if (state->choice.mode == SharingMode::staged) {
+    auto upload = Upload::create(device);
+    if (!upload) return tl::unexpected(upload.error());
+    state->upload = std::move(*upload);
+  } else if (state->choice.mode == SharingMode::zero_copy) {
+    auto mirror = CudaMirror::create(device, *state->memory);
+    if (!mirror) return tl::unexpected(mirror.error());
+    state->mirror = std::move(*mirror);
+  }
+  return std::unique_ptr<SharedWorld>(new SharedWorld(std::move(state)));
+}
+
+WorldMemory SharedWorld::memory() const {
+  WorldMemory memory;
+  if (state_->choice.mode != SharingMode::zero_copy) memory.memory = state_->memory.get();
+  return memory;
+}
+
+Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& palette) {
+  State& s = *state_;
+  const bool host_side = s.choice.mode != SharingMode::zero_copy;
+  if (host_side && (world.grid().block().device_address == 0 || world.pyramid().dense().device_address == 0))
+    return fail(ErrorCode::invalid_argument, "this world was not created with SharedWorld::memory(), so " + s.device->info().name + " cannot read it");
+
+  WorldChanges changes;
+  changes.keys = world.take_dirty_keys();
+  changes.regions = world.take_dirty_regions();
+  changes.everything = world.pyramid().dense().data != s.pyramid_seen || world.version() < s.version_seen;
+  changes.whole_grid = world.grid().block().data != s.grid_seen;
+  s.pyramid_seen = nullptr;  // if anything below fails, the next call starts afresh: the dirty lists are taken
+  if (changes.everything) {
+    s.bounds = world.bounds();
+  } else {
+    for (uint32_t key : changes.keys) s.bounds = united(s.bounds, voxels_of(brick_from_key(key)));
+  }
+  if (world.brick_count() == 0) s.bounds = Box3{};
+
+  QryWorldRoot root{};
+  std::vector<uint8_t> image;
+  if (host_side) {
+    if (s.upload && (changes.everything || changes.whole_grid || !changes.keys.empty() || !changes.regions.empty()))
+      if (auto ok = s.upload_changes(world, changes); !ok) return tl::unexpected(ok.error());
+    root.grid_words = world.grid().block().device_address;
+    root.grid_pages = world.grid().view().page_count;
+    root.pyramid = world.pyramid().dense().device_address;
+  } else {
+    auto point = s.mirror->update(world, changes);
+    if (!point) return tl::unexpected(point.error());
+    s.ready = *point;
+    s.memory->copies_submitted(s.ready);
+    root.grid_words = s.mirror->grid().block().device_address;
+    root.grid_pages = s.mirror->grid().view().page_count;
+    root.pyramid = s.mirror->pyramid().device_address;
+  }
+  const SlabArray& masks = host_side ? world.pool().mask_slabs() : s.mirror->masks();
+  const SlabArray& materials = host_side ? world.pool().material_slabs() : s.mirror->materials();
+  const SlabArray& blocks = host_side ? world.pyramid().block_slabs() : s.mirror->blocks();
+  root.brick_capacity = uint32_t(std::min<uint64_t>(std::min(masks.capacity(), materials.capacity()), kQryReservedValue));
+  root.block_capacity = uint32_t(std::min<uint64_t>(blocks.capacity(), kQryReservedValue));
+  root.brick_count = world.brick_count();
+  const Int3 low = s.bounds.min - kWorldMin, high = s.bounds.max - kWorldMin;
+  const int32_t bounds[6] = {low.x, low.y, low.z, high.x, high.y, high.z};
+  std::memcpy(root.bounds_min, bounds, 12);
+  std::memcpy(root.bounds_max, bounds + 3, 12);
+  if (s.bounds.empty()) {
+    std::fill(std::begin(root.bounds_min), std::end(root.bounds_min), 0);
+    std::fill(std::begin(root.bounds_max), std::end(root.bounds_max), -1);
+  }
+  if (auto ok = s.roots.put(*s.device, root_image(root, palette, masks, materials, blocks), s.submitted, s.completed); !ok) return tl::unexpected(ok.error());
+  s.pyramid_seen = world.pyramid().dense().data;
+  s.grid_seen = world.grid().block().data;
+  s.version_seen = world.version();
+  return s.ready;
+}
+
+void SharedWorld::frame_submitted(uint64_t value) {
+  state_->submitted = std::max(state_->submitted, value);
+  state_->memory->frame_submitted(value);
+}
+
+void SharedWorld::frame_completed(uint64_t value) {
+  state_->completed = std::max(state_->completed, value);
+  state_->memory->frame_completed(value);
+}
+
+SharingMode SharedWorld::mode() const { return state_->choice.mode; }
+const std::string& SharedWorld::sharing_reason() const { return state_->choice.reason; }
+uint64_t SharedWorld::root_address() const { return state_->roots.address(); }
+uint64_t SharedWorld::device_bytes() const { return state_->memory->size_bytes(); }
+
+Result<hashgrid::Stats> SharedWorld::grid_stats(const World& world) const {
+  return state_->mirror ? state_->mirror->grid().stats() : world.stats();
+}
+
+}  // namespace quarry::engine

@@ -1,0 +1,74 @@
+// frame.h - what the host tells the passes, and what they tell each other: one text for C++ (engine/renderer.cpp) and GLSL.
+#ifndef QRY_FRAME_H
+#define QRY_FRAME_H
+
+#include "shaders/world_root.h"
+
+// One frame: everything that stays the same over its passes. In host-visible memory, one for each frame in flight.
+struct QryFrame {
+  QRY_U64 root;          // QryWorldRoot
+  QRY_U64 visibility;    // width*height QryVisibility
+  QRY_U64 accumulation;  // width*height vec4: tone-mapped colour summed over sub-pixel samples
+  QRY_F32 origin[3];
+  QRY_F32 forward[3];
+  QRY_F32 right[3];
+  QRY_F32 up[3];
+  QRY_U32 width;
+  QRY_U32 height;
+  QRY_U32 view;          // engine::DebugView
+  QRY_U32 samples_a_side;
+  QRY_U32 shadow_rays;
+  QRY_U32 ambient_rays;
+  QRY_U32 seed;
+  QRY_F32 ambient_reach;
+  QRY_F32 exposure;
+  QRY_F32 sun_direction[3];  // unit, towards the sun
+  QRY_F32 sun_strength;
+  QRY_F32 sky_strength;
+  QRY_U32 highlight;         // 0 or 1
+  QRY_F32 highlight_min[3];  // world coordinates of the box's corners
+  QRY_F32 highlight_max[3];
+};
+
+// What a primary ray hit, 16 bytes. t < 0: nothing.
+struct QryVisibility {
+  QRY_F32 t;
+  QRY_U32 xy;  // biased voxel x | y << 14 | face << 27
+  QRY_U32 zm;  // biased voxel z | material << 14
+  QRY_U32 cost;  // steps | sectors read for the hit brick << 16
+};
+
+struct QryFramePush {
+  QRY_U64 frame;
+  QRY_U32 sample_index;
+};
+
+// trace.comp.glsl: rays in, hits out.
+struct QryRay {
+  QRY_F32 origin[3];
+  QRY_F32 direction[3];
+};
+struct QryRayHit {
+  QRY_F32 t;
+  QRY_I32 voxel[3];  // world coordinates
+  QRY_U32 face;
+  QRY_U32 material;
+  QRY_U32 steps;
+  QRY_U32 probe_depth;
+};
+struct QryTracePush {
+  QRY_U64 root;
+  QRY_U64 rays;
+  QRY_U64 hits;
+  QRY_U32 count;
+};
+
+// find.comp.glsl: keys in, (value, sectors read) out.
+struct QryFindPush {
+  QRY_U64 root;
+  QRY_U64 keys;
+  QRY_U64 found;
+  QRY_U32 count;
+};
+
+#endif

@@ -1,0 +1,46 @@
+// grid_find.glsl - the GLSL twin of hashgrid::find (view_impl.hpp `locate`): the same probe order, bit for bit the same answer.
+// The including shader has defined QRY_GLSL, included hashgrid/layout.h, and enabled GL_EXT_buffer_reference,
+// GL_EXT_scalar_block_layout and GL_EXT_shader_explicit_arithmetic_types_int64.
+#ifndef QRY_GRID_FIND_GLSL
+#define QRY_GRID_FIND_GLSL
+
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryGridWords { uvec2 at[]; };
+
+bool qry_never_used(uvec2 word) { return word.x == 0xFFFFFFFFu && word.y == 0xFFFFFFFFu; }
+
+// Value of `key`, kQryReservedValue if it is absent. `sectors`: sectors of slots that were read.
+uint qry_grid_find(uint64_t grid_words, uint page_count, uint key, out uint sectors) {
+  sectors = 0u;
+  if (key == kQryReservedKey) return kQryReservedValue;
+  const QryPlace place = qry_place(key, page_count);
+  QryGridWords page = QryGridWords(grid_words + uint64_t(place.page) * uint64_t(kQryPageBytes));
+  sectors = 1u;
+  bool never = false;
+  for (uint i = 0u; i < kQrySlotsPerSector; ++i) {
+    const uvec2 word = page.at[place.home_sector * kQrySlotsPerSector + i];
+    if (word.x == key) return word.y;
+    never = never || qry_never_used(word);
+  }
+  if (never) return kQryReservedValue;
+  const uvec2 states = page.at[qry_state_word(place.home_sector)];
+  const uint shift = qry_state_shift(place.home_sector);
+  const uint state = (shift < 32u ? states.x >> shift : states.y >> (shift - 32u)) & 3u;
+  if ((state & kQryBucketSpilled) == 0u) return kQryReservedValue;
+  sectors = 2u;
+  for (uint i = 0u; i < kQrySlotsPerSector; ++i) {
+    const uvec2 word = page.at[place.next_sector * kQrySlotsPerSector + i];
+    if (word.x == key) return word.y;
+  }
+  if ((state & kQryBucketToArea) == 0u) return kQryReservedValue;
+  for (uint n = 0u; n < kQryAreaSlots; ++n) {
+    uint slot = place.area_slot + n;
+    if (slot >= kQryAreaSlots) slot -= kQryAreaSlots;
+    sectors = 3u + (((place.area_slot & 3u) + n) >> 2);
+    const uvec2 word = page.at[kQryAreaFirstSector * kQrySlotsPerSector + slot];
+    if (word.x == key) return word.y;
+    if (qry_never_used(word)) return kQryReservedValue;
+  }
+  return kQryReservedValue;
+}
+
+#endif

@@ -1,0 +1,30 @@
+#version 460
+// march.comp.glsl - primary rays: camera -> visibility buffer. No shading; shade.comp.glsl reads what this writes.
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#extension GL_GOOGLE_include_directive : require
+
+#include "shaders/traverse.glsl"
+#include "shaders/frame.h"
+#include "shaders/frame_access.glsl"
+
+layout(local_size_x = 8, local_size_y = 8) in;  // a warp of 32 is 8 x 4 pixels: coherent in both directions
+
+void main() {
+  const QryFrame frame = QryFrameRef(push.frame).frame;
+  const uvec2 pixel = gl_GlobalInvocationID.xy;
+  if (pixel.x >= frame.width || pixel.y >= frame.height) return;
+  const QryWorldRoot root = QryRootRef(frame.root).root;
+  const QryHit hit = qry_traverse(root, qry_vec3(frame.origin), qry_pixel_direction(frame, pixel, push.sample_index), 1e29, 0u);
+  QryVisibility out_hit;
+  out_hit.t = hit.t;
+  out_hit.xy = 0u;
+  out_hit.zm = 0u;
+  out_hit.cost = min(hit.steps, 0xFFFFu) | (min(hit.sectors, 0xFFFFu) << 16);
+  if (hit.t >= 0.0) {
+    out_hit.xy = uint(hit.voxel.x) | (uint(hit.voxel.y) << 14) | (hit.face << 27);
+    out_hit.zm = uint(hit.voxel.z) | (qry_material(root, hit.brick, hit.voxel) << 14);
+  }
+  QryVisibilityRef(frame.visibility).at[pixel.y * frame.width + pixel.x] = out_hit;
+}

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "hashgrid/arguments.hpp"
 #include "hashgrid/executor.hpp"
 #include "hashgrid/page_settle.hpp"
 #include "hashgrid/parallel.hpp"
@@ -28,11 +29,7 @@ void count_outcome(BulkReport& report, Outcome outcome) {
   }
 }
 
-Result<void> check(const GridView& view) {
-  if (view.words == nullptr || view.page_count == 0) return fail(ErrorCode::invalid_argument, "hash grid: the view has no memory or no page");
-  if (view.phase == kQryPhaseNever) return fail(ErrorCode::invalid_argument, "hash grid: phase 0xFFFFFFFF means never used; begin at 0");
-  return {};
-}
+using detail::check_view;
 
 class HostExecutor final : public Executor {
  public:
@@ -51,7 +48,7 @@ class HostExecutor final : public Executor {
   }
 
   Result<void> clear(const GridView& view) override {
-    if (auto ok = check(view); !ok) return ok;
+    if (auto ok = check_view(view); !ok) return ok;
     for_pages(view.page_count, [&](uint32_t page) { detail::clear_page(page_words(view, page)); });
     return {};
   }
@@ -100,7 +97,7 @@ class HostExecutor final : public Executor {
   }
 
   Result<BulkReport> settle(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
-    if (auto ok = check(view); !ok) return tl::unexpected(ok.error());
+    if (auto ok = check_view(view); !ok) return tl::unexpected(ok.error());
     struct Waiting {
       uint32_t page;
       uint64_t position;
@@ -132,7 +129,7 @@ class HostExecutor final : public Executor {
   }
 
   Result<uint64_t> enumerate(const GridView& view, uint32_t* keys, uint32_t* values, size_t capacity) override {
-    if (auto ok = check(view); !ok) return tl::unexpected(ok.error());
+    if (auto ok = check_view(view); !ok) return tl::unexpected(ok.error());
     // Where each page's pairs begin, then the pairs.
     std::vector<uint64_t> begins(size_t{view.page_count} + 1, 0);
     for_pages(view.page_count, [&](uint32_t page) {
@@ -154,8 +151,8 @@ class HostExecutor final : public Executor {
   }
 
   Result<uint64_t> rehash(const GridView& from, const GridView& to) override {
-    if (auto ok = check(from); !ok) return tl::unexpected(ok.error());
-    if (auto ok = check(to); !ok) return tl::unexpected(ok.error());
+    if (auto ok = check_view(from); !ok) return tl::unexpected(ok.error());
+    if (auto ok = check_view(to); !ok) return tl::unexpected(ok.error());
     // Each new page gathers its keys from the few old pages that can hold them: no two threads touch one page.
     std::atomic<uint64_t> refused{0};
     for_pages(to.page_count, [&](uint32_t page) {
@@ -172,7 +169,7 @@ class HostExecutor final : public Executor {
           if (place.page != page) continue;
           uint32_t value = detail::high(words[i]);
           if (detail::put<detail::PrivateWords, detail::IfPresent::keep>(target, place, key, value, to.phase) == Outcome::full &&
-              detail::place_with_moves(target, place, key, value, to.page_count, scratch) == Outcome::full)
+              detail::place_absent(target, place, key, value, to.page_count, scratch) == Outcome::full)
             refused.fetch_add(1, std::memory_order_relaxed);
         }
       }
@@ -181,13 +178,13 @@ class HostExecutor final : public Executor {
   }
 
   Result<void> sweep(const GridView& view) override {
-    if (auto ok = check(view); !ok) return ok;
+    if (auto ok = check_view(view); !ok) return ok;
     for_pages(view.page_count, [&](uint32_t page) { detail::sweep_page(page_words(view, page), view.page_count); });
     return {};
   }
 
   Result<Stats> stats(const GridView& view) override {
-    if (auto ok = check(view); !ok) return tl::unexpected(ok.error());
+    if (auto ok = check_view(view); !ok) return tl::unexpected(ok.error());
     constexpr uint32_t kPagesPerPiece = 64;
     std::vector<Stats> pieces((view.page_count + kPagesPerPiece - 1) / kPagesPerPiece);
     parallel_for(pieces.size(), 1, [&](size_t begin, size_t end) {
@@ -229,9 +226,7 @@ class HostExecutor final : public Executor {
   template <class Operate, class Refuse>
   Result<BulkReport> for_keys(const GridView& view, const uint32_t* keys, const uint32_t* inputs, size_t count, Outcome* outcomes,
                               const Operate& operate, const Refuse& refuse) const {
-    if (auto ok = check(view); !ok) return tl::unexpected(ok.error());
-    if (count != 0 && (keys == nullptr || inputs == nullptr))
-      return fail(ErrorCode::invalid_argument, "hash grid: " + std::to_string(count) + " keys announced, but the key or value array is null");
+    if (auto ok = detail::check_batch(view, keys, inputs, count); !ok) return tl::unexpected(ok.error());
     std::vector<BulkReport> reports((count + kKeysPerPiece - 1) / kKeysPerPiece);
     parallel_for(count, kKeysPerPiece, [&](size_t begin, size_t end) {
       BulkReport report;

@@ -87,9 +87,8 @@ QRY_HD inline uint32_t make_room(uint64_t* page, const QryPlace& place, uint32_t
   return kNoSlot;
 }
 
-// insert with moves: the two buckets, then a row of moves, then the overflow area.
-QRY_HD inline Outcome place_with_moves(uint64_t* page, const QryPlace& place, uint32_t key, uint32_t value, uint32_t page_count, SettleScratch& scratch) {
-  if (locate<PrivateWords>(page, place, key).index != kNoSlot) return Outcome::present;
+// insert with moves, for a key known to be absent: the two buckets, then a row of moves, then the overflow area.
+QRY_HD inline Outcome place_absent(uint64_t* page, const QryPlace& place, uint32_t key, uint32_t value, uint32_t page_count, SettleScratch& scratch) {
   uint32_t index = make_room(page, place, page_count, scratch);
   for (uint32_t n = 0; index == kNoSlot && n < kQryAreaSlots; ++n)
     if (is_empty(page[area_word(place, n)])) index = area_word(place, n);
@@ -97,6 +96,10 @@ QRY_HD inline Outcome place_with_moves(uint64_t* page, const QryPlace& place, ui
   page[index] = pair_word(key, value);
   note_place(page, place, index);
   return Outcome::inserted;
+}
+QRY_HD inline Outcome place_with_moves(uint64_t* page, const QryPlace& place, uint32_t key, uint32_t value, uint32_t page_count, SettleScratch& scratch) {
+  if (locate<PrivateWords>(page, place, key).index != kNoSlot) return Outcome::present;
+  return place_absent(page, place, key, value, page_count, scratch);
 }
 
 // Moves keys of the overflow area into buckets where moves make room for them; what stays is probed again from an empty area, so that

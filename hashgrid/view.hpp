@@ -17,6 +17,7 @@
 //    makes it the first one. (assign: the last one to be applied stays, and it is the value any later find returns.)
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "hashgrid/layout.h"
@@ -25,7 +26,6 @@
 #include <cuda/atomic>
 #define QRY_HD __host__ __device__
 #else
-#include <atomic>
 #define QRY_HD
 #endif
 

@@ -1,0 +1,35 @@
+#include <cstdio>
+
+#include "tests/hashgrid/race_kernel.hpp"
+
+namespace quarry::hashgrid::test {
+namespace {
+
+constexpr uint32_t kThreads = 128;
+
+__global__ void __launch_bounds__(kThreads) race(GridView view, RacePlan plan, RaceEvent* events) {
+  const uint32_t thread = blockIdx.x * kThreads + threadIdx.x;
+  for (uint32_t step = 0; step < plan.steps; ++step) events[size_t{thread} * plan.steps + step] = race_step(view, plan, thread, step);
+}
+
+}  // namespace
+
+std::vector<RaceEvent> race_on_cuda(const GridView& view, const RacePlan& plan, uint32_t threads) {
+  const uint32_t blocks = (threads + kThreads - 1) / kThreads;
+  std::vector<RaceEvent> events(size_t{blocks} * kThreads * plan.steps);
+  RaceEvent* device_events = nullptr;
+  cudaError_t error = cudaMalloc(&device_events, events.size() * sizeof(RaceEvent));
+  if (error == cudaSuccess) {
+    race<<<blocks, kThreads>>>(view, plan, device_events);
+    error = cudaGetLastError();
+  }
+  if (error == cudaSuccess) error = cudaMemcpy(events.data(), device_events, events.size() * sizeof(RaceEvent), cudaMemcpyDeviceToHost);
+  cudaFree(device_events);
+  if (error != cudaSuccess) {
+    std::printf("race kernel: %s\n", cudaGetErrorString(error));
+    for (RaceEvent& event : events) event.outcome = Outcome::reserved;  // which the check of every race refuses
+  }
+  return events;
+}
+
+}  // namespace quarry::hashgrid::test

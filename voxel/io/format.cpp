@@ -1,0 +1,153 @@
+// format.cpp - the registry of file formats, and the one way in and out for a program that does not care which it is.
+#include "voxel/io/format.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <numeric>
+
+#include "voxel/io/file_bytes.hpp"
+#include "voxel/io/store.hpp"
+#include "voxel/io/vox.hpp"
+
+namespace quarry::io {
+namespace {
+
+constexpr size_t kHeadBytes = 64;
+constexpr uint64_t kMaxVoxFileBytes = (uint64_t(1) << 32) + 20;  // a chunk's length has 32 bits
+
+template <size_t N>
+bool begins_with(std::span<const uint8_t> head, const char (&text)[N]) {  // the terminating zero counts where it is written out
+  return head.size() >= N - 1 && std::memcmp(head.data(), text, N - 1) == 0;
+}
+
+Result<Scene> read_quarry(const std::filesystem::path& file, const ReadOptions& options) { return Store::read(file, options.progress); }
+
+Result<Scene> read_vox(const std::filesystem::path& file, const ReadOptions& options) {
+  options.progress.say("read", -1);
+  const auto bytes = read_file(file, kMaxVoxFileBytes);
+  if (!bytes) return tl::unexpected(bytes.error());
+  if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
+  return parse_vox(*bytes, options.warnings);
+}
+
+constexpr const char* kQuarryExtensions[] = {"quarry"};
+constexpr const char* kVoxExtensions[] = {"vox"};
+const Format kOwnFormats[] = {
+    {"quarry", "Quarry world", kQuarryExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "SQLite format 3\0"); }, read_quarry, Store::save},
+    {"vox", "MagicaVoxel scene", kVoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "VOX "); }, read_vox, nullptr},
+};
+
+std::string extension_of(const std::filesystem::path& file) {
+  std::string e = file.extension().string();
+  if (!e.empty()) e.erase(0, 1);
+  std::transform(e.begin(), e.end(), e.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+  return e;
+}
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t(0));
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0]++;
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t old = row[j + 1];
+      row[j + 1] = std::min({old + 1, row[j] + 1, diagonal + (a[i] != b[j])});
+      diagonal = old;
+    }
+  }
+  return row.back();
+}
+
+// "did you mean .vox?", or the list of what there is.
+std::string advice(const std::string& extension, bool writing) {
+  std::string all, nearest;
+  size_t best = 3;  // farther than two letters is no typing error
+  for (const Format& f : formats()) {
+    if (writing ? !f.write : !f.read) continue;
+    for (const char* e : f.extensions) {
+      all += std::string(all.empty() ? "." : ", .") + e;
+      if (const size_t d = edit_distance(extension, e); d < best && d < extension.size()) best = d, nearest = e;
+    }
+  }
+  return nearest.empty() ? std::string(writing ? "can be written: " : "can be read: ") + all : "did you mean ." + nearest + "?";
+}
+
+std::string unknown_extension(const std::string& extension) {
+  return extension.empty() ? std::string("the name has no extension that says which format it is; ") : "unknown format '." + extension + "'; ";
+}
+
+const Format* by_extension(const std::string& extension) {
+  for (const Format& f : formats())
+    if (std::any_of(f.extensions.begin(), f.extensions.end(), [&](const char* e) { return extension == e; })) return &f;
+  return nullptr;
+}
+
+Error named(const std::filesystem::path& file, Error error) {
+  const std::string prefix = file.string() + ": ";
+  if (error.message.compare(0, prefix.size(), prefix) != 0) error.message.insert(0, prefix);
+  return error;
+}
+
+Result<const Format*> find_for_reading(const std::filesystem::path& file) {
+  const auto head = read_file_head(file, kHeadBytes);
+  if (!head) return tl::unexpected(head.error());
+  for (const Format& f : formats())
+    if (f.sniff && f.sniff(*head)) return &f;
+  const std::string extension = extension_of(file);
+  if (const Format* f = by_extension(extension)) return f;
+  return fail(ErrorCode::unsupported, unknown_extension(extension) + advice(extension, false));
+}
+
+}  // namespace
+
+std::span<const Format> formats() {
+  static const std::vector<Format> all = [] {
+    std::vector<Format> list(std::begin(kOwnFormats), std::end(kOwnFormats));
+    const auto meshes = mesh_formats();
+    list.insert(list.end(), meshes.begin(), meshes.end());
+    return list;
+  }();
+  return all;
+}
+
+Result<const Format*> format_for_reading(const std::filesystem::path& file) {
+  auto format = find_for_reading(file);
+  if (format && !(*format)->read) format = fail(ErrorCode::unsupported, std::string((*format)->title) + " files can be written, but not read");
+  return format.map_error([&](Error e) { return named(file, std::move(e)); });
+}
+
+Result<const Format*> format_for_writing(const std::filesystem::path& file) {
+  const std::string extension = extension_of(file);
+  const Format* format = by_extension(extension);
+  if (!format) return tl::unexpected(named(file, {ErrorCode::unsupported, unknown_extension(extension) + advice(extension, true)}));
+  if (!format->write)
+    return tl::unexpected(named(file, {ErrorCode::unsupported, std::string(format->title) + " files (." + extension + ") are not written; " + advice("", true)}));
+  return format;
+}
+
+Result<Scene> read_scene(const std::filesystem::path& file, const ReadOptions& options) {
+  const auto format = format_for_reading(file);
+  if (!format) return tl::unexpected(format.error());
+  try {
+    auto scene = (*format)->read(file, options);
+    if (!scene) return tl::unexpected(named(file, scene.error()));
+    scene->metadata.try_emplace("source_format", (*format)->name);
+    scene->metadata.try_emplace("source_file", file.filename().string());
+    return scene;
+  } catch (const std::bad_alloc&) {
+    return tl::unexpected(named(file, {ErrorCode::out_of_memory, "not enough memory to read it"}));
+  }
+}
+
+Result<void> write_scene(const Scene& scene, const std::filesystem::path& file, const Progress& progress) {
+  const auto format = format_for_writing(file);
+  if (!format) return tl::unexpected(format.error());
+  try {
+    return (*format)->write(scene, file, progress).map_error([&](Error e) { return named(file, std::move(e)); });
+  } catch (const std::bad_alloc&) {
+    return tl::unexpected(named(file, {ErrorCode::out_of_memory, "not enough memory to write it"}));
+  }
+}
+
+}  // namespace quarry::io

@@ -1,0 +1,55 @@
+// store_tables.hpp - the tables of a .quarry file: made, checked, written from a scene and read into one. Internal to the store;
+// locking, transactions and the file itself are store.cpp's, blobs are store_codec's. The schema is in docs/formats.md too.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "voxel/io/sqlite_db.hpp"
+#include "voxel/io/store_codec.hpp"
+#include "voxel/progress.hpp"
+#include "voxel/scene.hpp"
+
+namespace quarry::io {
+
+constexpr int32_t kApplicationId = 0x51727279;  // "Qrry", at byte 68 of the file
+constexpr int32_t kSchemaVersion = 1;           // raised by every change of the schema; a reader refuses a newer one
+constexpr int32_t kMaxChunkCoordinate = kMaxBrickCoordinate / 8;
+constexpr uint64_t kBrickMemoryBytes = 650;  // of a brick in a BrickMap
+
+// What is kept of the rows that edits change, so that a commit need not read them back.
+struct StoreHead {
+  struct Volume {
+    int64_t chunks = 0, bricks = 0;
+    uint64_t sum = 0;  // of the chunks' checksums, mod 2^64: a chunk that is missing shows
+  };
+  std::vector<Volume> volumes;
+  int64_t position = 0, length = 0;  // records of the history: applied, all
+  uint64_t history_sum = 0;          // of the records' checksums, mod 2^64
+};
+
+// Tells a Quarry world from other databases and refuses newer ones, and any object in the schema that is not ours.
+Result<void> check_schema(Db& db);
+Result<void> create_schema(Db& db);
+
+Result<void> write_tables(Db& db, const Scene& scene, const Progress& progress);
+// `memory_limit`: refuse a world whose bricks would take more bytes than that (out_of_memory).
+Result<Scene> read_tables(Db& db, uint64_t memory_limit, const Progress& progress, StoreHead* head);
+// The head alone, checked as far as that goes without reading chunks.
+Result<StoreHead> read_head(Db& db);
+
+Result<void> write_palette(Db& db, const Palette& palette);
+// Writes one chunk of a volume again, or removes it if it is empty now; keeps `head` in step (not the tables: see write_head).
+Result<void> write_chunk(Db& db, const BrickMap& bricks, Int3 chunk, uint32_t volume, StoreHead* head);
+// One volume's numbers and those of the history, with their checksums.
+Result<void> write_head(Db& db, const StoreHead& head, uint32_t changed_volume);
+
+// Drops the records after the head's position and appends one.
+Result<void> write_record(Db& db, const UndoRecord& record, StoreHead* head);
+Result<std::vector<UndoRecord>> read_history(Db& db, const StoreHead& head, uint64_t memory_limit, const Progress& progress);
+// Schema, scene and, unless `history` is null, history: all that a reader does with an open database.
+Result<Scene> read_world(Db& db, uint64_t memory_limit, const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position);
+// True if record number `number` (from 1) of the history has this one's label, volume and counts.
+Result<bool> record_is(Db& db, int64_t number, const UndoRecord& record);
+
+}  // namespace quarry::io

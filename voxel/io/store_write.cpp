@@ -1,0 +1,213 @@
+// store_write.cpp - a scene, an edit, a palette into the tables of a .quarry file. The caller owns the transaction.
+#include <cmath>
+#include <set>
+
+#include "voxel/io/store_fields.hpp"
+#include "voxel/io/store_tables.hpp"
+
+namespace quarry::io {
+namespace {
+
+Result<void> write_state(Db& db, const char* key, int64_t value) {
+  auto s = Statement::prepare(db, "INSERT INTO state (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2", "state");
+  if (!s) return tl::unexpected(s.error());
+  return s->bind(1, std::string_view(key)).bind(2, value).execute();
+}
+
+// Everything that SQLite could not hold as it is, found before anything is written.
+Result<void> check_scene(const Scene& scene) {
+  const auto bad = [](const std::string& what) { return fail(ErrorCode::invalid_argument, what + " cannot be saved"); };
+  for (size_t i = 0; i < 256; ++i) {
+    const Material& m = scene.palette.materials[i];
+    for (const float v : {m.roughness, m.metalness, m.emission, m.transparency, m.ior, m.reserved[0], m.reserved[1]})
+      if (std::isnan(v)) return bad("material " + std::to_string(i) + " has a value that is not a number; it");
+  }
+  for (const Camera& c : scene.cameras)
+    for (const double v : {c.position[0], c.position[1], c.position[2], c.target[0], c.target[1], c.target[2], c.vertical_fov_degrees})
+      if (std::isnan(v)) return bad("camera '" + c.name + "' has a value that is not a number; it");
+  for (size_t i = 0; i < scene.instances.size(); ++i) {
+    const Instance& instance = scene.instances[i];
+    if (instance.volume >= scene.volumes.size() || instance.layer < -1 || instance.layer >= int64_t(scene.layers.size()) || !rotation_valid(instance.rotation))
+      return bad("instance " + std::to_string(i) + " names a volume, layer or rotation that is not there; it");
+  }
+  for (const Volume& v : scene.volumes) {
+    for (const auto& [at, brick] : v.bricks.bricks())
+      if (!brick_storable(at)) return bad("volume '" + v.name + "' has a brick outside all coordinates; it");
+  }
+  return {};
+}
+
+std::set<Int3> chunks_of(const BrickMap& bricks) {
+  std::set<Int3> chunks;
+  Int3 last{INT32_MAX, INT32_MAX, INT32_MAX};
+  for (const auto& [at, brick] : bricks.bricks())
+    if (const Int3 c = chunk_of(at); c != last) chunks.insert(last = c);
+  return chunks;
+}
+
+Result<void> write_volume_row(Db& db, uint32_t id, const Volume& v) {
+  auto s = Statement::prepare(db, "INSERT INTO volumes VALUES (?, ?, ?, ?, ?, 0, 0, 0)", "volumes");
+  if (!s) return tl::unexpected(s.error());
+  return s->bind(1, int64_t(id)).bind(2, std::string_view(v.name)).bind(3, int64_t(v.size.x)).bind(4, int64_t(v.size.y)).bind(5, int64_t(v.size.z)).execute();
+}
+
+Result<void> write_volumes_sum(Db& db, const StoreHead& head) { return write_state(db, kVolumesSumKey, int64_t(volumes_sum(head))); }
+
+Result<void> write_history_state(Db& db, const StoreHead& head) {
+  for (const auto& [key, value] : {std::pair{kPositionKey, head.position}, {kLengthKey, head.length}, {kHistoryKey, int64_t(head.history_sum)}, {kHistorySumKey, int64_t(history_state_sum(head))}})
+    if (auto r = write_state(db, key, value); !r) return r;
+  return {};
+}
+
+Result<void> write_volume_head(Db& db, const StoreHead& head, uint32_t volume) {
+  auto s = Statement::prepare(db, "UPDATE volumes SET chunks = ?1, bricks = ?2, chunk_sum = ?3 WHERE id = ?4", "volumes");
+  if (!s) return tl::unexpected(s.error());
+  const StoreHead::Volume& v = head.volumes[volume];
+  return s->bind(1, v.chunks).bind(2, v.bricks).bind(3, int64_t(v.sum)).bind(4, int64_t(volume)).execute();
+}
+
+Result<void> write_small_tables(Db& db, const Scene& scene) {
+  if (auto s = Statement::prepare(db, "INSERT INTO meta VALUES (?, ?)", "meta"); !s) return tl::unexpected(s.error());
+  else
+    for (const auto& [key, value] : scene.metadata) {
+      if (key.size() + value.size() > kMaxValueBytes / 2) return fail(ErrorCode::invalid_argument, "the metadata '" + key.substr(0, 60) + "' is too long to be saved");
+      if (auto r = s->bind(1, std::string_view(key)).bind(2, std::string_view(value)).execute(); !r) return r;
+    }
+  if (auto s = Statement::prepare(db, "INSERT INTO layers VALUES (?, ?, ?)", "layers"); !s) return tl::unexpected(s.error());
+  else
+    for (size_t i = 0; i < scene.layers.size(); ++i)
+      if (auto r = s->bind(1, int64_t(i)).bind(2, std::string_view(scene.layers[i].name)).bind(3, int64_t(scene.layers[i].hidden)).execute(); !r) return r;
+  if (auto s = Statement::prepare(db, "INSERT INTO instances VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", "instances"); !s) return tl::unexpected(s.error());
+  else
+    for (size_t i = 0; i < scene.instances.size(); ++i) {
+      const Instance& n = scene.instances[i];
+      s->bind(1, int64_t(i)).bind(2, int64_t(n.volume)).bind(3, pack_rotation(n.rotation)).bind(4, int64_t(n.offset.x)).bind(5, int64_t(n.offset.y)).bind(6, int64_t(n.offset.z));
+      if (auto r = s->bind(7, int64_t(n.layer)).bind(8, int64_t(n.hidden)).bind(9, std::string_view(n.name)).bind(10, std::string_view(n.group_path)).execute(); !r) return r;
+    }
+  if (auto s = Statement::prepare(db, "INSERT INTO cameras VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", "cameras"); !s) return tl::unexpected(s.error());
+  else
+    for (size_t i = 0; i < scene.cameras.size(); ++i) {
+      const Camera& c = scene.cameras[i];
+      s->bind(1, int64_t(i)).bind(2, std::string_view(c.name)).bind(9, c.vertical_fov_degrees);
+      for (int a = 0; a < 3; ++a) s->bind(3 + a, c.position[a]).bind(6 + a, c.target[a]);
+      if (auto r = s->execute(); !r) return r;
+    }
+  if (auto r = write_state(db, kOverlapKey, scene.overlap == OverlapRule::last_instance_wins); !r) return r;
+  return write_state(db, kSceneSumKey, int64_t(scene_sum(scene)));
+}
+
+}  // namespace
+
+Result<void> write_palette(Db& db, const Palette& palette) {
+  auto s = Statement::prepare(db, "INSERT OR REPLACE INTO palette VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", "palette");
+  if (!s) return tl::unexpected(s.error());
+  for (size_t i = 0; i < 256; ++i) {
+    const Material& m = palette.materials[i];
+    s->bind(1, int64_t(i)).bind(2, std::string_view(palette.names[i])).bind(3, pack_rgba(m)).bind(4, double(m.roughness)).bind(5, double(m.metalness));
+    s->bind(6, double(m.emission)).bind(7, double(m.transparency)).bind(8, double(m.ior)).bind(9, double(m.reserved[0])).bind(10, double(m.reserved[1]));
+    if (auto r = s->execute(); !r) return r;
+  }
+  return write_state(db, kPaletteSumKey, int64_t(palette_sum(palette)));
+}
+
+Result<void> write_chunk(Db& db, const BrickMap& bricks, Int3 chunk, uint32_t volume, StoreHead* head) {
+  auto old = Statement::prepare(db, "SELECT bricks, checksum FROM chunks WHERE volume = ?1 AND x = ?2 AND y = ?3 AND z = ?4", "chunks");
+  if (!old) return tl::unexpected(old.error());
+  const auto bind_place = [&](Statement& s) { s.bind(1, int64_t(volume)).bind(2, int64_t(chunk.x)).bind(3, int64_t(chunk.y)).bind(4, int64_t(chunk.z)); };
+  bind_place(*old);
+  const auto there = old->step();
+  if (!there) return tl::unexpected(there.error());
+  StoreHead::Volume& v = head->volumes[volume];
+  if (*there) {
+    --v.chunks;
+    v.bricks -= old->integer(0, "bricks", 1, kChunkBricks);
+    v.sum -= uint64_t(old->integer(1, "checksum"));
+    if (auto r = old->row_check(); !r) return r;
+  }
+  old->reset();
+  const auto blob = encode_chunk(bricks, chunk, volume);
+  if (!blob) return tl::unexpected(blob.error());
+  if (!blob->count) {
+    if (!*there) return {};
+    auto s = Statement::prepare(db, "DELETE FROM chunks WHERE volume = ?1 AND x = ?2 AND y = ?3 AND z = ?4", "chunks");
+    if (!s) return tl::unexpected(s.error());
+    bind_place(*s);
+    return s->execute();
+  }
+  ++v.chunks;
+  v.bricks += blob->count;
+  v.sum += blob->checksum;
+  auto s = Statement::prepare(db,
+                              "INSERT INTO chunks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (volume, x, y, z) DO UPDATE SET bricks = ?5, bytes = ?6, "
+                              "checksum = ?7, data = ?8",
+                              "chunks");
+  if (!s) return tl::unexpected(s.error());
+  bind_place(*s);
+  return s->bind(5, int64_t(blob->count)).bind(6, int64_t(blob->plain_bytes)).bind(7, int64_t(blob->checksum)).bind(8, std::span<const uint8_t>(blob->data)).execute();
+}
+
+Result<void> write_head(Db& db, const StoreHead& head, uint32_t changed_volume) {
+  if (auto r = write_volume_head(db, head, changed_volume); !r) return r;
+  if (auto r = write_volumes_sum(db, head); !r) return r;
+  return write_history_state(db, head);
+}
+
+Result<void> write_tables(Db& db, const Scene& scene, const Progress& progress) {
+  if (auto r = check_scene(scene); !r) return r;
+  if (auto r = write_small_tables(db, scene); !r) return r;
+  if (auto r = write_palette(db, scene.palette); !r) return r;
+  StoreHead head;
+  head.volumes.resize(scene.volumes.size());
+  uint64_t bricks = 1, done = 0;
+  for (const Volume& v : scene.volumes) bricks += v.bricks.bricks().size();
+  for (uint32_t i = 0; i < scene.volumes.size(); ++i) {
+    const Volume& v = scene.volumes[i];
+    if (auto r = write_volume_row(db, i, v); !r) return r;
+    for (const Int3& chunk : chunks_of(v.bricks)) {
+      if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
+      const int64_t before = head.volumes[i].bricks;
+      if (auto r = write_chunk(db, v.bricks, chunk, i, &head); !r) return r;
+      progress.say("save", double(done += uint64_t(head.volumes[i].bricks - before)) / double(bricks));
+    }
+    if (auto r = write_volume_head(db, head, i); !r) return r;
+  }
+  if (auto r = write_volumes_sum(db, head); !r) return r;
+  return write_history_state(db, head);
+}
+
+Result<void> write_record(Db& db, const UndoRecord& record, StoreHead* head) {
+  auto dropped = Statement::prepare(db, "SELECT checksum FROM journal WHERE record > ?1", "journal");
+  if (!dropped) return tl::unexpected(dropped.error());
+  dropped->bind(1, head->position);
+  for (;;) {
+    const auto row = dropped->step();
+    if (!row) return tl::unexpected(row.error());
+    if (!*row) break;
+    head->history_sum -= uint64_t(dropped->integer(0, "checksum"));
+    if (auto r = dropped->row_check(); !r) return r;
+  }
+  dropped->reset();
+  auto drop = Statement::prepare(db, "DELETE FROM journal WHERE record > ?1", "journal");
+  if (!drop) return tl::unexpected(drop.error());
+  if (auto r = drop->bind(1, head->position).execute(); !r) return r;
+
+  auto s = Statement::prepare(db, "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", "journal");
+  if (!s) return tl::unexpected(s.error());
+  RecordHead part{head->position + 1, 0, record.volume, record.label, record.voxels_changed};
+  std::span<const BrickChange> rest = record.changes;
+  do {  // a record without changes is a row, too
+    const auto some = rest.first(std::min<size_t>(rest.size(), kPartChanges));
+    const auto blob = encode_part(some, part);
+    if (!blob) return tl::unexpected(blob.error());
+    s->bind(1, part.record).bind(2, int64_t(part.part)).bind(3, int64_t(part.volume)).bind(4, std::string_view(part.label)).bind(5, int64_t(part.voxels));
+    s->bind(6, int64_t(blob->count)).bind(7, int64_t(blob->plain_bytes)).bind(8, int64_t(blob->checksum)).bind(9, std::span<const uint8_t>(blob->data));
+    if (auto r = s->execute(); !r) return r;
+    head->history_sum += blob->checksum;
+    rest = rest.subspan(some.size());
+    ++part.part;
+  } while (!rest.empty());
+  head->length = ++head->position;
+  return {};
+}
+
+}  // namespace quarry::io

@@ -22,6 +22,7 @@ class BrickPool {
   Result<uint32_t> allocate();
   // Takes `count` at once; all or none.
   Result<std::vector<uint32_t>> allocate(size_t count);
+  // Empties the brick and gives its index back. The index must be in use.
   void free(uint32_t index);
 
   BrickMask& mask(uint32_t index) { return *static_cast<BrickMask*>(masks_.at(index)); }

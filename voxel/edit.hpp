@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "voxel/brick.hpp"
+#include "hashgrid/result.hpp"
+#include "voxel/brick_map.hpp"
 
 namespace quarry {
 
@@ -44,5 +45,20 @@ struct UndoRecord {
   std::vector<BrickChange> changes;
   uint64_t voxels_changed = 0;
 };
+
+// One edit changes at most this many bricks (537 million voxels, 1.2 GiB of undo record).
+constexpr size_t kMostBricksPerEdit = size_t(1) << 20;
+
+// The tight box of the edit's shape. Errors: invalid_argument (radius not in 0..4096, a line longer than 32768 voxels along an axis),
+// out_of_bounds (the shape leaves the range of 32-bit coordinates).
+Result<Box3> edit_bounds(const Edit& edit);
+
+// The voxels of the edit's shape in one brick. The edit must be one that edit_bounds accepts. Exact: integers only.
+BrickMask edit_mask(const Edit& edit, Int3 brick);
+
+// What the edit would do to these bricks: a record of the bricks that differ, with `volume` left 0. Deterministic whatever `threads`.
+// Bricks wholly inside or outside the shape are settled without looking at voxels, empty regions without looking at bricks.
+// Errors: those of edit_bounds; full (more than kMostBricksPerEdit bricks).
+Result<UndoRecord> plan_edit(const BrickMap& bricks, const Edit& edit, uint32_t threads = 0);
 
 }  // namespace quarry

@@ -26,18 +26,21 @@ constexpr uint32_t kBlockWords = 64, kBlocksPerSlab = 1u << 12;  // 2 MiB
 
 class OccupancyPyramid {
  public:
-  explicit OccupancyPyramid(MemorySource& memory);
+  // An empty pyramid: the dense part and the block that is always empty. Errors: out_of_memory.
+  static Result<OccupancyPyramid> create(MemorySource& memory);
   OccupancyPyramid(OccupancyPyramid&&) noexcept;
   OccupancyPyramid& operator=(OccupancyPyramid&&) noexcept;
   ~OccupancyPyramid();
 
-  // Keys whose bricks now exist / no longer exist. One thread at a time. Errors: out_of_memory.
+  // Keys whose bricks now exist / no longer exist; one that already does / does not changes nothing. One thread at a time.
+  // Errors: out_of_memory, and then nothing has changed.
   Result<void> add(std::span<const uint32_t> keys);
   void remove(std::span<const uint32_t> keys);
   void clear();
   Result<void> rebuild(std::span<const uint32_t> keys);
 
   bool has_brick(Int3 brick) const;
+  std::vector<uint32_t> keys() const;  // of all bricks, sorted
   uint64_t level2(uint32_t index) const { return level2_words()[index]; }
   const uint64_t* level2_words() const { return static_cast<const uint64_t*>(dense_.data); }
   const uint64_t* level3_words() const { return level2_words() + kRegionWords; }
@@ -47,17 +50,36 @@ class OccupancyPyramid {
   const MemoryBlock& dense() const { return dense_; }
   const SlabArray& block_slabs() const { return blocks_; }
   uint64_t size_bytes() const;
-  // Regions whose block, words or block index changed since the last call: what a mirror on a GPU copies.
+  // Regions whose block, words or block index changed since the last call, sorted: what a mirror on a GPU copies.
   std::vector<uint32_t> take_dirty_regions();
 
  private:
+  explicit OccupancyPyramid(MemorySource& memory);
+  uint64_t* dense_words() { return static_cast<uint64_t*>(dense_.data); }
+  uint32_t* block_indices() { return reinterpret_cast<uint32_t*>(dense_words() + kRegionWords + kLevel3Words + kLevel4Words); }
+  void mark_dirty(uint32_t region);
+
   MemorySource* memory_;
   MemoryBlock dense_;
   SlabArray blocks_;
-  std::vector<uint32_t> free_blocks_;
+  std::vector<uint32_t> free_blocks_;  // all of them zero
   uint32_t next_block_ = 1;
   std::vector<uint32_t> dirty_regions_;
   std::vector<uint8_t> region_is_dirty_;
 };
+
+// Where a brick's bit is. Shaders do the same arithmetic.
+struct PyramidPlace {
+  uint32_t region, region_bit;  // level-2 word and its bit: the chunk within the region, and the word within the region's block
+  uint32_t chunk_bit;           // the brick within its chunk
+  uint32_t level3, level3_bit;
+  uint32_t level4, level4_bit;
+};
+inline PyramidPlace pyramid_place(Int3 brick) {
+  const uint32_t x = uint32_t(brick.x + 1024), y = uint32_t(brick.y + 512), z = uint32_t(brick.z + 1024);
+  const auto bit = [&](uint32_t shift) { return (x >> shift & 3u) | (y >> shift & 3u) << 2 | (z >> shift & 3u) << 4; };
+  return {(x >> 4) | (y >> 4) << 7 | (z >> 4) << 13, bit(2), bit(0), (x >> 6) | (y >> 6) << 5 | (z >> 6) << 9, bit(4),
+          (x >> 8) | (y >> 8) << 3 | (z >> 8) << 5, bit(6)};
+}
 
 }  // namespace quarry

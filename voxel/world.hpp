@@ -20,13 +20,16 @@
 namespace quarry {
 
 struct WorldMemory {
-  hashgrid::Executor* executor = nullptr;  // null: a host executor owned by the world
+  // null: a host executor owned by the world. Only host executors: the world reads its own tables with host threads (a GPU reads the
+  // same memory where it is shared, or a mirror fed by take_dirty_keys() and take_dirty_regions()).
+  hashgrid::Executor* executor = nullptr;
   MemorySource* memory = nullptr;          // null: host_memory_source(). Must be host-readable and -writable.
   uint32_t max_bricks = 0xFFFFFFFEu;
 };
 
 class World {
  public:
+  // Errors: out_of_memory, device, unsupported (not a host executor).
   static Result<World> create(const WorldMemory& memory = {});
   World(World&&) noexcept;
   World& operator=(World&&) noexcept;
@@ -37,9 +40,13 @@ class World {
   bool find_brick(Int3 brick, Brick* out) const;
 
   // The one way in: bricks in any order, each coordinate at most once; an empty brick removes. Atomic: on failure (out_of_bounds,
-  // full, out_of_memory) the world is as before. One thread at a time.
+  // full, out_of_memory, invalid_argument for a coordinate given twice) the world is as before. One thread at a time.
+  // New bricks take over the places of removed ones, so a batch fits whenever the world after it fits.
   struct BrickWrite { Int3 brick; Brick value; };
   Result<void> write(std::span<const BrickWrite> writes);
+  // The same without copying: the bricks are read where they are.
+  struct BrickRef { Int3 brick; const Brick* value; };
+  Result<void> write(std::span<const BrickRef> writes);
   Result<void> clear();
 
   uint64_t version() const;          // rises with every successful write
@@ -76,14 +83,17 @@ class Document {
   World& world();
 
   // Applies one edit to one volume (coordinates in that volume's own axes). Deterministic. A failed edit changes nothing.
-  // An edit that would change no voxel gives an empty record and no history entry. Errors: invalid_argument (no such volume, radius),
-  // out_of_bounds (a flattened voxel would leave the world), full, out_of_memory.
+  // An edit that would change no voxel gives an empty record and no history entry. Records that could be redone are dropped.
+  // The record lives until the next call that changes the history. Only visible instances are flattened and held to the world's bounds.
+  // Errors: invalid_argument (no such volume, radius), out_of_bounds (a flattened voxel would leave the world), full, out_of_memory.
   Result<const UndoRecord*> apply(uint32_t volume, const Edit& edit, uint32_t threads = 0);
-  // Whole bricks in the volume's axes, as one entry of the history (stamps, imports, the C API's bulk set).
+  // Whole bricks in the volume's axes, as one entry of the history (stamps, imports, the C API's bulk set). Errors: as apply, and
+  // invalid_argument for a coordinate given twice.
   Result<const UndoRecord*> write(uint32_t volume, std::span<const World::BrickWrite> writes, std::string label);
   bool can_undo() const;
   bool can_redo() const;
-  Result<const UndoRecord*> undo();  // the record that was undone
+  // The record that was undone, or done again. Errors: invalid_argument (there is none); full, out_of_memory, changing nothing.
+  Result<const UndoRecord*> undo();
   Result<const UndoRecord*> redo();
   // History as the world file keeps it: records[0 .. position) are applied, the rest can be redone.
   const std::vector<UndoRecord>& history() const;

@@ -1,0 +1,239 @@
+#include "voxel/world.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "hashgrid/parallel.hpp"
+
+namespace quarry {
+namespace {
+
+constexpr uint32_t kAbsent = kQryReservedValue;
+constexpr size_t kBricksPerPiece = 256;  // of work for one thread: 150 KiB
+
+void sort_unique(std::vector<uint32_t>& keys) {
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+}
+
+uint32_t count_of(const BrickMask& mask) {
+  uint32_t count = 0;
+  for (const uint64_t word : mask) count += uint32_t(std::popcount(word));
+  return count;
+}
+
+std::string name_of(Int3 brick) { return "(" + std::to_string(brick.x) + ", " + std::to_string(brick.y) + ", " + std::to_string(brick.z) + ")"; }
+
+}  // namespace
+
+struct World::State {
+  std::unique_ptr<hashgrid::Executor> own_executor;
+  hashgrid::Grid grid;
+  BrickPool pool;
+  OccupancyPyramid pyramid;
+  uint64_t version = 0, voxels = 0;
+  std::vector<uint32_t> dirty_keys;
+  size_t dirty_sorted = 0;  // how many dirty keys the last compaction left
+  mutable std::mutex bounds_lock;
+  mutable Box3 bounds;
+  mutable uint64_t bounds_version = 0;
+
+  State(std::unique_ptr<hashgrid::Executor> executor, hashgrid::Grid its_grid, BrickPool its_pool, OccupancyPyramid its_pyramid)
+      : own_executor(std::move(executor)), grid(std::move(its_grid)), pool(std::move(its_pool)), pyramid(std::move(its_pyramid)) {}
+
+  void note_dirty(std::span<const uint32_t> keys) {
+    dirty_keys.insert(dirty_keys.end(), keys.begin(), keys.end());
+    // Nobody may ever take them: without this, a long session without a renderer would only grow.
+    if (dirty_keys.size() > 2 * dirty_sorted + 65536) {
+      sort_unique(dirty_keys);
+      dirty_sorted = dirty_keys.size();
+    }
+  }
+
+  Result<void> write(size_t count, const auto& at) {  // at(i) -> BrickRef
+    std::vector<uint32_t> keys(count);
+    for (size_t i = 0; i < count; ++i) {
+      const Int3 brick = at(i).brick;
+      if (!brick_in_world(brick))
+        return fail(ErrorCode::out_of_bounds, "brick " + name_of(brick) + " lies outside the world's x and z in [-1024, 1023], y in [-512, 511]");
+      keys[i] = brick_key(brick);
+    }
+    if (std::adjacent_find(keys.begin(), keys.end(), std::greater_equal<>()) != keys.end()) {  // not strictly rising as it is
+      std::vector<uint32_t> sorted = keys;
+      std::sort(sorted.begin(), sorted.end());
+      if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
+        return fail(ErrorCode::invalid_argument, "brick " + name_of(brick_from_key(*twice)) + " is in the batch more than once");
+    }
+
+    std::vector<uint32_t> indices(count);
+    if (auto found = grid.find(keys, indices); !found) return tl::unexpected(found.error());
+    std::vector<size_t> added;             // positions of bricks that are new
+    std::vector<uint32_t> removed_keys, reusable;  // and what goes, with its index
+    for (size_t i = 0; i < count; ++i) {
+      const bool empty = at(i).value->empty();
+      if (indices[i] == kAbsent && !empty) added.push_back(i);
+      if (indices[i] != kAbsent && empty) {
+        removed_keys.push_back(keys[i]);
+        reusable.push_back(indices[i]);
+      }
+    }
+
+    // Everything that can fail comes first, and each step knows how to take back those before it.
+    const size_t reused = std::min(added.size(), reusable.size());
+    auto allocated = pool.allocate(added.size() - reused);
+    if (!allocated) return tl::unexpected(allocated.error());
+    std::vector<uint32_t> added_keys(added.size()), added_indices(added.size());
+    for (size_t i = 0; i < added.size(); ++i) {
+      added_keys[i] = keys[added[i]];
+      added_indices[i] = indices[added[i]] = i < reused ? reusable[i] : (*allocated)[i - reused];
+    }
+    const auto free_allocated = [&] {
+      for (const uint32_t index : *allocated) pool.free(index);
+    };
+    if (!added.empty()) {
+      if (auto ok = pyramid.add(added_keys); !ok) {
+        free_allocated();
+        return ok;
+      }
+      if (auto ok = grid.insert(added_keys, added_indices); !ok) {
+        (void)grid.erase(added_keys);  // those that were placed before others were refused
+        pyramid.remove(added_keys);
+        free_allocated();
+        return tl::unexpected(ok.error());
+      }
+    }
+    if (!removed_keys.empty()) {
+      if (auto ok = grid.erase(removed_keys); !ok) {
+        (void)grid.erase(added_keys);
+        pyramid.remove(added_keys);
+        free_allocated();
+        return tl::unexpected(ok.error());
+      }
+      pyramid.remove(removed_keys);
+    }
+
+    // From here on nothing fails. A reused index still holds the removed brick: count that before it is overwritten.
+    std::atomic<int64_t> change{0};
+    parallel_for(count, kBricksPerPiece, [&](size_t begin, size_t end) {
+      int64_t voxels_more = 0;
+      for (size_t i = begin; i < end; ++i) {
+        const Brick& value = *at(i).value;
+        if (indices[i] == kAbsent || value.empty()) continue;
+        voxels_more += int64_t(count_of(value.mask)) - int64_t(count_of(pool.mask(indices[i])));
+        pool.put(indices[i], value);
+      }
+      change.fetch_add(voxels_more, std::memory_order_relaxed);
+    });
+    for (size_t i = reused; i < reusable.size(); ++i) {
+      change -= int64_t(count_of(pool.mask(reusable[i])));
+      pool.free(reusable[i]);
+    }
+    voxels = uint64_t(int64_t(voxels) + change);
+    note_dirty(keys);
+    ++version;
+    return {};
+  }
+};
+
+World::World(std::unique_ptr<State> state) : state_(std::move(state)) {}
+World::World(World&&) noexcept = default;
+World& World::operator=(World&&) noexcept = default;
+World::~World() = default;
+
+Result<World> World::create(const WorldMemory& memory) {
+  std::unique_ptr<hashgrid::Executor> own;
+  hashgrid::Executor* executor = memory.executor;
+  if (!executor) {
+    own = hashgrid::make_host_executor();
+    executor = own.get();
+  }
+  if (std::strcmp(executor->name(), "host") != 0)
+    return fail(ErrorCode::unsupported, std::string("a world works with a host executor, not \"") + executor->name() +
+                                            "\": give it none and mirror it to the device");
+  MemorySource& source = memory.memory ? *memory.memory : host_memory_source();
+  auto grid = hashgrid::Grid::create(*executor, {}, &source);
+  if (!grid) return tl::unexpected(grid.error());
+  auto pyramid = OccupancyPyramid::create(source);
+  if (!pyramid) return tl::unexpected(pyramid.error());
+  return World(std::make_unique<State>(std::move(own), std::move(*grid), BrickPool(source, memory.max_bricks), std::move(*pyramid)));
+}
+
+Result<void> World::write(std::span<const BrickWrite> writes) {
+  return state_->write(writes.size(), [&](size_t i) { return BrickRef{writes[i].brick, &writes[i].value}; });
+}
+
+Result<void> World::write(std::span<const BrickRef> writes) {
+  return state_->write(writes.size(), [&](size_t i) { return writes[i]; });
+}
+
+Result<void> World::clear() {
+  const std::vector<uint32_t> keys = state_->pyramid.keys();
+  std::vector<uint32_t> indices(keys.size());
+  if (auto found = state_->grid.find(keys, indices); !found) return tl::unexpected(found.error());
+  if (auto ok = state_->grid.clear(); !ok) return ok;
+  for (const uint32_t index : indices) state_->pool.free(index);
+  state_->pyramid.clear();
+  state_->voxels = 0;
+  state_->note_dirty(keys);
+  ++state_->version;
+  return {};
+}
+
+uint8_t World::get(Int3 voxel) const {
+  if (!voxel_in_world(voxel)) return 0;
+  const hashgrid::Found found = hashgrid::find(state_->grid.view(), brick_key(brick_of(voxel)));
+  return found.hit ? state_->pool.materials(found.value)[voxel_index(voxel)] : uint8_t(0);
+}
+
+bool World::find_brick(Int3 brick, Brick* out) const {
+  if (!brick_in_world(brick)) return false;
+  const hashgrid::Found found = hashgrid::find(state_->grid.view(), brick_key(brick));
+  if (found.hit) *out = state_->pool.get(found.value);
+  return found.hit;
+}
+
+uint64_t World::version() const { return state_->version; }
+uint64_t World::voxel_count() const { return state_->voxels; }
+uint32_t World::brick_count() const { return state_->pool.live(); }
+uint64_t World::size_bytes() const { return state_->grid.block().size_bytes + state_->pool.size_bytes() + state_->pyramid.size_bytes(); }
+const hashgrid::Grid& World::grid() const { return state_->grid; }
+const BrickPool& World::pool() const { return state_->pool; }
+const OccupancyPyramid& World::pyramid() const { return state_->pyramid; }
+std::vector<uint32_t> World::take_dirty_regions() { return state_->pyramid.take_dirty_regions(); }
+Result<hashgrid::Stats> World::stats() const { return state_->grid.stats(); }
+
+std::vector<uint32_t> World::take_dirty_keys() {
+  sort_unique(state_->dirty_keys);
+  state_->dirty_sorted = 0;
+  return std::exchange(state_->dirty_keys, {});
+}
+
+Box3 World::bounds() const {
+  const std::lock_guard lock(state_->bounds_lock);
+  if (state_->bounds_version == state_->version) return state_->bounds;
+  const std::vector<uint32_t> keys = state_->pyramid.keys();
+  Box3 bricks, box;
+  for (const uint32_t key : keys) bricks = united(bricks, {brick_from_key(key), brick_from_key(key)});
+  // No brick is empty: only the outermost ones can hold an extreme voxel.
+  for (const uint32_t key : keys) {
+    const Int3 at = brick_from_key(key);
+    if (at.x == bricks.min.x || at.y == bricks.min.y || at.z == bricks.min.z || at.x == bricks.max.x || at.y == bricks.max.y || at.z == bricks.max.z)
+      box = united(box, voxel_bounds(at, state_->pool.mask(hashgrid::find(state_->grid.view(), key).value)));
+  }
+  state_->bounds = box;
+  state_->bounds_version = state_->version;
+  return box;
+}
+
+void World::for_each_brick(const std::function<void(Int3, const Brick&)>& visit) const {
+  for (const uint32_t key : state_->pyramid.keys())
+    visit(brick_from_key(key), state_->pool.get(hashgrid::find(state_->grid.view(), key).value));
+}
+
+}  // namespace quarry

@@ -34,7 +34,7 @@ std::vector<World::BrickWrite> random_batch(std::mt19937& random, size_t count, 
   return writes;
 }
 
-void apply(Model& model, std::span<const World::BrickWrite> writes) {
+void write_to(Model& model, std::span<const World::BrickWrite> writes) {
   for (const auto& write : writes)
     if (write.value.empty()) model.erase(write.brick); else model[write.brick] = write.value;
 }
@@ -87,7 +87,7 @@ TEST_CASE("world: random batches leave the grid, the pool and the pyramid with w
     const uint64_t version = world.version();
     REQUIRE(world.write(batch));
     REQUIRE(world.version() > version);
-    apply(model, batch);
+    write_to(model, batch);
     if (round % 6 == 0) require_same(world, model);
   }
   require_same(world, model);
@@ -103,7 +103,7 @@ TEST_CASE("world: random batches leave the grid, the pool and the pyramid with w
   const auto batch = random_batch(random, 100, 10);
   REQUIRE(world.write(batch));
   Model fresh;
-  apply(fresh, batch);
+  write_to(fresh, batch);
   require_same(world, fresh);
 }
 
@@ -119,7 +119,7 @@ TEST_CASE("world: it grows past many pages of the grid and slabs of the pool") {
         batch.push_back({{x - 20, y - 20, z - 20}, brick});
       }
   REQUIRE(world.write(batch));
-  apply(model, batch);
+  write_to(model, batch);
   require_same(world, model);
   REQUIRE(world.grid().view().page_count > 10);
   REQUIRE(world.pool().mask_slabs().slabs().size() > 1);
@@ -131,7 +131,7 @@ TEST_CASE("world: a batch beyond the world, or with a brick twice, is refused wh
   Model model;
   const auto first = random_batch(random, 50, 6);
   REQUIRE(world.write(first));
-  apply(model, first);
+  write_to(model, first);
   for (const Int3 bad : {Int3{1024, 0, 0}, {0, -513, 0}, {1023, 511, 1023}}) {
     auto batch = random_batch(random, 30, 6);
     batch.push_back({bad, random_brick(random)});
@@ -157,7 +157,7 @@ TEST_CASE("world: a full pool refuses and loses nothing, and takes every batch a
   std::vector<World::BrickWrite> fill;
   for (int i = 0; i < 95; ++i) fill.push_back({{i, 0, 0}, one});
   REQUIRE(world.write(fill));
-  apply(model, fill);
+  write_to(model, fill);
   std::vector<World::BrickWrite> six;
   for (int i = 0; i < 6; ++i) six.push_back({{i, 1, 0}, one});
   const auto refused = world.write(six);
@@ -170,7 +170,7 @@ TEST_CASE("world: a full pool refuses and loses nothing, and takes every batch a
   for (int i = 0; i < 100; ++i) swap.push_back({{i, 2, 0}, one});
   std::shuffle(swap.begin(), swap.end(), random);
   REQUIRE(world.write(swap));
-  apply(model, swap);
+  write_to(model, swap);
   require_same(world, model);
 }
 
@@ -182,7 +182,7 @@ TEST_CASE("world: memory refused at any point of a write leaves the world as it 
     Model model;
     const auto first = random_batch(random, 300, 10);
     REQUIRE(world.write(first));
-    apply(model, first);
+    write_to(model, first);
     // Enough for more slabs of the pool, more pages of the grid and more blocks of the pyramid.
     auto large = random_batch(random, kBricksPerSlab + 2000, 1000);
     for (auto& write : large)
@@ -200,7 +200,7 @@ TEST_CASE("world: memory refused at any point of a write leaves the world as it 
       require_same(world, model);
     }
     REQUIRE(granted >= 3);  // the injection met something
-    apply(model, large);
+    write_to(model, large);
     require_same(world, model);
   }
   REQUIRE(memory.blocks() == 0);
@@ -214,7 +214,7 @@ TEST_CASE("world: a mirror fed by the dirty keys alone equals the world") {
     for (int writes = 0; writes < 3; ++writes) {
       const auto batch = random_batch(random, 20, 5);
       REQUIRE(world.write(batch));
-      apply(model, batch);
+      write_to(model, batch);
     }
     if (round == 17) {
       REQUIRE(world.clear());
@@ -249,6 +249,7 @@ TEST_CASE("world: an executor that is not the host's is refused by name") {
     Report find_or_insert(const View& v, const uint32_t* k, uint32_t* x, size_t n, hashgrid::Outcome* o) override { return host->find_or_insert(v, k, x, n, o); }
     Report find(const View& v, const uint32_t* k, size_t n, uint32_t* x, uint8_t* d) override { return host->find(v, k, n, x, d); }
     Report erase(const View& v, const uint32_t* k, size_t n, uint32_t* x, hashgrid::Outcome* o) override { return host->erase(v, k, n, x, o); }
+    Report settle(const View& v, const uint32_t* k, const uint32_t* x, size_t n, hashgrid::Outcome* o) override { return host->settle(v, k, x, n, o); }
     Result<uint64_t> enumerate(const View& v, uint32_t* k, uint32_t* x, size_t n) override { return host->enumerate(v, k, x, n); }
     Result<uint64_t> rehash(const View& a, const View& b) override { return host->rehash(a, b); }
     Result<void> sweep(const View& v) override { return host->sweep(v); }

@@ -295,11 +295,12 @@ Result<Picture> Renderer::render(SharedWorld& world, World& data, const Palette&
   barrier.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT;
   barrier.dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT;
   barrier.oldLayout = VK_IMAGE_LAYOUT_GENERAL;
+  barrier.newLayout = VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL;
   vk.vkCmdPipelineBarrier(s.commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 0, nullptr, 0, nullptr, 1, &barrier);
   VkBufferImageCopy copy{};
   copy.imageSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, 1};
   copy.imageExtent = {settings.width, settings.height, 1};
-  vk.vkCmdCopyImageToBuffer(s.commands, s.target.image, VK_IMAGE_LAYOUT_GENERAL, s.pixels->buffer(), 1, &copy);
+  vk.vkCmdCopyImageToBuffer(s.commands, s.target.image, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, s.pixels->buffer(), 1, &copy);
   VkMemoryBarrier to_host{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_TRANSFER_WRITE_BIT, VK_ACCESS_HOST_READ_BIT};
   vk.vkCmdPipelineBarrier(s.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &to_host, 0, nullptr, 0, nullptr);
   if (auto ok = s.submit_and_wait(*ready); !ok) return tl::unexpected(ok.error());

@@ -1,0 +1,38 @@
+// scene_world.hpp - worlds for the engine's tests, in memory that the test's device reads.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "engine/renderer.hpp"
+
+namespace quarry::test {
+
+// A kind of world: calls `put(voxel, material)` for every set voxel, in any order.
+using Put = std::function<void(Int3, uint8_t)>;
+struct SceneKind {
+  const char* name;
+  size_t quick_rays;  // how many rays fit a short test
+  void (*build)(const Put& put);
+};
+std::span<const SceneKind> scene_kinds();
+
+class SceneWorld {
+ public:
+  explicit SceneWorld(engine::Device& device, engine::SharingMode mode = engine::SharingMode::automatic);
+  Result<void> fill(const SceneKind& kind);
+  Result<void> set(const std::vector<std::pair<Int3, uint8_t>>& voxels);  // material 0 removes
+  engine::SharedWorld& shared() { return *shared_; }
+  World& world() { return *world_; }
+  Palette palette = Palette::standard();
+
+ private:
+  Result<void> write(const std::function<void(const Put&)>& build);
+  std::unique_ptr<engine::SharedWorld> shared_;
+  std::optional<World> world_;  // goes before shared_
+};
+
+}  // namespace quarry::test

@@ -309,15 +309,15 @@ typedef struct qry_save_info {
   qry_stype stype;
   uint32_t reserved;
   const void* next;
-  const char* path;               /* its extension says the format: .quarry keeps everything, others what they can */
+  const char* path;               /* its extension says the format: .quarry keeps all but the history, others what they can */
   qry_progress_function progress; /* may be NULL */
   void* progress_user;
 } qry_save_info;
 #define QRY_SAVE_INFO_INIT {QRY_STYPE_SAVE_INFO, 0, NULL, NULL, NULL, NULL}
 
 /* The file appears whole or not at all: written beside, then renamed over.
- * Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, UNSUPPORTED (format, with the nearest that there is), IO, CONFLICT, CANCELLED,
- * OUT_OF_MEMORY. [read] */
+ * Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, UNSUPPORTED (format, with those that there are), NOT_FOUND (the folder), IO, CONFLICT,
+ * CANCELLED, OUT_OF_MEMORY. [read] */
 QRY_API qry_result QRY_CALL qry_world_save(qry_world* world, const qry_save_info* info);
 
 /* ---- Voxels in bulk --------------------------------------------------------------------------------------------------------------- */

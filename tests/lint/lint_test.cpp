@@ -85,6 +85,7 @@ TEST_CASE("lint: every include arrow goes down: app, engine, voxel, hashgrid") {
 
 TEST_CASE("lint: only engine and app see Vulkan, only app sees windows, only .cu and .cuh files see CUDA") {
   for (const SourceFile& file : sources()) {
+    if (ends_with(file.path, ".md")) continue;  // the plugin guide shows a host engine's code
     const bool cuda_file = ends_with(file.path, ".cu") || ends_with(file.path, ".cuh");
     for (const std::string& include : includes(file.text)) {
       INFO(file.path << " includes " << include);

@@ -306,24 +306,43 @@ __global__ void __launch_bounds__(kPageThreads) rehash_pages(const uint64_t* fro
 }
 
 // Refused keys sorted by page: group g has positions[begins[g]] .. positions[begins[g] + sizes[g] - 1], all of page pages[g]. One thread
-// of a block places them, in the order of the batch.
+// of a block places them, in the order of the batch, until the page has no empty slot; the rest is only looked up, by all threads.
 __global__ void __launch_bounds__(kPageThreads) settle_pages(GridView view, const uint32_t* keys, const uint32_t* values, Outcome* outcomes,
                                                              const uint32_t* pages, const uint64_t* begins, const uint64_t* sizes,
                                                              const uint64_t* positions, uint64_t group_count) {
   __shared__ alignas(16) uint64_t page[kQryPageWords];
   __shared__ detail::SettleScratch scratch;
+  __shared__ uint32_t room;    // empty slots of the page
+  __shared__ uint64_t placed;  // keys of the group that are dealt with
   for (uint64_t group = blockIdx.x; group < group_count; group += gridDim.x) {
     uint64_t* w = view.words + size_t{pages[group]} * kQryPageWords;
-    for (uint32_t i = threadIdx.x; i < kQryPageWords; i += kPageThreads) page[i] = w[i];
+    if (threadIdx.x == 0) room = 0;
+    __syncthreads();
+    uint32_t empty = 0;
+    for (uint32_t i = threadIdx.x; i < kQryPageWords; i += kPageThreads) {
+      page[i] = w[i];
+      empty += i >= detail::kFirstSlotWord && detail::is_empty(page[i]);
+    }
+    atomicAdd(&room, empty);
     __syncthreads();
     if (threadIdx.x == 0) {
       scratch.reset();
-      for (uint64_t n = 0; n < sizes[group]; ++n) {
+      uint64_t n = 0;
+      for (; n < sizes[group] && room != 0; ++n) {
         const uint64_t i = positions[begins[group] + n];
         outcomes[i] = detail::place_with_moves(page, qry_place(keys[i], view.page_count), keys[i], values[i], view.page_count, scratch);
+        room -= outcomes[i] == Outcome::inserted;
       }
-      detail::drain_area(page, view.page_count, scratch);
+      placed = n;
     }
+    __syncthreads();
+    for (uint64_t n = placed + threadIdx.x; n < sizes[group]; n += kPageThreads) {
+      const uint64_t i = positions[begins[group] + n];
+      const detail::Located at = detail::locate<detail::PrivateWords>(page, qry_place(keys[i], view.page_count), keys[i]);
+      outcomes[i] = at.index == detail::kNoSlot ? Outcome::full : Outcome::present;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) detail::drain_area(page, view.page_count, scratch);
     __syncthreads();
     mark_shared_page(page, view.page_count);
     for (uint32_t i = threadIdx.x; i < kQryPageWords; i += kPageThreads) w[i] = page[i];

@@ -4,9 +4,11 @@
 #ifndef QRY_GRID_FIND_GLSL
 #define QRY_GRID_FIND_GLSL
 
-layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryGridWords { uvec2 at[]; };
+// 64-bit words, so that a slot is read by one load: key and value of one pair, also beside a writer.
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryGridWords { uint64_t at[]; };
 
-bool qry_never_used(uvec2 word) { return word.x == 0xFFFFFFFFu && word.y == 0xFFFFFFFFu; }
+uvec2 qry_slot(QryGridWords page, uint index) { return unpackUint2x32(page.at[index]); }  // x: key, y: value
+bool qry_never_used(uvec2 slot) { return slot.x == 0xFFFFFFFFu && slot.y == 0xFFFFFFFFu; }
 
 // Value of `key`, kQryReservedValue if it is absent. `sectors`: sectors of slots that were read.
 uint qry_grid_find(uint64_t grid_words, uint page_count, uint key, out uint sectors) {
@@ -17,28 +19,28 @@ uint qry_grid_find(uint64_t grid_words, uint page_count, uint key, out uint sect
   sectors = 1u;
   bool never = false;
   for (uint i = 0u; i < kQrySlotsPerSector; ++i) {
-    const uvec2 word = page.at[place.home_sector * kQrySlotsPerSector + i];
-    if (word.x == key) return word.y;
-    never = never || qry_never_used(word);
+    const uvec2 slot = qry_slot(page, place.home_sector * kQrySlotsPerSector + i);
+    if (slot.x == key) return slot.y;
+    never = never || qry_never_used(slot);
   }
   if (never) return kQryReservedValue;
-  const uvec2 states = page.at[qry_state_word(place.home_sector)];
+  const uvec2 states = qry_slot(page, qry_state_word(place.home_sector));
   const uint shift = qry_state_shift(place.home_sector);
   const uint state = (shift < 32u ? states.x >> shift : states.y >> (shift - 32u)) & 3u;
   if ((state & kQryBucketSpilled) == 0u) return kQryReservedValue;
   sectors = 2u;
   for (uint i = 0u; i < kQrySlotsPerSector; ++i) {
-    const uvec2 word = page.at[place.next_sector * kQrySlotsPerSector + i];
-    if (word.x == key) return word.y;
+    const uvec2 slot = qry_slot(page, place.next_sector * kQrySlotsPerSector + i);
+    if (slot.x == key) return slot.y;
   }
   if ((state & kQryBucketToArea) == 0u) return kQryReservedValue;
   for (uint n = 0u; n < kQryAreaSlots; ++n) {
-    uint slot = place.area_slot + n;
-    if (slot >= kQryAreaSlots) slot -= kQryAreaSlots;
+    uint area_slot = place.area_slot + n;
+    if (area_slot >= kQryAreaSlots) area_slot -= kQryAreaSlots;
     sectors = 3u + (((place.area_slot & 3u) + n) >> 2);
-    const uvec2 word = page.at[kQryAreaFirstSector * kQrySlotsPerSector + slot];
-    if (word.x == key) return word.y;
-    if (qry_never_used(word)) return kQryReservedValue;
+    const uvec2 slot = qry_slot(page, kQryAreaFirstSector * kQrySlotsPerSector + area_slot);
+    if (slot.x == key) return slot.y;
+    if (qry_never_used(slot)) return kQryReservedValue;
   }
   return kQryReservedValue;
 }

@@ -21,7 +21,7 @@ std::vector<uint32_t> fill_roughly(Table& table, uint32_t seed, size_t count) {
   return left;
 }
 
-TEST_CASE("Statistics are what a recount of the memory gives", "[quick]") {
+TEST_CASE("Statistics are what a recount of the memory gives", "[quick][pages]") {
   on_each_executor([](Executor& executor) {
     constexpr uint32_t kPages = 9;
     Table table(executor, kPages);
@@ -93,7 +93,7 @@ TEST_CASE("Statistics are what a recount of the memory gives", "[quick]") {
   });
 }
 
-TEST_CASE("Enumeration lists every pair once, page by page in memory order, and says how many there are", "[quick]") {
+TEST_CASE("Enumeration lists every pair once, page by page in memory order, and says how many there are", "[quick][pages]") {
   on_each_executor([](Executor& executor) {
     constexpr uint32_t kPages = 5;
     Table table(executor, kPages);
@@ -121,7 +121,7 @@ TEST_CASE("Enumeration lists every pair once, page by page in memory order, and 
   });
 }
 
-TEST_CASE("A sweep keeps every pair, forgets freed slots, and makes depths and state bits right again", "[quick]") {
+TEST_CASE("A sweep keeps every pair, forgets freed slots, and makes depths and state bits right again", "[quick][pages]") {
   on_each_executor([](Executor& executor) {
     constexpr uint32_t kPages = 4;
     Table table(executor, kPages);
@@ -153,7 +153,7 @@ TEST_CASE("A sweep keeps every pair, forgets freed slots, and makes depths and s
   });
 }
 
-TEST_CASE("A rehash to any page count keeps every pair, and says how many found no place", "[quick]") {
+TEST_CASE("A rehash to any page count keeps every pair, and says how many found no place", "[quick][pages]") {
   on_each_executor([](Executor& executor) {
     for (const auto& [from_pages, to_pages] : std::vector<std::pair<uint32_t, uint32_t>>{{1, 2}, {2, 3}, {3, 2}, {7, 5}, {5, 50}, {8, 16}, {13, 13}}) {
       INFO(from_pages << " pages to " << to_pages);
@@ -177,7 +177,7 @@ TEST_CASE("A rehash to any page count keeps every pair, and says how many found 
   });
 }
 
-TEST_CASE("Settling places refused keys by moves, up to a load factor of 0.95, and leaves nothing wrong", "[quick]") {
+TEST_CASE("Settling places refused keys by moves, up to a load factor of 0.95, and leaves nothing wrong", "[quick][pages]") {
   on_each_executor([](Executor& executor) {
     constexpr uint32_t kPages = 6;
     Table table(executor, kPages);

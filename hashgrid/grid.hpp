@@ -17,8 +17,9 @@ struct GridOptions {
 };
 
 // Spans are host memory for the host executor and device (or pinned) memory for CUDA: what the executor dereferences.
-// Thread safety: bulk calls of one Grid one at a time (the owner serialises growth and phases); any number of threads and kernels
-// may use view() meanwhile as long as no call that can grow, sweep or clear runs.
+// Thread safety: one bulk call of a Grid at a time. Beside calls that neither grow, sweep nor clear, any number of threads and kernels may
+// *find* through view(); they may *write* through view() only between bulk calls, with a view taken after the last one (each changing
+// call begins a new phase, and operations that overlap must carry the same phase: see view.hpp). What they add or erase is not in size().
 class Grid {
  public:
   // Allocates from `memory` (null: the executor's own). Executor and memory must outlive the grid. Errors: out_of_memory, device.
@@ -32,9 +33,10 @@ class Grid {
   uint64_t size() const;             // keys present, as counted by this owner's bulk calls
   uint64_t version() const;          // rises with every changing call
 
-  // Each begins a new phase: see view.hpp. insert and assign grow and try again unless told not to; if keys are still refused, the
-  // call fails with `full`, the message has their number, and `refused` (if given) gets their positions in the batch;
-  // all other keys of the batch are in.
+  // Each begins a new phase: see view.hpp. Keys that find no place directly are settled by moves inside their page (Executor::settle), then
+  // by growth unless that is turned off. If keys are still refused, the call fails with `full`, the message has their number, and `refused`
+  // (if given) gets their positions in the batch; all other keys of the batch are in. A reserved key or value fails with
+  // invalid_argument in the same way. Never waits, never loses a key.
   Result<BulkReport> insert(std::span<const uint32_t> keys, std::span<const uint32_t> values, std::vector<uint64_t>* refused = nullptr);
   Result<BulkReport> assign(std::span<const uint32_t> keys, std::span<const uint32_t> values, std::vector<uint64_t>* refused = nullptr);
   Result<BulkReport> find_or_insert(std::span<const uint32_t> keys, std::span<uint32_t> values, std::vector<uint64_t>* refused = nullptr);

@@ -93,17 +93,17 @@ vec3 light_of(const QryWorldRoot root, const QryFrame frame, const Surface s, ve
     if (to_sun) {
       lit += (hit.t < 0.0 ? 1.0 : 0.85 * m.transparency) / float(shadow_rays);
     } else if (hit.t < 0.0) {
-      ambient += qry_sky_diffuse(direction, sun) * frame.sky_strength / float(ambient_rays);
+      ambient += qry_sky_light(direction, sun) * frame.sky_strength / float(ambient_rays);
     } else {
       // What is near gives its own colour's light back: emission, and a guess at what it gets from the sky.
       const vec3 color = from_srgb(unpackUnorm4x8(m.rgba).rgb);
       const float open_air = hit.t / frame.ambient_reach;
-      const vec3 bounced = color * (0.10 + 0.45 * open_air) * qry_sky_diffuse(normalize(vec3(direction.x, abs(direction.y) + 0.3, direction.z)), sun) * frame.sky_strength;
+      const vec3 bounced = color * (0.25 + 0.5 * open_air) * qry_sky_light(normalize(vec3(direction.x, abs(direction.y) + 0.3, direction.z)), sun) * frame.sky_strength;
       const float hit_sun = max(dot(face_normal(hit.face), sun), 0.0);
-      ambient += (bounced + color * (m.emission * 2.0 + 0.12 * hit_sun * sun_light)) / float(ambient_rays);
+      ambient += (bounced + color * (m.emission * 2.0 + 0.4 * hit_sun * sun_light)) / float(ambient_rays);
     }
   }
-  if (ambient_rays == 0u) ambient = mix(vec3(0.35), qry_sky_diffuse(normalize(s.normal + vec3(0.0, 0.35, 0.0)), sun), 0.7) * frame.sky_strength;
+  if (ambient_rays == 0u) ambient = mix(vec3(0.35), qry_sky_light(normalize(s.normal + vec3(0.0, 0.35, 0.0)), sun), 0.7) * frame.sky_strength;
 
   const vec3 diffuse = s.albedo * (1.0 - s.metalness) * (ambient + sun_light * facing_sun * lit);
   // A glossy coat or metal: the sky it mirrors, blurred by roughness, dimmed where the surroundings are dark.
@@ -119,7 +119,7 @@ vec3 light_of(const QryWorldRoot root, const QryFrame frame, const Surface s, ve
   return diffuse + specular * mix(gloss, 1.0, s.metalness) + s.albedo * s.emission;
 }
 
-// Distance along the ray to the outline of the box, and whether the ray meets it: lines of about 1.5 pixels on its visible faces.
+// Distance along the ray to the outline of the box, and whether the ray meets it: lines of about two pixels on its visible faces.
 bool outline(vec3 o, vec3 d, vec3 low, vec3 high, float pixel_angle, out float t_line) {
   t_line = 1e30;
   bool met = false;
@@ -130,7 +130,7 @@ bool outline(vec3 o, vec3 d, vec3 low, vec3 high, float pixel_angle, out float t
       const float t = ((side == 0u ? low[axis] : high[axis]) - o[axis]) / d[axis];
       if (t <= 0.0 || t >= t_line) continue;
       const vec3 p = o + t * d;
-      const float width = max(0.03, 1.5 * t * pixel_angle / max(abs(d[axis]), 0.2));
+      const float width = max(0.03, 0.8 * t * pixel_angle / max(abs(d[axis]), 0.2));
       if (p[u] < low[u] - width || p[u] > high[u] + width || p[v] < low[v] - width || p[v] > high[v] + width) continue;
       const float near_u = min(abs(p[u] - low[u]), abs(p[u] - high[u])), near_v = min(abs(p[v] - low[v]), abs(p[v] - high[v]));
       if (min(near_u, near_v) > width) continue;
@@ -170,7 +170,7 @@ void main() {
         if (behind.t >= 0.0) {
           const Surface b = surface_of(root, inside, d, behind.t, behind.voxel, behind.face, qry_material(root, behind.brick, behind.voxel));
           const float facing_sun = max(dot(b.normal, sun), 0.0);
-          through = b.albedo * (frame.sun_strength * qry_sun_color(sun) * facing_sun * 0.7 + qry_sky_diffuse(b.normal, sun) * frame.sky_strength * 0.5 + b.emission);
+          through = b.albedo * (frame.sun_strength * qry_sun_color(sun) * facing_sun * 0.7 + qry_sky_light(b.normal, sun) * frame.sky_strength * 0.5 + b.emission);
           depth_inside = behind.t;
         }
         const vec3 tint = pow(max(s.albedo, vec3(0.02)), vec3(clamp(depth_inside * 0.06, 0.15, 1.5)));

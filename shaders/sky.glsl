@@ -13,22 +13,29 @@ vec3 qry_sun_color(vec3 sun) {
 // Radiance from direction d, without the sun's disc.
 vec3 qry_sky_diffuse(vec3 d, vec3 sun) {
   const float day = smoothstep(-0.15, 0.25, sun.y), evening = exp(-18.0 * sun.y * sun.y) * smoothstep(-0.3, -0.02, sun.y);
-  const vec3 zenith = mix(vec3(0.012, 0.018, 0.045), vec3(0.20, 0.48, 1.15), day);
-  vec3 horizon = mix(vec3(0.035, 0.045, 0.09), vec3(0.88, 1.10, 1.32), day);
+  const vec3 zenith = mix(vec3(0.012, 0.018, 0.045), vec3(0.08, 0.30, 1.05), day);
+  vec3 horizon = mix(vec3(0.035, 0.045, 0.09), vec3(0.60, 0.92, 1.40), day);
   const vec2 flat_d = d.xz, flat_sun = sun.xz;
   const float toward = 0.5 + 0.5 * dot(flat_d, flat_sun) / max(length(flat_d) * length(flat_sun), 1e-4);
   horizon = mix(horizon, vec3(1.0, 0.48, 0.20), evening * (0.25 + 0.65 * toward * toward));
-  const float up = max(d.y, 0.0);
-  vec3 color = mix(horizon, zenith, 1.0 - exp(-3.2 * up));
+  const float up = max(d.y, 0.0), down = max(-d.y, 0.0);
+  const vec3 above = mix(horizon, zenith, 1.0 - exp(-4.0 * up));
+  // Below the horizon: hazy ground.
+  const vec3 soil = vec3(0.62, 0.63, 0.66) * (0.12 + 0.88 * day) + 0.25 * evening * vec3(0.5, 0.28, 0.16);
+  const vec3 below = mix(horizon, soil, 1.0 - exp(-3.0 * down));
   const float close_to_sun = max(dot(d, sun), 0.0);
-  color += qry_sun_color(sun) * (0.22 * pow(close_to_sun, 8.0) * (0.25 + evening) + 0.35 * pow(close_to_sun, 64.0));
-  // Below the horizon: hazy ground, darker straight down.
-  const vec3 ground = mix(horizon, vec3(0.34, 0.33, 0.33) * (0.25 + 0.75 * day), 1.0 - exp(-2.2 * max(-d.y, 0.0)));
-  return d.y < 0.0 ? mix(horizon, ground, smoothstep(0.0, 0.08, -d.y)) : color;
+  const vec3 glow = qry_sun_color(sun) * (0.22 * pow(close_to_sun, 8.0) * (0.25 + evening) + 0.35 * pow(close_to_sun, 64.0));
+  return (d.y < 0.0 ? below : above) + glow * exp(-6.0 * down);
+}
+
+// The same as light on a surface: less blue than it looks, as eyes and cameras correct it.
+vec3 qry_sky_light(vec3 d, vec3 sun) {
+  const vec3 c = qry_sky_diffuse(d, sun);
+  return mix(vec3(dot(c, vec3(0.30, 0.55, 0.15))), c, 0.45) * 1.6;
 }
 
 vec3 qry_sky(vec3 d, vec3 sun) {
-  const float disc = smoothstep(0.99945, 0.99975, dot(d, sun)) * smoothstep(-0.02, 0.0, d.y);
+  const float disc = smoothstep(0.99988, 0.99994, dot(d, sun)) * smoothstep(-0.02, 0.0, d.y);
   return qry_sky_diffuse(d, sun) + disc * 12.0 * qry_sun_color(sun);
 }
 

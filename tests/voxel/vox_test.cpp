@@ -2,8 +2,6 @@
 // made here, and everything that a damaged or hostile file can say.
 #include "voxel/io/vox.hpp"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -155,6 +153,19 @@ TEST_CASE("vox: every real file gives the counts, bounds and checksums on which 
     CHECK(nlohmann::json(r.max) == want["max"]);
     CHECK(hex64(r.pos_sum) == want["pos_sum"]);
     CHECK(hex64(r.col_sum) == want["col_sum"]);
+    // The library's own count, which the program prints.
+    const auto own = scene_facts(*scene, Axes::z_up);
+    REQUIRE(own);
+    CHECK(own->volumes == want["models"]);
+    CHECK(own->instances == want["instances"]);
+    CHECK(own->placed == want["placed"]);
+    CHECK(own->flat_all == want["flat_all"]);
+    CHECK(own->flat_visible == want["flat_visible"]);
+    CHECK(own->colors_used == want["colors_used"]);
+    CHECK(nlohmann::json({own->bounds.min.x, own->bounds.min.y, own->bounds.min.z}) == want["min"]);
+    CHECK(nlohmann::json({own->bounds.max.x, own->bounds.max.y, own->bounds.max.z}) == want["max"]);
+    CHECK(hex64(own->pos_sum) == want["pos_sum"]);
+    CHECK(hex64(own->col_sum) == want["col_sum"]);
   }
   CHECK(files >= 36);
 }

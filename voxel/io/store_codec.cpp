@@ -3,6 +3,7 @@
 #include <xxhash.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -115,7 +116,7 @@ Result<void> decode_chunk(std::span<const uint8_t> data, uint32_t plain_bytes, u
   if (!plain) return tl::unexpected(plain.error());
   Reader in(*plain);
   uint16_t n = 0;
-  if (!in.get(&n) || n != count) return fail(ErrorCode::malformed_input, "expected " + std::to_string(count) + " bricks");
+  if (!in.get(&n) || n != count || n == 0) return fail(ErrorCode::malformed_input, "expected " + std::to_string(std::max(1u, count)) + " bricks");
   // Put in the order of coordinates, x slowest, which is what the map takes best.
   std::array<const Brick*, kChunkBricks> found{};
   std::vector<Brick> bricks(n);

@@ -2,6 +2,14 @@
 
 namespace quarry::io {
 
+void PacedReport::at(double fraction) {
+  if (!progress_.report) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_) return;
+  next_ = now + std::chrono::milliseconds(40);
+  progress_.say(stage_, fraction);
+}
+
 uint64_t scene_sum(const Scene& scene) {
   FieldSum sum;
   sum.add(int64_t(scene.metadata.size()));

@@ -118,6 +118,7 @@ Result<void> read_palette(Db& db, Palette* palette) {
 
 Result<void> read_chunks(Db& db, Scene* scene, const StoreHead& head, const Progress& progress) {
   std::vector<StoreHead::Volume> seen(head.volumes.size());
+  PacedReport report(progress, "read");
   int64_t total = 1, done = 0;
   for (const StoreHead::Volume& v : head.volumes) total += v.bricks;
   auto r = for_rows(db, "SELECT volume, x, y, z, bricks, bytes, checksum, data FROM chunks ORDER BY volume, x, y, z", "chunks", [&](Statement& s) -> Result<void> {
@@ -138,7 +139,7 @@ Result<void> read_chunks(Db& db, Scene* scene, const StoreHead& head, const Prog
     if (auto ok = decode_chunk(data, bytes, bricks, chunk, &scene->volumes[volume].bricks); !ok) return damaged(name + ": " + ok.error().message);
     ++v.chunks;
     v.sum += checksum;
-    progress.say("read", double(done += bricks) / double(total));
+    report.at(double(done += bricks) / double(total));
     return {};
   });
   if (!r) return r;

@@ -2,6 +2,7 @@
 // locking, transactions and the file itself are store.cpp's, blobs are store_codec's. The schema is in docs/formats.md too.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -26,6 +27,18 @@ struct StoreHead {
   std::vector<Volume> volumes;
   int64_t position = 0, length = 0;  // records of the history: applied, all
   uint64_t history_sum = 0;          // of the records' checksums, mod 2^64
+};
+
+// Says how far it is, some tens of times a second at most, the first time at once.
+class PacedReport {
+ public:
+  PacedReport(const Progress& progress, const char* stage) : progress_(progress), stage_(stage) {}
+  void at(double fraction);
+
+ private:
+  const Progress& progress_;
+  const char* stage_;
+  std::chrono::steady_clock::time_point next_{};
 };
 
 // Tells a Quarry world from other databases and refuses newer ones, and any object in the schema that is not ours.

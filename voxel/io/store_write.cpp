@@ -158,6 +158,7 @@ Result<void> write_tables(Db& db, const Scene& scene, const Progress& progress) 
   if (auto r = write_palette(db, scene.palette); !r) return r;
   StoreHead head;
   head.volumes.resize(scene.volumes.size());
+  PacedReport report(progress, "save");
   uint64_t bricks = 1, done = 0;
   for (const Volume& v : scene.volumes) bricks += v.bricks.bricks().size();
   for (uint32_t i = 0; i < scene.volumes.size(); ++i) {
@@ -167,7 +168,7 @@ Result<void> write_tables(Db& db, const Scene& scene, const Progress& progress) 
       if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
       const int64_t before = head.volumes[i].bricks;
       if (auto r = write_chunk(db, v.bricks, chunk, i, &head); !r) return r;
-      progress.say("save", double(done += uint64_t(head.volumes[i].bricks - before)) / double(bricks));
+      report.at(double(done += uint64_t(head.volumes[i].bricks - before)) / double(bricks));
     }
     if (auto r = write_volume_head(db, head, i); !r) return r;
   }

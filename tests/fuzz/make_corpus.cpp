@@ -1,0 +1,87 @@
+// make_corpus.cpp - writes the fuzzers' first inputs: small files with something of everything.
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/voxel/store_edits.hpp"
+#include "tests/voxel/vox_builder.hpp"
+#include "voxel/io/store.hpp"
+
+using namespace quarry;
+using test::VoxBuilder;
+namespace fs = std::filesystem;
+
+namespace {
+
+void write(const fs::path& file, const std::vector<uint8_t>& bytes) {
+  std::ofstream(file, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
+}
+
+std::vector<uint8_t> read(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void vox_files(const fs::path& dir) {
+  const auto dot = [] { return VoxBuilder(200).model(2, 3, 4, {{0, 0, 0, 1}, {1, 2, 3, 255}}); };
+  write(dir / "plain.vox", dot().bytes());
+  write(dir / "old-animation.vox", dot().model(1, 1, 1, {}).chunk("PACK", {2, 0, 0, 0}).bytes());
+  VoxBuilder::Bytes matt;
+  for (const int64_t v : {9, 1, 0x3f000000, 127, 0, 0, 0, 0, 0, 0, 0}) VoxBuilder::put(matt, v);
+  write(dir / "materials.vox", dot().palette({{1, 2, 3, 4}}).dict_chunk("MATL", 1, {{"_type", "_metal"}, {"_metal", "0.5"}, {"_rough", "0.1"}}).dict_chunk("MATL", 2, {{"_type", "_glass"}, {"_alpha", "0.5"}, {"_ri", "1.3"}})
+                                    .dict_chunk("MATL", 3, {{"_type", "_emit"}, {"_emit", "0.9"}, {"_flux", "2"}}).chunk("MATT", matt).chunk("IMAP", VoxBuilder::Bytes(256, 7)).bytes());
+  VoxBuilder graph = dot().model(1, 1, 1, {{0, 0, 0, 9}});
+  graph.transform(0, 1, {{}}, {{"_name", "root"}}).group(1, {2, 4, 2}, {{"_hidden", "1"}});
+  graph.transform(2, 3, {{{"_r", "40"}, {"_t", "-5 3 2"}, {"_f", "0"}}, {{"_f", "7"}}}, {{"_name", "first"}}, 0).shape(3, {{0, {{"_f", "0"}}}, {1, {{"_f", "4"}}}});
+  graph.transform(4, 5, {{{"_t", "1 0 0"}}}, {{"_hidden", "1"}}, 1).shape(5, {{1, {}}});
+  graph.dict_chunk("LAYR", 0, {{"_name", "zero"}}).dict_chunk("LAYR", 1, {{"_hidden", "1"}}).dict_chunk("rCAM", 0, {{"_focus", "0 1 2"}, {"_angle", "30 45 0"}, {"_radius", "9"}, {"_fov", "45"}});
+  write(dir / "graph.vox", graph.chunk("rOBJ", {0, 0, 0, 0}).chunk("NOTE", {1}).bytes());
+}
+
+bool store_files(const fs::path& dir) {
+  const fs::path file = dir / "tmp.quarry";
+  const auto add = [&](const char* name, uint8_t which, const std::vector<uint8_t>& bytes, uint16_t count = 0) {
+    std::vector<uint8_t> input{which, uint8_t(count), uint8_t(count >> 8)};
+    input.insert(input.end(), bytes.begin(), bytes.end());
+    write(dir / name, input);
+  };
+  if (!io::Store::save(Scene{}, file)) return false;
+  add("empty", 0, read(file));
+  test::EditStory story;
+  if (!io::Store::save(story.scene(), file)) return false;
+  {
+    auto store = io::Store::open(file);
+    if (!store) return false;
+    for (int i = 0; i < 4; ++i)
+      if (!story.next(&*store)) return false;
+  }
+  add("story", 0, read(file));
+  fs::remove(file);
+  // Chunks and parts as docs/formats.md lays them out: two bricks of one voxel each; one change of one brick.
+  std::vector<uint8_t> chunk{2, 0}, part{1, 0, 0, 0};
+  for (const uint8_t place : {uint8_t(3), uint8_t(200)}) {
+    chunk.insert(chunk.end(), {place, 0, 1});
+    chunk.insert(chunk.end(), 63, 0);
+    chunk.push_back(place);
+  }
+  part.insert(part.end(), 12, 1);
+  part.insert(part.end(), 64, 0);
+  part.push_back(1);
+  part.insert(part.end(), 63, 0);
+  part.push_back(42);
+  add("chunk", 1, chunk, 2);
+  add("part", 2, part, 1);
+  add("frame", 3, {0x28, 0xb5, 0x2f, 0xfd, 0x20, 0x03, 0x19, 0x00, 0x00, 1, 2, 3}, 3);
+  return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return std::fprintf(stderr, "usage: make_corpus FOLDER\n"), 2;
+  const fs::path dir = argv[1];
+  fs::create_directories(dir / "vox");
+  fs::create_directories(dir / "store");
+  vox_files(dir / "vox");
+  return store_files(dir / "store") ? 0 : 1;
+}

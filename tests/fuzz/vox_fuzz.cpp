@@ -1,0 +1,24 @@
+// vox_fuzz.cpp - any bytes as a .vox file: a scene that holds together, or an error with a message; little memory, no crash.
+#include <cstdlib>
+
+#include "voxel/io/vox.hpp"
+
+using namespace quarry;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  std::vector<std::string> warnings;
+  const auto scene = io::parse_vox({data, size}, &warnings);
+  if (!scene) {
+    if (scene.error().message.empty()) std::abort();
+    return 0;
+  }
+  uint64_t placed = 0;
+  for (const Instance& i : scene->instances) {
+    if (i.volume >= scene->volumes.size() || i.layer >= int64_t(scene->layers.size())) std::abort();
+    placed += scene->volumes[i.volume].bricks.voxel_count();
+  }
+  io::VoxFacts facts;
+  if (!io::vox_facts(*scene, &facts) || facts.instances != scene->instances.size()) std::abort();
+  if (placed < 20000 && scene->instances.size() < 200) (void)scene_facts(*scene, Axes::z_up);
+  return 0;
+}

@@ -93,14 +93,18 @@ Result<SceneFacts> scene_facts(const Scene& scene, Axes axes) {
     uint64_t positions = 0, coloured = 0;
     for (size_t i = begin; i < end; ++i) {
       const auto& [at, brick] = *bricks[i];
+      // The hash takes x, then a second and a third axis: its first two rounds are shared by a column of up to eight voxels.
+      std::array<uint64_t, 64> columns;
+      for (uint32_t x = 0; x < 8; ++x) {
+        const uint64_t first = mixed(uint64_t(uint32_t(at.x * 8 + int32_t(x))) + 0x9e3779b97f4a7c15u);
+        for (int32_t s = 0; s < 8; ++s) columns[x + 8 * uint32_t(s)] = mixed(first + uint32_t(z_up ? -1 - (at.z * 8 + s) : at.y * 8 + s));
+      }
       for (uint32_t w = 0; w < 8; ++w) {
         for (uint64_t left = brick.mask[w]; left; left &= left - 1) {
           const uint32_t index = w * 64 + uint32_t(std::countr_zero(left));
           const Int3 local = voxel_from_index(index);
-          const Int3 v{at.x * 8 + local.x, at.y * 8 + local.y, at.z * 8 + local.z};
-          const Int3 named = z_up ? Int3{v.x, -1 - v.z, v.y} : v;
-          const uint64_t h =
-              mixed(mixed(mixed(uint64_t(uint32_t(named.x)) + 0x9e3779b97f4a7c15u) + uint32_t(named.y)) + uint32_t(named.z));
+          const int32_t third = z_up ? at.y * 8 + local.y : at.z * 8 + local.z;
+          const uint64_t h = mixed(columns[uint32_t(local.x + 8 * (z_up ? local.z : local.y))] + uint32_t(third));
           positions += h;
           coloured += mixed(h + colors[brick.materials[index]]);
         }

@@ -194,6 +194,63 @@ TEST_CASE("store: undo, redo and their place survive closing; a new edit drops w
   CHECK(story.dropped() > 0);
 }
 
+TEST_CASE("store: a document's edits go through the file and its history goes on where it stood") {
+  const fs::path file = test::scratch_dir("store-document") / "w.quarry";
+  Scene start;
+  start.volumes.resize(1);
+  start.instances.resize(1);
+  REQUIRE(Store::save(start, file));
+  const auto edit = [](int32_t i) {
+    Edit e;
+    e.shape = i % 2 ? Shape::box : Shape::sphere;
+    e.mode = i % 3 ? Mode::add : Mode::fill;
+    e.a = {i * 7 - 40, i, -i * 5};
+    e.b = {i * 7 - 30, i + 6, -i * 5 + 9};
+    e.radius = 5;
+    e.material = uint8_t(1 + i);
+    return e;
+  };
+  for (int session = 0; session < 3; ++session) {
+    auto store = Store::open(file);
+    REQUIRE(store);
+    std::vector<UndoRecord> history;
+    size_t position = 0;
+    auto scene = store->read_scene({}, &history, &position);
+    REQUIRE(scene);
+    auto document = Document::create(std::move(*scene));
+    REQUIRE(document);
+    CHECK(position == size_t(session) * 3);
+    document->restore_history(std::move(history), position);
+    for (int i = 0; i < 4; ++i) {
+      const auto record = document->apply(0, edit(session * 4 + i));
+      REQUIRE(record);
+      REQUIRE(store->commit_edit(document->scene(), **record));
+    }
+    const auto undone = document->undo();
+    REQUIRE(undone);
+    REQUIRE(store->commit_undo(document->scene(), **undone));
+    const auto redone = document->redo();
+    REQUIRE(redone);
+    REQUIRE(store->commit_redo(document->scene(), **redone));
+    const auto again = document->undo();
+    REQUIRE(again);
+    REQUIRE(store->commit_undo(document->scene(), **again));
+    const auto live = store->read_scene({}, nullptr, nullptr);
+    REQUIRE(live);
+    CHECK(same_scene(document->scene(), *live) == "");
+    if (session == 2) {  // back to the beginning, over edits of all three openings
+      while (document->can_undo()) {
+        const auto record = document->undo();
+        REQUIRE(record);
+        REQUIRE(store->commit_undo(document->scene(), **record));
+      }
+    } else {  // the undone edit is dropped by the next opening's first one
+      CHECK(document->history().size() == document->history_position() + 1);
+    }
+  }
+  CHECK(same_scene(start, read_back(file)) == "");
+}
+
 TEST_CASE("store: a record of more bricks than one row holds comes back whole") {
   const fs::path file = test::scratch_dir("store-big-record") / "w.quarry";
   Scene scene;
@@ -250,7 +307,7 @@ TEST_CASE("store: a palette is committed; calls that do not fit the file change 
     CHECK(store->commit_undo(scene, record).error().code == ErrorCode::conflict);
     Palette bad = scene.palette;
     bad.materials[3].ior = std::numeric_limits<float>::quiet_NaN();
-    CHECK_FALSE(store->commit_palette(bad));
+    CHECK(store->commit_palette(bad).error().code == ErrorCode::invalid_argument);
   }
   CHECK(same_scene(scene, read_back(file)) == "");
   scene.palette.materials[3].ior = std::numeric_limits<float>::quiet_NaN();

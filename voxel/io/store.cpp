@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <set>
 
 #include "voxel/io/file_bytes.hpp"
@@ -167,6 +168,21 @@ void fold_in_leftovers(const fs::path& file) {
   for (const char* suffix : {"-wal", "-shm", "-journal"}) ::unlink(beside(file, suffix).c_str());
 }
 
+// What `work` gives, with the file's name before its message, and a lack of memory as an error like others.
+template <class Work>
+auto guarded(const fs::path& file, const Work& work) -> decltype(work()) {
+  try {
+    auto result = work();
+    if (!result) {
+      const std::string prefix = file.string() + ": ";
+      if (result.error().message.compare(0, prefix.size(), prefix) != 0) result.error().message.insert(0, prefix);
+    }
+    return result;
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorCode::out_of_memory, file.string() + ": not enough memory");
+  }
+}
+
 }  // namespace
 
 struct Store::State {
@@ -179,9 +195,12 @@ struct Store::State {
   template <class Work>
   Result<void> transact(const Work& work) {
     if (auto r = db.run("BEGIN IMMEDIATE", "begin an edit"); !r) return r;
-    StoreHead next = head;
-    Result<void> result = work(next);
-    if (result) result = db.run("COMMIT", "bring the edit to disk");
+    StoreHead next;
+    Result<void> result = guarded(path, [&]() -> Result<void> {
+      next = head;
+      if (auto r = work(next); !r) return r;
+      return db.run("COMMIT", "bring the edit to disk");
+    });
     if (!result) {
       if (!sqlite3_get_autocommit(db.handle())) sqlite3_exec(db.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
       return result;
@@ -235,7 +254,9 @@ Store::~Store() = default;
 
 const fs::path& Store::path() const { return state_->path; }
 
-Result<void> Store::save(const Scene& scene, const fs::path& file, const Progress& progress) {
+namespace {
+
+Result<void> save_as(const Scene& scene, const fs::path& file, const Progress& progress) {
   if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
   std::error_code error;
   fs::path target = file;
@@ -258,13 +279,15 @@ Result<void> Store::save(const Scene& scene, const fs::path& file, const Progres
   return sync_path(fs::absolute(target).parent_path(), O_RDONLY | O_DIRECTORY);
 }
 
-Result<Store> Store::open(const fs::path& file) {
-  auto state = std::make_unique<State>();
-  state->path = file;
+struct Opened {
+  LockedFile lock;
+  Db db;
+  StoreHead head;
+};
+Result<Opened> open_for_editing(const fs::path& file) {
   auto locked = lock_file(file, O_RDWR, LOCK_EX);
   if (!locked) return tl::unexpected(locked.error());
-  state->lock = std::move(*locked);
-  if (auto r = check_header(state->lock); !r) return tl::unexpected(r.error());
+  if (auto r = check_header(*locked); !r) return tl::unexpected(r.error());
   auto db = Db::open(file.string(), SQLITE_OPEN_READWRITE);
   if (!db) return tl::unexpected(db.error());
   if (auto r = db->run("PRAGMA locking_mode=EXCLUSIVE; PRAGMA temp_store=MEMORY", "set up the database"); !r) return tl::unexpected(r.error());
@@ -281,12 +304,10 @@ Result<Store> Store::open(const fs::path& file) {
   if (!head) return tl::unexpected(head.error());
   // Extra is full in WAL mode, and in rollback mode (where WAL is not to be had) syncs the folder too.
   if (auto r = db->run("PRAGMA journal_mode=WAL; PRAGMA synchronous=EXTRA", "make it ready for editing"); !r) return tl::unexpected(r.error());
-  state->head = std::move(*head);
-  state->db = std::move(*db);
-  return Store(std::move(state));
+  return Opened{std::move(*locked), std::move(*db), std::move(*head)};
 }
 
-Result<Scene> Store::read(const fs::path& file, const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position) {
+Result<Scene> read_whole(const fs::path& file, const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position) {
   const auto locked = lock_file(file, O_RDONLY, LOCK_SH);
   if (!locked) return tl::unexpected(locked.error());
   if (auto r = check_header(*locked); !r) return tl::unexpected(r.error());
@@ -295,8 +316,31 @@ Result<Scene> Store::read(const fs::path& file, const Progress& progress, std::v
   return read_world(*db, physical_memory(), progress, history, history_position);
 }
 
+}  // namespace
+
+Result<void> Store::save(const Scene& scene, const fs::path& file, const Progress& progress) {
+  return guarded(file, [&] { return save_as(scene, file, progress); });
+}
+
+Result<Store> Store::open(const fs::path& file) {
+  return guarded(file, [&]() -> Result<Store> {
+    auto opened = open_for_editing(file);
+    if (!opened) return tl::unexpected(opened.error());
+    auto state = std::make_unique<State>();
+    state->path = file;
+    state->lock = std::move(opened->lock);
+    state->db = std::move(opened->db);
+    state->head = std::move(opened->head);
+    return Store(std::move(state));
+  });
+}
+
+Result<Scene> Store::read(const fs::path& file, const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position) {
+  return guarded(file, [&] { return read_whole(file, progress, history, history_position); });
+}
+
 Result<Scene> Store::read_scene(const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position) {
-  return read_world(state_->db, physical_memory(), progress, history, history_position);
+  return guarded(path(), [&] { return read_world(state_->db, physical_memory(), progress, history, history_position); });
 }
 
 Result<void> Store::commit_edit(const Scene& scene, const UndoRecord& record) {

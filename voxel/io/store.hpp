@@ -15,11 +15,14 @@
 
 namespace quarry::io {
 
+// One thread at a time. Messages begin with the file's name.
 class Store {
  public:
-  // A new file, whole or not at all: written beside and renamed over `file`.
+  // A new file, whole or not at all: written beside and renamed over `file`. Without history. Errors: conflict (somebody edits `file`),
+  // io, cancelled, invalid_argument (a material or camera with a value that is not a number, an instance of no volume).
   static Result<void> save(const Scene& scene, const std::filesystem::path& file, const Progress& progress = {});
-  // Opens for editing, with an exclusive lock (conflict: somebody has it open). Errors: not_found, malformed_input, io.
+  // Opens for editing, with an exclusive lock (conflict: somebody has it open). Errors: not_found, malformed_input, unsupported (written
+  // by a newer Quarry), io. While it is open there is a `-wal` file beside it; destroying the Store folds it in.
   static Result<Store> open(const std::filesystem::path& file);
   // Reads everything, checking every checksum. `history` (may be null) gets the journal and its position.
   static Result<Scene> read(const std::filesystem::path& file, const Progress& progress = {},
@@ -30,7 +33,8 @@ class Store {
 
   const std::filesystem::path& path() const;
   Result<Scene> read_scene(const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position);
-  // Acknowledged = on disk when it returns. `scene` is the scene after the edit; only the chunks the record touches are written.
+  // Acknowledged = on disk when it returns. Errors change neither file nor history: invalid_argument (another number of volumes than in
+  // the file, nothing to undo), conflict (not the edit that the file's history has there), io (disk full). `scene` is the scene after the edit; only the chunks the record touches are written.
   Result<void> commit_edit(const Scene& scene, const UndoRecord& record);  // drops records that could be redone
   Result<void> commit_undo(const Scene& scene, const UndoRecord& record);
   Result<void> commit_redo(const Scene& scene, const UndoRecord& record);

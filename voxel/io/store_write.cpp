@@ -14,14 +14,21 @@ Result<void> write_state(Db& db, const char* key, int64_t value) {
   return s->bind(1, std::string_view(key)).bind(2, value).execute();
 }
 
+Error unsavable(const std::string& what) { return {ErrorCode::invalid_argument, what + " cannot be saved"}; }
+
+Result<void> check_palette(const Palette& palette) {
+  for (size_t i = 0; i < 256; ++i) {
+    const Material& m = palette.materials[i];
+    for (const float v : {m.roughness, m.metalness, m.emission, m.transparency, m.ior, m.reserved[0], m.reserved[1]})
+      if (std::isnan(v)) return tl::unexpected(unsavable("material " + std::to_string(i) + " has a value that is not a number; it"));
+  }
+  return {};
+}
+
 // Everything that SQLite could not hold as it is, found before anything is written.
 Result<void> check_scene(const Scene& scene) {
-  const auto bad = [](const std::string& what) { return fail(ErrorCode::invalid_argument, what + " cannot be saved"); };
-  for (size_t i = 0; i < 256; ++i) {
-    const Material& m = scene.palette.materials[i];
-    for (const float v : {m.roughness, m.metalness, m.emission, m.transparency, m.ior, m.reserved[0], m.reserved[1]})
-      if (std::isnan(v)) return bad("material " + std::to_string(i) + " has a value that is not a number; it");
-  }
+  const auto bad = [](const std::string& what) { return tl::unexpected(unsavable(what)); };
+  if (auto r = check_palette(scene.palette); !r) return r;
   for (const Camera& c : scene.cameras)
     for (const double v : {c.position[0], c.position[1], c.position[2], c.target[0], c.target[1], c.target[2], c.vertical_fov_degrees})
       if (std::isnan(v)) return bad("camera '" + c.name + "' has a value that is not a number; it");
@@ -99,6 +106,7 @@ Result<void> write_small_tables(Db& db, const Scene& scene) {
 }  // namespace
 
 Result<void> write_palette(Db& db, const Palette& palette) {
+  if (auto r = check_palette(palette); !r) return r;
   auto s = Statement::prepare(db, "INSERT OR REPLACE INTO palette VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", "palette");
   if (!s) return tl::unexpected(s.error());
   for (size_t i = 0; i < 256; ++i) {

@@ -126,7 +126,8 @@ int32_t fractal_noise(int64_t x, int64_t z, int octaves, uint64_t seed) {
 int32_t ridged_noise(int64_t x, int64_t z, int octaves, uint64_t seed) {
   int64_t sum = 0, weight = 65536, total = 0;
   for (int o = 0; o < octaves; ++o) {
-    const int64_t ridge = std::max<int64_t>(0, 65536 - std::abs(int64_t(noise((x << o) + kApart * o, (z << o) + kApart * 2 * o, seed + uint64_t(o) * 7919)) * 3 / 2));
+    const int64_t ridge = std::max<int64_t>(
+        0, 65536 - std::abs(int64_t(noise((x << o) + kApart * o, (z << o) + kApart * 2 * o, seed + uint64_t(o) * 7919)) * 3 / 2));
     sum += (ridge * weight >> 16) >> o;
     total += 65536 >> o;
     weight = std::clamp<int64_t>((ridge * ridge >> 16) * 3 / 2, 8192, 65536);  // fine ridges only where there are coarse ones

@@ -18,7 +18,8 @@ namespace quarry::generate_detail {
 // draw a whole tree and get the part of it that lies here. Coordinates: 0 .. size - 1.
 class Slab {
  public:
-  Slab(Int3 size, int32_t x0) : size_(size), x0_(x0), width_(uint32_t(std::min(8, size.x - x0))), cells_(size_t(8) * size_t(size.y) * size_t(size.z)) {}
+  Slab(Int3 size, int32_t x0)
+      : size_(size), x0_(x0), width_(uint32_t(std::min(8, size.x - x0))), cells_(size_t(8) * size_t(size.y) * size_t(size.z)) {}
   int32_t x0() const { return x0_; }
   bool meets(int32_t low, int32_t high) const { return low < x0_ + 8 && high >= x0_; }  // some x of [low, high] lies here
   void set(int32_t x, int32_t y, int32_t z, uint8_t material) {
@@ -28,7 +29,8 @@ class Slab {
     if (get(x, y, z) == 0) set(x, y, z, material);
   }
   uint8_t get(int32_t x, int32_t y, int32_t z) const {
-    return uint32_t(x - x0_) < width_ && uint32_t(y) < uint32_t(size_.y) && uint32_t(z) < uint32_t(size_.z) ? cells_[at(x, y, z)] : uint8_t(0);
+    return uint32_t(x - x0_) < width_ && uint32_t(y) < uint32_t(size_.y) && uint32_t(z) < uint32_t(size_.z) ? cells_[at(x, y, z)]
+                                                                                                            : uint8_t(0);
   }
   // All voxels from (x, y, z) on, `w` x `h` x `d` of them.
   void box(int32_t x, int32_t y, int32_t z, int32_t w, int32_t h, int32_t d, uint8_t material);
@@ -77,7 +79,8 @@ class Paints {
  public:
   uint8_t add(const char* name, uint32_t rgb, float roughness = 0.9f, float metalness = 0, float emission = 0);
   // `count` shades from one colour to another; the first one's index, the others follow.
-  uint8_t ramp(const char* name, uint32_t from_rgb, uint32_t to_rgb, int32_t count, float roughness = 0.9f, float metalness = 0, float emission = 0);
+  uint8_t ramp(const char* name, uint32_t from_rgb, uint32_t to_rgb, int32_t count, float roughness = 0.9f, float metalness = 0,
+               float emission = 0);
   const Palette& palette() const { return palette_; }
 
  private:

@@ -39,10 +39,10 @@ struct Colours {
   uint8_t warm = paints.ramp("warm window", 0xFFB65C, 0xFFE0A8, 4, 0.4f, 0, 3.5f);
   uint8_t cool = paints.ramp("cool window", 0xBFDCFF, 0xE8F2FF, 2, 0.4f, 0, 3.0f);
   uint8_t shop = paints.add("shop window", 0xFFE7B8, 0.3f, 0, 5.0f);
-  uint8_t awning[4] = {paints.add("red awning", 0xB23A32, 0.8f), paints.add("green awning", 0x2F6B4F, 0.8f), paints.add("blue awning", 0x2E5C93, 0.8f),
-                       paints.add("yellow awning", 0xD9A036, 0.8f)};
-  uint8_t neon[4] = {paints.add("pink neon", 0xFF3D9A, 0.5f, 0, 9.0f), paints.add("cyan neon", 0x2FE6FF, 0.5f, 0, 9.0f), paints.add("green neon", 0x5CFF7A, 0.5f, 0, 8.0f),
-                     paints.add("orange neon", 0xFF8A2B, 0.5f, 0, 9.0f)};
+  uint8_t awning[4] = {paints.add("red awning", 0xB23A32, 0.8f), paints.add("green awning", 0x2F6B4F, 0.8f),
+                       paints.add("blue awning", 0x2E5C93, 0.8f), paints.add("yellow awning", 0xD9A036, 0.8f)};
+  uint8_t neon[4] = {paints.add("pink neon", 0xFF3D9A, 0.5f, 0, 9.0f), paints.add("cyan neon", 0x2FE6FF, 0.5f, 0, 9.0f),
+                     paints.add("green neon", 0x5CFF7A, 0.5f, 0, 8.0f), paints.add("orange neon", 0xFF8A2B, 0.5f, 0, 9.0f)};
   uint8_t roof = paints.ramp("roof felt", 0x4B4A4C, 0x66646A, 3, 0.95f);
   uint8_t tile = paints.ramp("roof tile", 0x7C3B2C, 0x9C5540, 3, 0.85f);
   uint8_t metal = paints.add("ventilator", 0xA7ADB3, 0.4f, 0.7f);
@@ -50,8 +50,12 @@ struct Colours {
   uint8_t pole = paints.add("lamp post", 0x2C3136, 0.5f, 0.6f);
   uint8_t lamp = paints.add("street lamp", 0xFFD9A0, 0.4f, 0, 14.0f);
   uint8_t beacon = paints.add("beacon", 0xFF2A1F, 0.4f, 0, 12.0f);
-  uint8_t car[7] = {paints.add("red car", 0xA8232A, 0.2f, 0.2f), paints.add("white car", 0xE6E7E8, 0.2f, 0.1f), paints.add("black car", 0x1C1E22, 0.2f, 0.3f),
-                    paints.add("blue car", 0x24559B, 0.2f, 0.2f), paints.add("silver car", 0x9CA3AA, 0.25f, 0.6f), paints.add("taxi", 0xF2B91E, 0.3f),
+  uint8_t car[7] = {paints.add("red car", 0xA8232A, 0.2f, 0.2f),
+                    paints.add("white car", 0xE6E7E8, 0.2f, 0.1f),
+                    paints.add("black car", 0x1C1E22, 0.2f, 0.3f),
+                    paints.add("blue car", 0x24559B, 0.2f, 0.2f),
+                    paints.add("silver car", 0x9CA3AA, 0.25f, 0.6f),
+                    paints.add("taxi", 0xF2B91E, 0.3f),
                     paints.add("bus", 0x1F7A5A, 0.3f)};
   uint8_t tyre = paints.add("tyre", 0x141414, 0.95f);
   uint8_t windscreen = paints.add("windscreen", 0x22303A, 0.05f, 0.3f);
@@ -103,7 +107,9 @@ class City {
     return m < 0 ? -1 : m;
   }
   int32_t in_road(int32_t c) const { return (c - margin_) % kPitch; }  // 0 .. kRoad - 1 on a road
-  uint8_t shade(uint8_t first, int32_t count, int32_t x, int32_t y, int32_t z) const { return uint8_t(first + pick(hashed(seed_ + 5, x, y, z), count)); }
+  uint8_t shade(uint8_t first, int32_t count, int32_t x, int32_t y, int32_t z) const {
+    return uint8_t(first + pick(hashed(seed_ + 5, x, y, z), count));
+  }
 
   void plan_block(int32_t i, int32_t j) {
     const uint64_t hash = hashed(seed_, i, j);
@@ -132,8 +138,11 @@ class City {
         const int32_t chance = pick(mixed(each), 1000);
         const int64_t rise = int64_t(centre) * centre / 1000;
         lot.height = int32_t(18 + rise * (40 + chance * 165 / 1000) / 1000 + chance * 22 / 1000);
-        lot.style = lot.height > 110 ? (chance % 2 ? Style::glass : Style::setback) : lot.height > 62 ? (chance % 3 == 0 ? Style::glass : chance % 3 == 1 ? Style::setback : Style::brick)
-                                                                                                     : (chance % 2 ? Style::brick : Style::plaster);
+        lot.style = lot.height > 110  ? (chance % 2 ? Style::glass : Style::setback)
+                    : lot.height > 62 ? (chance % 3 == 0   ? Style::glass
+                                         : chance % 3 == 1 ? Style::setback
+                                                           : Style::brick)
+                                      : (chance % 2 ? Style::brick : Style::plaster);
         lots_.push_back(lot);
       }
   }
@@ -148,7 +157,10 @@ class City {
     if (bx >= 0 && bz >= 0) {
       const bool edge = bx == 0 || bz == 0 || bx == kBlock - 1 || bz == kBlock - 1;
       slab.set(x, kGround, z, c_.kerb);
-      slab.set(x, kGround + 1, z, edge ? c_.kerb : (bx % 6 == 5 || bz % 6 == 5) ? c_.pavement : uint8_t(c_.pavement + 1 + pick(hashed(seed_ + 6, x / 6, z / 6), 2)));
+      slab.set(x, kGround + 1, z,
+               edge                           ? c_.kerb
+               : (bx % 6 == 5 || bz % 6 == 5) ? c_.pavement
+                                              : uint8_t(c_.pavement + 1 + pick(hashed(seed_ + 6, x / 6, z / 6), 2)));
       return;
     }
     uint8_t paint = shade(c_.asphalt, 3, x, 0, z);
@@ -176,7 +188,8 @@ class City {
       const uint64_t by_floor = hashed(lot.hash + tier, floor);
       if (lot.style == Style::glass && by_floor % 5 == 0) percent = 85;
       if (int32_t(hash % 100) >= percent) return dark;
-      return hash % 7 == 0 || (lot.style == Style::glass && by_floor % 3 == 0) ? uint8_t(c_.cool + (hash >> 8) % 2) : uint8_t(c_.warm + (hash >> 8) % 4);
+      return hash % 7 == 0 || (lot.style == Style::glass && by_floor % 3 == 0) ? uint8_t(c_.cool + (hash >> 8) % 2)
+                                                                               : uint8_t(c_.warm + (hash >> 8) % 4);
     };
     const bool corner = t == 0 || t == length - 1;
     switch (lot.style) {
@@ -185,7 +198,8 @@ class City {
         const auto frame = uint8_t(c_.steel + lot.hash % 4);
         if (corner || y % 5 == 0) return frame;
         if (t % 4 == 0) return y % 5 == 4 ? frame : green ? c_.teal : c_.glass;
-        return lit(y / 5, t / 4, 16, green ? uint8_t(c_.teal + 1 + (t / 4 + y / 5) % 2) : uint8_t(c_.glass + 1 + hashed(lot.hash, y / 5, t / 4) % 3));
+        return lit(y / 5, t / 4, 16,
+                   green ? uint8_t(c_.teal + 1 + (t / 4 + y / 5) % 2) : uint8_t(c_.glass + 1 + hashed(lot.hash, y / 5, t / 4) % 3));
       }
       case Style::setback: {
         const auto wall = uint8_t(lot.hash % 2 ? c_.sand + lot.hash % 3 : c_.concrete + 1 + lot.hash % 3);
@@ -236,7 +250,8 @@ class City {
     // Ground floor: shops with awnings, or a lobby.
     const uint8_t awning = c_.awning[lot.hash >> 9 & 3];
     const auto frontage = [&](int32_t i, int32_t length, int32_t j) -> uint8_t {
-      if (i == 0 || i == length - 1 || j == 0 || j == 6 || i % 9 == 0) return lot.style == Style::glass ? uint8_t(c_.steel) : uint8_t(c_.concrete + 1);
+      if (i == 0 || i == length - 1 || j == 0 || j == 6 || i % 9 == 0)
+        return lot.style == Style::glass ? uint8_t(c_.steel) : uint8_t(c_.concrete + 1);
       return i % 9 == 4 || i % 9 == 5 ? uint8_t(c_.glass) : c_.shop;
     };
     for (int32_t j = 0; j < 7; ++j) {
@@ -295,7 +310,8 @@ class City {
     if (garden) {
       slab.box(x + 2, y, z + 2, w - 4, 1, d - 4, uint8_t(c_.grass + 1));
       for (int32_t i = 0; i < 3; ++i)
-        paint_tree(slab, x + 4 + pick(hashed(hash, i), std::max(1, w - 8)), y + 1, z + 4 + pick(hashed(hash, i, 1), std::max(1, d - 8)), 6, hashed(hash, i, 2));
+        paint_tree(slab, x + 4 + pick(hashed(hash, i), std::max(1, w - 8)), y + 1, z + 4 + pick(hashed(hash, i, 1), std::max(1, d - 8)), 6,
+                   hashed(hash, i, 2));
     }
     for (int32_t i = 0; i < 4; ++i) {  // ventilators
       const uint64_t each = hashed(hash, i, 7);
@@ -308,7 +324,8 @@ class City {
         for (int32_t k = -3; k <= 3; ++k)
           for (int32_t i = -3; i <= 3; ++i) {
             const int32_t r = i * i + k * k;
-            if (j < 4 ? std::abs(i) == 2 && std::abs(k) == 2 : j < 10 ? r <= 9 : r <= (12 - j) * (12 - j)) slab.set(tx + i, y + j, tz + k, j < 4 ? c_.pole : j == 6 ? c_.pole : c_.tank);
+            if (j < 4 ? std::abs(i) == 2 && std::abs(k) == 2 : j < 10 ? r <= 9 : r <= (12 - j) * (12 - j))
+              slab.set(tx + i, y + j, tz + k, j < 4 ? c_.pole : j == 6 ? c_.pole : c_.tank);
           }
     }
     if (lot.height > 90) {  // plant room, mast and beacon
@@ -427,8 +444,11 @@ class City {
             for (int32_t side = 0; side < 2; ++side) {
               if ((side == 0 && r == 0) || (side == 1 && r == blocks_)) continue;  // the pavement belongs to a block
               const int32_t along = from + 8 + i * 18, edge = side == 0 ? road - 2 : road + kRoad + 1, out = side == 0 ? 1 : -1;
-              if ((i + side) % 2 == 0) paint_lamp(slab, along_z ? edge : along, along_z ? along : edge, along_z ? out : 0, along_z ? 0 : out);
-              else paint_tree(slab, along_z ? edge : along, kGround + 2, along_z ? along : edge, 8, hashed(seed_ + 61, r * 64 + b, i * 2 + side, along_z));
+              if ((i + side) % 2 == 0)
+                paint_lamp(slab, along_z ? edge : along, along_z ? along : edge, along_z ? out : 0, along_z ? 0 : out);
+              else
+                paint_tree(slab, along_z ? edge : along, kGround + 2, along_z ? along : edge, 8,
+                           hashed(seed_ + 61, r * 64 + b, i * 2 + side, along_z));
             }
         }
       }

@@ -70,7 +70,8 @@ Result<Scene> spheres(int32_t size, uint32_t seed, const Progress& progress) {
         for (int32_t y = 0; y < floor; ++y) slab.set(x, y, z, (x / tile + z / tile) % 2 ? light : dark);
         for (const Ball& b : balls) {
           // Twice the lengths, so that centres lie on voxel corners.
-          const int64_t r = int64_t(b.r) * size * 2 / 100, dx = 2 * x + 1 - int64_t(b.x) * size * 2 / 100, dz = 2 * z + 1 - int64_t(b.z) * size * 2 / 100;
+          const int64_t r = int64_t(b.r) * size * 2 / 100, dx = 2 * x + 1 - int64_t(b.x) * size * 2 / 100,
+                        dz = 2 * z + 1 - int64_t(b.z) * size * 2 / 100;
           for (int32_t y = floor; y < tall; ++y) {
             const int64_t dy = 2 * y + 1 - (2 * floor + r);
             if (dx * dx + dy * dy + dz * dz <= r * r) slab.set(x, y, z, b.paint);

@@ -110,7 +110,8 @@ class Terrain {
     // A valley with a stream from the mountains down to the lake.
     const int64_t course = mu - kOne * 52 / 100 + field(x, z, 4, 2, 6) / 12 + (mv - kOne * 60 / 100) / 9;
     const int64_t valley = kOne - smooth_step(0, kOne * 9 / 100, std::abs(course));
-    int64_t h = int64_t(len(56)) * kOne + hills * len(13) + mountain * len(12) + (mountain * mountain >> 16) * len(34) + (mountain * std::max<int64_t>(0, ridge - kOne * 30 / 100) >> 16) * len(205);
+    int64_t h = int64_t(len(56)) * kOne + hills * len(13) + mountain * len(12) + (mountain * mountain >> 16) * len(34) +
+                (mountain * std::max<int64_t>(0, ridge - kOne * 30 / 100) >> 16) * len(205);
     h -= lake * len(40);
     const int64_t stream_bed = int64_t(len(41)) * kOne + std::max<int64_t>(0, kOne * 55 / 100 - v) * len(70);
     if (h > stream_bed) h -= ((h - stream_bed) >> 8) * (valley * 7 / 10 >> 8);

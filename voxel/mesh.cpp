@@ -55,7 +55,8 @@ struct Pipe {
 };
 Result<Pipe> new_pipe() {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(ErrorCode::io, std::string("cannot make a pipe to the mesh reader: ") + std::strerror(errno));
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    return fail(ErrorCode::io, std::string("cannot make a pipe to the mesh reader: ") + std::strerror(errno));
   return Pipe{Fd(ends[0]), Fd(ends[1])};
 }
 
@@ -205,8 +206,8 @@ Result<Run> run_reader(const fs::path& reader, const fs::path& file, const io::R
   const double time_limit = options.time_limit_s > 0 ? options.time_limit_s : 1e9;
   const auto pid = spawn(reader,
                          {reader.string(), "--memory", std::to_string(options.memory_limit_bytes), "--cpu-seconds",
-                          std::to_string(uint64_t(std::ceil(std::min(time_limit, 1e9))) + 1), "--up", options.up.empty() ? "auto" : options.up,
-                          "--", fs::absolute(file).string()},
+                          std::to_string(uint64_t(std::ceil(std::min(time_limit, 1e9))) + 1), "--up",
+                          options.up.empty() ? "auto" : options.up, "--", fs::absolute(file).string()},
                          out->write.get(), err->write.get());
   if (!pid) return tl::unexpected(pid.error());
   Child child(*pid);
@@ -214,7 +215,8 @@ Result<Run> run_reader(const fs::path& reader, const fs::path& file, const io::R
   err->write.reset();
 
   Run run;
-  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(time_limit, 1e8)));
+  const auto deadline =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(time_limit, 1e8)));
   bool too_much = false, ignored = false;
   while (out->read.open() || err->read.open()) {
     if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "cancelled while reading the mesh");
@@ -276,7 +278,8 @@ Result<Mesh> read_mesh(const fs::path& file, const io::ReadOptions& options) {
   auto mesh = parse_mesh_stream(run->stream, &warnings);
   if (options.warnings)
     for (const std::string& warning : warnings) options.warnings->push_back(file.filename().string() + ": " + warning);
-  if (!mesh) return about(WEXITSTATUS(run->status) == 0 || WEXITSTATUS(run->status) == 1 ? mesh.error() : death(run->status, *run, options));
+  if (!mesh)
+    return about(WEXITSTATUS(run->status) == 0 || WEXITSTATUS(run->status) == 1 ? mesh.error() : death(run->status, *run, options));
   return mesh;
 }
 

@@ -41,7 +41,9 @@ uint8_t linear_to_srgb_byte(float value) {
 
 std::string percent_decoded(const std::string& text) {
   std::string out;
-  const auto hex = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; };
+  const auto hex = [](char c) {
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+  };
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '%' && i + 2 < text.size() && hex(text[i + 1]) >= 0 && hex(text[i + 2]) >= 0) {
       out += char(hex(text[i + 1]) * 16 + hex(text[i + 2]));
@@ -146,7 +148,8 @@ class SceneReader {
       aiString path;
       unsigned uv = 0;
       aiTextureMapMode modes[2] = {aiTextureMapMode_Wrap, aiTextureMapMode_Wrap};
-      if (material.GetTextureCount(type) == 0 || material.GetTexture(type, 0, &path, nullptr, &uv, nullptr, nullptr, modes) != aiReturn_SUCCESS)
+      if (material.GetTextureCount(type) == 0 ||
+          material.GetTexture(type, 0, &path, nullptr, &uv, nullptr, nullptr, modes) != aiReturn_SUCCESS)
         continue;
       const auto wrap = [](aiTextureMapMode mode) {
         return mode == aiTextureMapMode_Mirror ? Wrap::mirror : mode == aiTextureMapMode_Wrap ? Wrap::repeat : Wrap::clamp;
@@ -223,7 +226,8 @@ class SceneReader {
           here[r * 4 + c] = sum;
         }
       for (unsigned i = 0; i < item.node->mNumMeshes; ++i) {
-        if (item.node->mMeshes[i] >= scene_->mNumMeshes) return fail(ErrorCode::malformed_input, "a node refers to a mesh that is not there.");
+        if (item.node->mMeshes[i] >= scene_->mNumMeshes)
+          return fail(ErrorCode::malformed_input, "a node refers to a mesh that is not there.");
         const aiMesh& part = *scene_->mMeshes[item.node->mMeshes[i]];
         triangles_given += part.mNumFaces;
         if (triangles_given > kMaxTriangles || mesh_.vertex_count() + part.mNumVertices > kMaxVertices)

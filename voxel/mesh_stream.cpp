@@ -90,7 +90,8 @@ void write_warnings(Writer& out, const std::vector<std::string>& warnings) {
 }
 
 Error bad_stream(const std::string& what) {
-  return {ErrorCode::malformed_input, "the mesh reader sent something that is not a mesh (" + what + "); is quarry-mesh-reader of the same version?"};
+  return {ErrorCode::malformed_input,
+          "the mesh reader sent something that is not a mesh (" + what + "); is quarry-mesh-reader of the same version?"};
 }
 
 // Text from the other process: control characters would spoil a terminal or a log.
@@ -172,7 +173,8 @@ bool write_error_stream(const Error& error, const std::vector<std::string>& warn
 }
 
 Result<Mesh> parse_mesh_stream(std::span<const uint8_t> bytes, std::vector<std::string>* warnings) {
-  if (bytes.size() < sizeof kMagic || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0) return tl::unexpected(bad_stream("wrong magic"));
+  if (bytes.size() < sizeof kMagic || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
+    return tl::unexpected(bad_stream("wrong magic"));
   bytes = bytes.subspan(sizeof kMagic);
   const Hash hash = new_hash();
   if (!hash) return fail(ErrorCode::out_of_memory, "no memory to read what the mesh reader sent");
@@ -244,7 +246,8 @@ Result<void> check_mesh(const Mesh& mesh) {
   for (const float value : mesh.positions)
     if (!std::isfinite(value)) return bad("a position that is not finite");
   for (const Image& image : mesh.images)
-    if (image.width == 0 || image.height == 0 || image.rgba.size() != uint64_t(image.width) * image.height * 4) return bad("an image's size");
+    if (image.width == 0 || image.height == 0 || image.rgba.size() != uint64_t(image.width) * image.height * 4)
+      return bad("an image's size");
   for (const MeshMaterial& m : mesh.materials) {
     if (!image_index_valid(m.base_color_image, mesh.images.size()) || !image_index_valid(m.metal_rough_image, mesh.images.size()) ||
         !image_index_valid(m.emission_image, mesh.images.size()))

@@ -107,7 +107,8 @@ class Voxelizer {
       std::vector<Pair>& out = found[begin / kTrianglesPerPiece];
       for (size_t t = begin; t < end; ++t) {
         const FixedTriangle f = triangle(t);
-        visit_cells(f, kBrickShift, cells_of(f, kBrickShift), [&](int32_t x, int32_t y, int32_t z) { out.push_back(pair_of(x, y, z, uint32_t(t))); });
+        visit_cells(f, kBrickShift, cells_of(f, kBrickShift),
+                    [&](int32_t x, int32_t y, int32_t z) { out.push_back(pair_of(x, y, z, uint32_t(t))); });
       }
     });
     size_t total = 0;
@@ -123,10 +124,12 @@ class Voxelizer {
     // Each thread sorts a part, then neighbours merge. Pairs are distinct, so the order is the same whatever the parts.
     const size_t part = std::max<size_t>(1 << 14, (pairs_.size() + threads_ - 1) / threads_);
     const auto at = [&](size_t i) { return pairs_.begin() + std::ptrdiff_t(std::min(i, pairs_.size())); };
-    in_parallel("voxelise", 0.2, 0.25, (pairs_.size() + part - 1) / part, 1, [&](size_t begin, size_t) { std::sort(at(begin * part), at((begin + 1) * part)); });
+    in_parallel("voxelise", 0.2, 0.25, (pairs_.size() + part - 1) / part, 1,
+                [&](size_t begin, size_t) { std::sort(at(begin * part), at((begin + 1) * part)); });
     for (size_t width = part; width < pairs_.size(); width *= 2)
-      in_parallel("voxelise", 0.25, 0.3, (pairs_.size() + 2 * width - 1) / (2 * width), 1,
-                  [&](size_t begin, size_t) { std::inplace_merge(at(begin * 2 * width), at(begin * 2 * width + width), at((begin + 1) * 2 * width)); });
+      in_parallel("voxelise", 0.25, 0.3, (pairs_.size() + 2 * width - 1) / (2 * width), 1, [&](size_t begin, size_t) {
+        std::inplace_merge(at(begin * 2 * width), at(begin * 2 * width + width), at((begin + 1) * 2 * width));
+      });
   }
 
   void find_starts() {
@@ -208,7 +211,8 @@ class Voxelizer {
         }
     }
     for (uint32_t word = 0; word < 8; ++word)
-      for (uint64_t bits = all[word]; bits; bits &= bits - 1) looks.push_back(pack(sums[word * 64 + uint32_t(std::countr_zero(bits))].mean()));
+      for (uint64_t bits = all[word]; bits; bits &= bits - 1)
+        looks.push_back(pack(sums[word * 64 + uint32_t(std::countr_zero(bits))].mean()));
   }
 
   Result<Scene> build_scene() {
@@ -248,7 +252,8 @@ class Voxelizer {
         brick.mask = mask;
         for (uint32_t word = 0; word < 8; ++word)
           for (uint64_t bits = mask[word]; bits; bits &= bits - 1)
-            brick.materials[word * 64 + uint32_t(std::countr_zero(bits))] = surface_.uniform() ? uint8_t(1) : quantised.of(piece.looks[at++]);
+            brick.materials[word * 64 + uint32_t(std::countr_zero(bits))] =
+                surface_.uniform() ? uint8_t(1) : quantised.of(piece.looks[at++]);
         volume.bricks.put(where, brick);
       }
       piece = BrickPiece{};
@@ -302,7 +307,8 @@ Result<VoxelFrame> voxel_frame(const Mesh& mesh, const VoxelizeOptions& options)
     if (!std::isfinite(options.voxel_size)) return fail(ErrorCode::invalid_argument, "the voxel size must be a finite number");
     frame.scale = 1 / options.voxel_size;
   } else {
-    if (options.resolution < 1) return fail(ErrorCode::invalid_argument, "the resolution must be at least 1, not " + std::to_string(options.resolution));
+    if (options.resolution < 1)
+      return fail(ErrorCode::invalid_argument, "the resolution must be at least 1, not " + std::to_string(options.resolution));
     margin = kMargin;
     frame.scale = (options.resolution - 2 * margin) / longest;
   }
@@ -315,8 +321,10 @@ Result<VoxelFrame> voxel_frame(const Mesh& mesh, const VoxelizeOptions& options)
   }
   if (dims[0] > kMaxDimXZ || dims[1] > kMaxDimY || dims[2] > kMaxDimXZ) {
     char text[200];
-    std::snprintf(text, sizeof text, "the mesh would be %.0f x %.0f x %.0f voxels, and a world above y = 0 holds %d x %d x %d; use a lower resolution or larger voxels",
-                  dims[0], dims[1], dims[2], kMaxDimXZ, kMaxDimY, kMaxDimXZ);
+    std::snprintf(
+        text, sizeof text,
+        "the mesh would be %.0f x %.0f x %.0f voxels, and a world above y = 0 holds %d x %d x %d; use a lower resolution or larger voxels",
+        dims[0], dims[1], dims[2], kMaxDimXZ, kMaxDimY, kMaxDimXZ);
     return fail(ErrorCode::out_of_bounds, text);
   }
   frame.dims = {int32_t(dims[0]), int32_t(dims[1]), int32_t(dims[2])};

@@ -191,7 +191,8 @@ Quantised quantise(std::vector<LookCount> looks, uint32_t threads) {
   double squares = 0, count = 0;
   for (size_t i = 0; i < looks.size(); ++i) {
     const Material& m = out.palette.materials[out.of(looks[i].look)];
-    const double dr = double(m.r) - byte_of(looks[i].look, 0), dg = double(m.g) - byte_of(looks[i].look, 1), db = double(m.b) - byte_of(looks[i].look, 2);
+    const double dr = double(m.r) - byte_of(looks[i].look, 0), dg = double(m.g) - byte_of(looks[i].look, 1),
+                 db = double(m.b) - byte_of(looks[i].look, 2);
     squares += double(looks[i].count) * (dr * dr + dg * dg + db * db);
     count += 3 * double(looks[i].count);
   }

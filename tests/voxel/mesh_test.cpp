@@ -74,10 +74,11 @@ TEST_CASE("mesh: every well-formed mesh of the shared data is read with its know
   const fs::path data = test::data_dir();
   if (data.empty()) return test::skip("no test data");
   struct Known { const char* file; size_t vertices, triangles, images; };
-  for (const Known k : {Known{"mesh/20mm-xyz-cube.stl", 780, 260, 0}, Known{"mesh/BoxTextured.ply", 24, 12, 0}, Known{"mesh/ballA.off", 1900, 3796, 0},
-                        Known{"mesh/bunny.ply", 8171, 16301, 0}, Known{"mesh/dragon_vrip_res4.ply", 5205, 11102, 0},
-                        Known{"mesh/spot.obj", 17568, 5856, 1}, Known{"mesh/stanford-bunny.obj", 208353, 69451, 0},
-                        Known{"gltf/BoxTextured.glb", 24, 12, 1}, Known{"gltf/DamagedHelmet.glb", 14556, 15452, 3}, Known{"gltf/Duck.glb", 2399, 4212, 1}}) {
+  for (const Known k :
+       {Known{"mesh/20mm-xyz-cube.stl", 780, 260, 0}, Known{"mesh/BoxTextured.ply", 24, 12, 0}, Known{"mesh/ballA.off", 1900, 3796, 0},
+        Known{"mesh/bunny.ply", 8171, 16301, 0}, Known{"mesh/dragon_vrip_res4.ply", 5205, 11102, 0}, Known{"mesh/spot.obj", 17568, 5856, 1},
+        Known{"mesh/stanford-bunny.obj", 208353, 69451, 0}, Known{"gltf/BoxTextured.glb", 24, 12, 1},
+        Known{"gltf/DamagedHelmet.glb", 14556, 15452, 3}, Known{"gltf/Duck.glb", 2399, 4212, 1}}) {
     std::vector<std::string> warnings;
     io::ReadOptions options;
     options.warnings = &warnings;
@@ -160,7 +161,9 @@ TEST_CASE("mesh: node transforms, instances and the up axis are applied") {
 TEST_CASE("mesh: a material's colour, texture and glow arrive, and a missing texture is a warning") {
   const fs::path dir = test::scratch_dir("mesh-materials");
   write_file(dir / "m.mtl", "newmtl lamp\nKd 1 0.5 0\nKe 3 3 3\nnewmtl skin\nKd 1 1 1\nmap_Kd nowhere.png\n");
-  write_file(dir / "m.obj", "mtllib m.mtl\nv 0 0 0\nv 1 0 0\nv 0 1 0\nvt 0 0\nvt 1 0\nvt 0 0.25\nusemtl lamp\nf 1/1 2/2 3/3\nusemtl skin\nf 3/3 2/2 1/1\n");
+  write_file(
+      dir / "m.obj",
+      "mtllib m.mtl\nv 0 0 0\nv 1 0 0\nv 0 1 0\nvt 0 0\nvt 1 0\nvt 0 0.25\nusemtl lamp\nf 1/1 2/2 3/3\nusemtl skin\nf 3/3 2/2 1/1\n");
   std::vector<std::string> warnings;
   io::ReadOptions options;
   options.warnings = &warnings;

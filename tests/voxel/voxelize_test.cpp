@@ -183,7 +183,9 @@ TEST_CASE("voxelize: agrees with clipping in long double, triangle by triangle")
   }
   check_against_clipping(soup, 57);
   // Slivers, segments and points: a triangle with no area still touches cells.
-  check_against_clipping(with_material({0, 0, 0, 1, 0.7f, 0.3f, 0.5f, 0.35f, 0.15f, 0.2f, 0.9f, 0.1f, 0.2f, 0.9f, 0.1f, 0.2f, 0.9f, 0.1f}, {0, 1, 2, 3, 4, 5, 0, 1, 5}), 40);
+  check_against_clipping(with_material({0, 0, 0, 1, 0.7f, 0.3f, 0.5f, 0.35f, 0.15f, 0.2f, 0.9f, 0.1f, 0.2f, 0.9f, 0.1f, 0.2f, 0.9f, 0.1f},
+                                       {0, 1, 2, 3, 4, 5, 0, 1, 5}),
+                         40);
   check_against_clipping(ball(1, 9), 33);
   const auto data = test::data_dir();
   if (data.empty()) return test::skip("no test data");

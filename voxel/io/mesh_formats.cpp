@@ -35,7 +35,9 @@ bool starts_with(std::span<const uint8_t> head, std::string_view magic) {
 }
 bool is_glb(std::span<const uint8_t> head) { return starts_with(head, "glTF"); }
 bool is_fbx(std::span<const uint8_t> head) { return starts_with(head, "Kaydara FBX Binary"); }
-bool is_off(std::span<const uint8_t> head) { return starts_with(head, "OFF\n") || starts_with(head, "OFF\r\n") || starts_with(head, "OFF "); }
+bool is_off(std::span<const uint8_t> head) {
+  return starts_with(head, "OFF\n") || starts_with(head, "OFF\r\n") || starts_with(head, "OFF ");
+}
 bool is_ply(std::span<const uint8_t> head) { return starts_with(head, "ply\n") || starts_with(head, "ply\r\n"); }
 
 constexpr const char* kObj[] = {"obj"};

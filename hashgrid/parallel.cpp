@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <exception>
 #include <thread>
 #include <vector>
 
@@ -29,8 +30,12 @@ void parallel_for(size_t count, size_t grain, const std::function<void(size_t, s
       body(i * grain, std::min(count, (i + 1) * grain));
   };
   std::vector<std::jthread> others;
-  others.reserve(threads - 1);
-  for (uint32_t t = 1; t < threads; ++t) others.emplace_back(work);
+  try {
+    others.reserve(threads - 1);
+    for (uint32_t t = 1; t < threads; ++t) others.emplace_back(work);
+  } catch (const std::exception&) {
+    // No memory, or no more threads allowed: those there are do it all. Throwing here would leave the work half done.
+  }
   work();
 }
 

@@ -130,10 +130,10 @@ Result<void> make_temporary(const fs::path& file, TemporaryFile* out) {
   struct stat old {};
   const bool there = ::stat(file.c_str(), &old) == 0;
   for (int attempt = 0; attempt < 100; ++attempt) {
-    const fs::path path = file.parent_path() / ("." + file.filename().string() + ".new-" + std::to_string(::getpid()) + "-" + std::to_string(counter++));
+    fs::path path = file.parent_path() / ("." + file.filename().string() + ".new-" + std::to_string(::getpid()) + "-" + std::to_string(counter++));
     const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, there ? old.st_mode & 0777 : 0666);
     if (fd >= 0) {
-      out->path = path;
+      out->path.swap(path);  // takes no memory: the file that is there now has its owner
       if (there && ::fchmod(fd, old.st_mode & 0777) != 0) {
         // Not ours to decide the mode of; the file is written all the same.
       }

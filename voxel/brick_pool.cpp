@@ -19,6 +19,8 @@ Result<std::vector<uint32_t>> BrickPool::allocate(size_t count) {
   for (SlabArray* slabs : {&masks_, &materials_})
     if (auto ok = slabs->ensure(high_water_ + fresh); !ok) return tl::unexpected(ok.error());
   std::vector<uint32_t> indices(count);
+  // Room for every index there is, so that free() needs no memory: what gives bricks back must not fail.
+  if (const size_t most = high_water_ + size_t(fresh); free_.capacity() < most) free_.reserve(std::max(most, 2 * free_.capacity()));
   for (uint32_t& index : indices) {
     if (free_.empty()) {
       index = high_water_++;

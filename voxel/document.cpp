@@ -59,20 +59,25 @@ struct Document::State {
     std::sort(places.begin(), places.end());
     places.erase(std::unique(places.begin(), places.end()), places.end());
 
-    BrickMap& bricks = scene.volumes[volume].bricks;
-    BrickMap saved = bricks;  // shares everything: what this costs is one pointer per leaf
+    // The volume goes back to what it was unless the world follows it, also when memory ends on the way.
+    struct TakeBack {
+      BrickMap& bricks;
+      BrickMap saved = bricks;  // shares everything: what this costs is one pointer per leaf
+      bool kept = false;
+      ~TakeBack() {
+        if (!kept) bricks = std::move(saved);
+      }
+    } volume_bricks{scene.volumes[volume].bricks};
     for (const BrickChange& change : changes) {
-      bricks.put(change.brick, forward ? change.after : change.before);
+      volume_bricks.bricks.put(change.brick, forward ? change.after : change.before);
       flattener.volume_has(volume, change.brick);
     }
     std::vector<Brick> flat(places.size());
     flattener.bricks(places, flat);
     std::vector<World::BrickRef> writes(places.size());
     for (size_t i = 0; i < places.size(); ++i) writes[i] = {places[i], &flat[i]};
-    if (auto ok = world.write(writes); !ok) {
-      bricks = std::move(saved);
-      return ok;
-    }
+    if (auto ok = world.write(writes); !ok) return ok;
+    volume_bricks.kept = true;
     ++version;
     return {};
   }
@@ -83,6 +88,8 @@ struct Document::State {
       nothing = std::move(record);
       return &nothing;
     }
+    // Room before the change: once it is made, entering it must not fail.
+    if (history.capacity() < position + 1) history.reserve(std::max(position + 1, 2 * history.capacity()));
     if (auto ok = commit(volume, record.changes, true); !ok) return tl::unexpected(ok.error());
     history.resize(position);
     history.push_back(std::move(record));

@@ -61,8 +61,16 @@ std::vector<uint32_t> OccupancyPyramid::take_dirty_regions() {
   return std::exchange(dirty_regions_, {});
 }
 
+void OccupancyPyramid::reserve_changes(size_t keys) {
+  const size_t regions = std::min<size_t>(dirty_regions_.size() + keys, kRegionWords);
+  if (dirty_regions_.capacity() < regions) dirty_regions_.reserve(std::max(regions, std::min<size_t>(2 * dirty_regions_.capacity(), kRegionWords)));
+  const size_t blocks = next_block_ + keys;
+  if (free_blocks_.capacity() < blocks) free_blocks_.reserve(std::max(blocks, 2 * free_blocks_.capacity()));
+}
+
 Result<void> OccupancyPyramid::add(std::span<const uint32_t> keys) {
   // All memory first, so that a refusal leaves everything as it was.
+  reserve_changes(keys.size());
   std::vector<uint32_t> new_regions;
   uint32_t previous = kRegionWords;
   for (const uint32_t key : keys) {

@@ -35,6 +35,8 @@ class OccupancyPyramid {
   // Keys whose bricks now exist / no longer exist; one that already does / does not changes nothing. One thread at a time.
   // Errors: out_of_memory, and then nothing has changed.
   Result<void> add(std::span<const uint32_t> keys);
+  // Takes the memory that add() and remove() of so many keys need for their notes; remove() then needs none.
+  void reserve_changes(size_t keys);
   void remove(std::span<const uint32_t> keys);
   void clear();
   Result<void> rebuild(std::span<const uint32_t> keys);

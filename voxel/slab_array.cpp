@@ -30,6 +30,7 @@ SlabArray::~SlabArray() {
 
 Result<void> SlabArray::ensure(uint64_t count) {
   while (capacity() < count) {
+    slabs_.reserve(slabs_.size() + 1);  // before there is a slab that could be lost
     auto slab = memory_->allocate((mask_ + 1) * element_bytes_, label_);
     if (!slab) return tl::unexpected(slab.error());
     slabs_.push_back(*slab);

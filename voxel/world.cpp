@@ -56,6 +56,20 @@ struct World::State {
     }
   }
 
+  // What a write has added so far; taken back unless kept, whether an error or an exception ends the write.
+  struct TakeBack {
+    State& world;
+    const std::vector<uint32_t>& indices;
+    const std::vector<uint32_t>& keys;
+    bool pyramid = false, grid = false, kept = false;
+    ~TakeBack() {
+      if (kept) return;
+      if (grid) (void)world.grid.erase(keys);
+      if (pyramid) world.pyramid.remove(keys);
+      for (const uint32_t index : indices) world.pool.free(index);
+    }
+  };
+
   Result<void> write(size_t count, const auto& at) {  // at(i) -> BrickRef
     std::vector<uint32_t> keys(count);
     for (size_t i = 0; i < count; ++i) {
@@ -84,43 +98,14 @@ struct World::State {
       }
     }
 
-    // Everything that can fail comes first, and each step knows how to take back those before it.
+    // All memory first: from the first change on, only steps that can be taken back may fail.
     const size_t reused = std::min(added.size(), reusable.size());
-    auto allocated = pool.allocate(added.size() - reused);
-    if (!allocated) return tl::unexpected(allocated.error());
     std::vector<uint32_t> added_keys(added.size()), added_indices(added.size());
-    for (size_t i = 0; i < added.size(); ++i) {
-      added_keys[i] = keys[added[i]];
-      added_indices[i] = indices[added[i]] = i < reused ? reusable[i] : (*allocated)[i - reused];
-    }
-    const auto free_allocated = [&] {
-      for (const uint32_t index : *allocated) pool.free(index);
-    };
-    if (!added.empty()) {
-      if (auto ok = pyramid.add(added_keys); !ok) {
-        free_allocated();
-        return ok;
-      }
-      if (auto ok = grid.insert(added_keys, added_indices); !ok) {
-        (void)grid.erase(added_keys);  // those that were placed before others were refused
-        pyramid.remove(added_keys);
-        free_allocated();
-        return tl::unexpected(ok.error());
-      }
-    }
-    if (!removed_keys.empty()) {
-      if (auto ok = grid.erase(removed_keys); !ok) {
-        (void)grid.erase(added_keys);
-        pyramid.remove(added_keys);
-        free_allocated();
-        return tl::unexpected(ok.error());
-      }
-      pyramid.remove(removed_keys);
-    }
-
-    // From here on nothing fails. A reused index still holds the removed brick: count that before it is overwritten.
+    for (size_t i = 0; i < added.size(); ++i) added_keys[i] = keys[added[i]];
+    pyramid.reserve_changes(count);
+    if (dirty_keys.capacity() < dirty_keys.size() + count) dirty_keys.reserve(std::max(dirty_keys.size() + count, 2 * dirty_keys.capacity()));
     std::atomic<int64_t> change{0};
-    parallel_for(count, kBricksPerPiece, [&](size_t begin, size_t end) {
+    const std::function<void(size_t, size_t)> put_bricks = [&](size_t begin, size_t end) {
       int64_t voxels_more = 0;
       for (size_t i = begin; i < end; ++i) {
         const Brick& value = *at(i).value;
@@ -129,7 +114,26 @@ struct World::State {
         pool.put(indices[i], value);
       }
       change.fetch_add(voxels_more, std::memory_order_relaxed);
-    });
+    };
+
+    auto allocated = pool.allocate(added.size() - reused);
+    if (!allocated) return tl::unexpected(allocated.error());
+    for (size_t i = 0; i < added.size(); ++i) added_indices[i] = indices[added[i]] = i < reused ? reusable[i] : (*allocated)[i - reused];
+    TakeBack take_back{*this, *allocated, added_keys};
+    if (!added.empty()) {
+      if (auto ok = pyramid.add(added_keys); !ok) return ok;
+      take_back.pyramid = true;
+      take_back.grid = true;  // some keys may be placed before others are refused
+      if (auto ok = grid.insert(added_keys, added_indices); !ok) return tl::unexpected(ok.error());
+    }
+    if (!removed_keys.empty()) {
+      if (auto ok = grid.erase(removed_keys); !ok) return tl::unexpected(ok.error());
+      pyramid.remove(removed_keys);
+    }
+    take_back.kept = true;
+
+    // From here on nothing fails. A reused index still holds the removed brick: its voxels are counted before it is overwritten.
+    parallel_for(count, kBricksPerPiece, put_bricks);
     for (size_t i = reused; i < reusable.size(); ++i) {
       change -= int64_t(count_of(pool.mask(reusable[i])));
       pool.free(reusable[i]);

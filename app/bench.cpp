@@ -1,0 +1,80 @@
+// bench.cpp - `quarry bench`: runs a benchmark of the registry and prints it as a table or as JSON, with the machine's name.
+#include "app/bench.hpp"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+
+#include <fstream>
+
+#include "app/arguments.hpp"
+#include "app/suggest.hpp"
+#include "app/terminal.hpp"
+#include "hashgrid/parallel.hpp"
+
+namespace quarry::app {
+namespace {
+
+constexpr Bench kBenches[] = {
+    {"hashgrid", "Hash grid on host threads: insert, find, erase, beside std::unordered_map", bench_hashgrid_host},
+};
+
+std::string processor_name() {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);)
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  utsname system{};
+  uname(&system);
+  return system.machine;
+}
+
+}  // namespace
+
+std::span<const Bench> benches() { return kBenches; }
+
+int run_bench(const CommandArguments& words) {
+  std::string name;
+  bool as_json = false, list = false;
+  int64_t keys = 1 << 22, repeats = 5;
+  Arguments arguments("bench", "Measure, and print ratios to rivals measured in the same run.",
+                      "  quarry bench --list\n  quarry bench hashgrid\n  quarry bench hashgrid --keys 16777216 --json\n");
+  arguments.text("name", name, "NAME", "Which benchmark; see --list");
+  arguments.integer("--keys", keys, "N", "Problem size in keys (4194304)", 1000, int64_t(1) << 31);
+  arguments.integer("--repeats", repeats, "N", "The median of these is reported (5)", 1, 1000);
+  arguments.flag("--json", as_json, "Print one JSON document");
+  arguments.flag("--list", list, "Show the benchmarks there are");
+  if (const auto code = arguments.parse(words)) return *code;
+  if (list) {
+    for (const Bench& bench : benches()) fmt::print("{:<16} {}\n", bench.name, bench.title);
+    return kExitDone;
+  }
+  if (name.empty()) return arguments.wrong("which benchmark? `quarry bench --list` shows them.");
+  const Bench* chosen = nullptr;
+  std::vector<std::string> known;
+  for (const Bench& bench : benches()) {
+    known.emplace_back(bench.name);
+    if (name == bench.name) chosen = &bench;
+  }
+  if (!chosen) return arguments.wrong(fmt::format("there is no benchmark '{}'.{}", name, did_you_mean(name, known)));
+
+  auto result = chosen->run({static_cast<uint64_t>(keys), static_cast<uint32_t>(repeats)});
+  if (!result) {
+    say_error(name, result.error());
+    return exit_code_of(result.error());
+  }
+  (*result)["bench"] = name;
+  (*result)["version"] = QRY_VERSION;
+  (*result)["machine"] = {{"processor", processor_name()}, {"threads", thread_count()}};
+  if (as_json) {
+    fmt::print("{}\n", result->dump(2));
+    return kExitDone;
+  }
+  fmt::print("{} on {}, {} threads\n\n", name, processor_name(), thread_count());
+  fmt::print("{:<28} {:>6} {:>12} {:>12}  {:<20} {:>7}\n", "", "load", "M keys/s", "rival's", "rival", "ratio");
+  for (const auto& row : (*result)["rows"])
+    fmt::print("{:<28} {:>6.2f} {:>12.2f} {:>12.2f}  {:<20} {:>6.2f}x\n", row["what"].get<std::string>(), row["load_factor"].get<double>(),
+               row["million_per_s"].get<double>(), row["rival_million_per_s"].get<double>(), row["rival"].get<std::string>(),
+               row["ratio"].get<double>());
+  return kExitDone;
+}
+
+}  // namespace quarry::app

@@ -1,0 +1,120 @@
+// presenter.hpp - one frame of the editor on the GPU: the ray-marched picture, the panels over it, onto the screen.
+//
+//   SharedWorld --Renderer::record--> scene image (RGBA8, storage) --blit--> swapchain image --Dear ImGui's render pass--> present
+//
+// Up to three frames are in flight. The only waits are for the frame three before this one (a timeline semaphore) and for the next
+// image of the window; nothing waits for the device. What a frame in flight may still read is retired, and destroyed when that frame
+// is done.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "app/editor/swapchain.hpp"
+#include "engine/renderer.hpp"
+
+struct ImDrawData;
+
+namespace quarry::app {
+
+struct PixelRect {
+  int x = 0, y = 0, width = 0, height = 0;
+  friend bool operator==(const PixelRect&, const PixelRect&) = default;
+};
+
+// What to show this frame.
+struct FrameRequest {
+  PixelRect viewport;  // where the picture goes, in pixels of the window
+  // A new picture; none: the last one is shown again, which costs a copy.
+  struct Scene {
+    engine::SharedWorld* world = nullptr;
+    engine::View view;
+    engine::RenderSettings settings;  // width and height may be less than the viewport's: the picture is stretched
+    engine::Device::TimelinePoint wait{VK_NULL_HANDLE, 0};
+  };
+  std::optional<Scene> scene;
+  float background[4] = {0, 0, 0, 1};
+  ImDrawData* panels = nullptr;
+  bool screenshot = false;  // copy the window's image; see take_screenshot
+};
+
+class Presenter {
+ public:
+  // Takes the surface. Sets Dear ImGui's Vulkan backend up; a context must exist.
+  static Result<std::unique_ptr<Presenter>> create(engine::Device& device, engine::Renderer& renderer, VkSurfaceKHR surface, uint32_t width,
+                                                   uint32_t height);
+  ~Presenter();
+
+  // Waits until a frame may be begun, destroys what is no longer read. Before Dear ImGui's NewFrame.
+  Result<void> begin();
+  // Records, submits and presents. False: the window has no size now or changed it; nothing was shown.
+  Result<bool> draw(const FrameRequest& request, uint32_t window_width, uint32_t window_height);
+  uint64_t submitted() const { return submitted_; }  // timeline value of the newest frame
+  uint64_t completed() const;                        // of the newest one that is done
+  Result<void> wait_for(uint64_t value);             // of frames, not of the device
+  // `destroy` runs when no frame submitted until now is in flight any more.
+  void retire(std::function<void()> destroy);
+  // The window as the last frame with `screenshot` showed it. Waits for that frame.
+  Result<engine::Picture> take_screenshot();
+  // GPU time of the newest finished picture in milliseconds; 0 before the first, negative if the device has no clock.
+  double picture_ms() const { return picture_ms_; }
+  uint32_t screen_width() const { return swapchain_.width; }
+  uint32_t screen_height() const { return swapchain_.height; }
+
+ private:
+  static constexpr uint32_t kFrames = 3;
+  struct Slot {
+    VkCommandPool pool = VK_NULL_HANDLE;
+    VkCommandBuffer commands = VK_NULL_HANDLE;
+    VkSemaphore acquired = VK_NULL_HANDLE;
+    uint64_t value = 0;         // timeline value that this slot's frame signals
+    bool has_times = false;
+  };
+  struct SceneImage {
+    VkImage image = VK_NULL_HANDLE;
+    VkDeviceMemory memory = VK_NULL_HANDLE;
+    VkImageView view = VK_NULL_HANDLE;
+    uint32_t width = 0, height = 0;
+    bool written = false;
+  };
+  Presenter(engine::Device& device, engine::Renderer& renderer, VkSurfaceKHR surface);
+  Result<void> set_up(uint32_t width, uint32_t height);
+  Result<void> set_up_panels();
+  Result<void> remake_swapchain(uint32_t width, uint32_t height);
+  Result<SceneImage*> scene_image(uint32_t width, uint32_t height);
+  void destroy_scene_image(SceneImage& image);
+  Result<void> record(Slot& slot, uint32_t slot_index, uint32_t image_index, const FrameRequest& request);
+  void copy_screen(VkCommandBuffer commands, VkImage image);
+  Result<void> prepare_screenshot();
+  void read_times(Slot& slot, uint32_t slot_index);
+
+  engine::Device& device_;
+  engine::Renderer& renderer_;
+  VkSurfaceKHR surface_;
+  VkSurfaceFormatKHR format_{};
+  VkRenderPass render_pass_ = VK_NULL_HANDLE;
+  VkDescriptorPool descriptors_ = VK_NULL_HANDLE;
+  VkSemaphore timeline_ = VK_NULL_HANDLE;
+  VkQueryPool times_ = VK_NULL_HANDLE;
+  double nanoseconds_per_tick_ = 0;
+  Swapchain swapchain_;
+  std::array<Slot, kFrames> slots_;
+  std::vector<std::unique_ptr<SceneImage>> scene_images_;
+  SceneImage* shown_ = nullptr;
+  uint64_t submitted_ = 0;
+  double picture_ms_ = 0;
+  bool panels_ready_ = false, stale_ = false;
+  std::vector<std::pair<uint64_t, std::function<void()>>> retired_;
+  struct {
+    VkBuffer buffer = VK_NULL_HANDLE;
+    VkDeviceMemory memory = VK_NULL_HANDLE;
+    uint32_t width = 0, height = 0;
+    uint64_t value = 0;
+    bool bgra = false;
+  } screenshot_;
+};
+
+}  // namespace quarry::app

@@ -1,0 +1,110 @@
+// session.hpp - one document being edited, kept safe on disk: every change that is acknowledged is in a file when the call returns.
+//
+//   Edit (world axes) -> instance's inverse transform -> Document::apply -> Store::commit_edit -> acknowledged
+//
+// A document opened from a .quarry file is committed to that file. Any other (new, imported) is committed to a recovery file, made
+// before its first edit. Knows nothing of windows; one thread at a time.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/editor/pick.hpp"
+#include "voxel/io/format.hpp"
+#include "voxel/io/store.hpp"
+#include "voxel/world.hpp"
+
+namespace quarry::app {
+
+// Where a document's world lives. `prepare` makes room for a new world beside the present one; `settle(true)` says that the new one is
+// in use and the old one's memory may go, `settle(false)` that it came to nothing. Both may be empty: plain host memory.
+struct WorldPlace {
+  std::function<Result<WorldMemory>()> prepare;
+  std::function<void(bool used)> settle;
+};
+
+class Session {
+ public:
+  // `recovery`: directory for documents without a world file; empty: they are not kept safe (and say so in notice()).
+  Session(WorldPlace place, std::filesystem::path recovery);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Each replaces the document only if it succeeds. Errors are those of the readers and of Document::create.
+  Result<void> start_new();
+  Result<void> open(const std::filesystem::path& file, const io::ReadOptions& options = {});
+  // A recovery file, as a document that is not saved yet.
+  Result<void> recover(const std::filesystem::path& file);
+
+  bool has_document() const { return document_.has_value(); }
+  const Document& document() const { return *document_; }
+  Document& document() { return *document_; }
+  const Scene& scene() const { return document_->scene(); }
+  const World& world() const { return document_->world(); }
+
+  // Which instance shows the voxel: by the scene's overlap rule, among visible ones. None for empty space.
+  std::optional<uint32_t> instance_at(Int3 voxel) const;
+  // The instance that edits act on. Clamped to those there are.
+  uint32_t active_instance() const { return active_instance_; }
+  void set_active_instance(uint32_t instance);
+
+  // One edit, in world axes, on the active instance's volume. The number of voxels changed. On failure nothing has changed, neither
+  // in memory nor in the file.
+  Result<uint64_t> apply(const Edit& edit);
+  // Edits between the two calls are undone and redone together.
+  void begin_stroke();
+  void end_stroke();
+  Result<void> undo();  // nothing to undo: success, and nothing happens
+  Result<void> redo();
+  Result<void> set_palette(const Palette& palette);
+  // Flattens the scene again with this layer or instance shown or hidden.
+  Result<void> set_layer_hidden(uint32_t layer, bool hidden);
+  Result<void> set_instance_hidden(uint32_t instance, bool hidden);
+
+  struct Step {
+    std::string label;
+    uint64_t voxels = 0;
+    size_t records = 0;  // of Document's history
+  };
+  std::vector<Step> steps() const;   // strokes, oldest first
+  size_t step_position() const;      // steps()[0 .. position) are applied
+  Result<void> go_to_step(size_t position);
+
+  const std::filesystem::path& file() const { return file_; }  // what was opened or saved; empty for a new document
+  bool is_world_file() const { return world_file_; }            // edits go straight into file()
+  bool unsaved() const { return !world_file_ && changed_; }
+  std::string title() const;
+  const std::filesystem::path& store_file() const;              // where acknowledged edits are; empty before the first
+  // Writes a copy by the format registry. Saving as .quarry also moves the session to that file, history included.
+  Result<void> save_as(const std::filesystem::path& file, const Progress& progress = {});
+  // Ends the document; `keep_recovery` leaves unsaved work for the next start.
+  void close(bool keep_recovery);
+  // A sentence for the user that is not an error (warnings of a reader, what cannot be kept safe); taken once.
+  std::string take_notice();
+
+ private:
+  Result<void> adopt(Scene scene, std::vector<UndoRecord> history, size_t position, const Progress& progress = {});
+  Result<void> reflatten(Scene scene);
+  Result<void> keep_safe();
+  Result<void> undo_record();
+  Result<void> redo_record();
+  Edit in_volume_axes(const Edit& edit, const Instance& instance) const;
+  size_t stroke_start_before(size_t position) const;
+  size_t stroke_start_after(size_t position) const;
+
+  WorldPlace place_;
+  std::filesystem::path recovery_, file_, store_path_;
+  std::optional<Document> document_;
+  std::optional<io::Store> store_;
+  bool world_file_ = false, changed_ = false, in_stroke_ = false, stroke_has_edit_ = false;
+  uint32_t active_instance_ = 0;
+  std::vector<size_t> stroke_starts_;  // positions in Document's history, rising
+  std::string title_, notice_;
+};
+
+}  // namespace quarry::app

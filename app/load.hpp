@@ -1,0 +1,31 @@
+// load.hpp - how commands read a file: the options that all of them share, progress, and warnings on stderr.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "app/arguments.hpp"
+#include "voxel/io/format.hpp"
+
+namespace quarry::app {
+
+// Adds --resolution, --voxel-size, --up, --memory-limit and --time-limit to a command.
+struct LoadOptions {
+  int64_t resolution = 256;
+  double voxel_size = 0;
+  std::string up;
+  int64_t memory_limit_mib = 1024;
+  double time_limit_s = 120;
+
+  void add_to(Arguments& arguments);
+  std::optional<int> check(const Arguments& arguments) const;  // the exit code if a value is wrong
+};
+
+// Reads any known file. Prints warnings, not the error.
+Result<Scene> load_scene(const std::filesystem::path& file, const LoadOptions& options);
+
+// Prints the error of a command's one input and gives the exit code.
+int failed(const std::filesystem::path& file, const Error& error);
+
+}  // namespace quarry::app

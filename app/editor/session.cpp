@@ -238,13 +238,19 @@ Result<void> Session::go_to_step(size_t position) {
 }
 
 Result<void> Session::set_palette(const Palette& palette) {
-  if (palette == document_->scene().palette) return {};
+  if (palette == document_->scene().palette && !palette_previewed_) return {};
   if (auto safe = keep_safe(); !safe) return safe;
   if (store_)
     if (auto kept = store_->commit_palette(palette); !kept) return kept;
   document_->set_palette(palette);
   changed_ = true;
+  palette_previewed_ = false;
   return {};
+}
+
+void Session::preview_palette(const Palette& palette) {
+  document_->set_palette(palette);
+  palette_previewed_ = true;
 }
 
 Result<void> Session::reflatten(Scene scene) {

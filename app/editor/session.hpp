@@ -62,6 +62,7 @@ class Session {
   Result<void> undo();  // nothing to undo: success, and nothing happens
   Result<void> redo();
   Result<void> set_palette(const Palette& palette);
+  void preview_palette(const Palette& palette);  // shown, not kept: set_palette follows when the user lets go
   // Flattens the scene again with this layer or instance shown or hidden.
   Result<void> set_layer_hidden(uint32_t layer, bool hidden);
   Result<void> set_instance_hidden(uint32_t instance, bool hidden);
@@ -82,6 +83,7 @@ class Session {
   const std::filesystem::path& store_file() const;              // where acknowledged edits are; empty before the first
   // Writes a copy by the format registry. Saving as .quarry also moves the session to that file, history included.
   Result<void> save_as(const std::filesystem::path& file, const Progress& progress = {});
+  void discard_changes() { changed_ = false; }
   // Ends the document; `keep_recovery` leaves unsaved work for the next start.
   void close(bool keep_recovery);
   // A sentence for the user that is not an error (warnings of a reader, what cannot be kept safe); taken once.
@@ -101,7 +103,7 @@ class Session {
   std::filesystem::path recovery_, file_, store_path_;
   std::optional<Document> document_;
   std::optional<io::Store> store_;
-  bool world_file_ = false, changed_ = false, in_stroke_ = false, stroke_has_edit_ = false;
+  bool world_file_ = false, changed_ = false, in_stroke_ = false, stroke_has_edit_ = false, palette_previewed_ = false;
   uint32_t active_instance_ = 0;
   std::vector<size_t> stroke_starts_;  // positions in Document's history, rising
   std::string title_, notice_;

@@ -1,0 +1,251 @@
+#include "app/editor/editor.hpp"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/editor/actions.hpp"
+#include "app/editor/panels.hpp"
+#include "app/terminal.hpp"
+
+namespace quarry::app {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point then) { return std::chrono::duration<double>(Clock::now() - then).count(); }
+
+}  // namespace
+
+Editor::Editor(Window& window_in, engine::Device& device_in, engine::SharingMode sharing_in, std::filesystem::path recovery)
+    : window(window_in),
+      device(device_in),
+      sharing(sharing_in),
+      session(
+          WorldPlace{[this]() -> Result<WorldMemory> {
+                       auto made = engine::SharedWorld::create(device, sharing);
+                       if (!made) return tl::unexpected<Error>(made.error());
+                       prepared = std::move(*made);
+                       return prepared->memory();
+                     },
+                     [this](bool used) {
+                       std::shared_ptr<engine::SharedWorld> gone = used ? std::exchange(shared, std::move(prepared)) : std::move(prepared);
+                       prepared.reset();
+                       // Frames in flight may still march through it.
+                       if (gone && used && presenter) presenter->retire([gone]() mutable { gone.reset(); });
+                     }},
+          std::move(recovery)) {
+  last_frame_ = message_time = resolution.changed = Clock::now();
+}
+
+Editor::~Editor() {
+  // Frames first, then what they read; the session's world lives in `shared`'s memory and so must go before it.
+  presenter.reset();
+  interface.reset();
+  renderer.reset();
+}
+
+Result<void> Editor::set_up() {
+  auto made_renderer = engine::Renderer::create(device);
+  if (!made_renderer) return tl::unexpected<Error>(made_renderer.error());
+  renderer = std::move(*made_renderer);
+  auto surface = window.create_surface(device.instance());
+  if (!surface) return tl::unexpected<Error>(surface.error());
+  interface = std::make_unique<Interface>(window, window.content_scale());
+  int width = 0, height = 0;
+  window.framebuffer_size(width, height);
+  auto made_presenter = Presenter::create(device, *renderer, *surface, static_cast<uint32_t>(width), static_cast<uint32_t>(height));
+  if (!made_presenter) return tl::unexpected<Error>(made_presenter.error());
+  presenter = std::move(*made_presenter);
+  return {};
+}
+
+void Editor::say(std::string text) {
+  message = std::move(text);
+  message_is_error = false;
+  message_time = Clock::now();
+}
+
+void Editor::complain(const Error& error) {
+  message = error.message;
+  message_is_error = true;
+  message_time = Clock::now();
+  say_error("edit", error);
+}
+
+bool Editor::report(const Result<void>& result) {
+  if (!result) complain(result.error());
+  return result.has_value();
+}
+
+void Editor::frame_all() { camera.frame(session.world().bounds(), viewport.width / std::max(1.0, viewport.height)); }
+
+void Editor::start_new() {
+  viewport.forget();
+  if (!report(session.start_new())) return;
+  camera = {};
+  frame_all();
+  statistics = {};
+}
+
+bool Editor::open(const std::filesystem::path& file) {
+  viewport.forget();
+  ProgressLine line(file.string());
+  io::ReadOptions options;
+  options.progress = line.progress();
+  const bool opened = report(session.open(file, options));
+  line.clear();
+  if (!opened) return false;
+  camera = {};
+  frame_all();
+  statistics = {};
+  const std::string notice = session.take_notice();
+  say(notice.empty() ? fmt::format("{}: {} voxels", file.filename().string(), with_commas(session.world().voxel_count())) : notice);
+  return true;
+}
+
+bool Editor::save() {
+  if (session.is_world_file()) {
+    say(fmt::format("Every edit is in {} already", session.file().string()));
+    return true;
+  }
+  // Only world files keep everything, so a document that came from elsewhere asks for a name.
+  dialog.show_save(suggested_name());
+  return false;
+}
+
+bool Editor::save_as(const std::filesystem::path& file) {
+  if (!report(session.save_as(file))) return false;
+  say(fmt::format("Saved as {}", file.string()));
+  if (after_saving && !session.unsaved()) {
+    const auto next = std::exchange(after_saving, {});
+    next(*this);
+  }
+  return true;
+}
+
+std::filesystem::path Editor::suggested_name() const {
+  std::filesystem::path name = session.file().empty() ? std::filesystem::path("untitled") : session.file();
+  return name.replace_extension(".quarry");
+}
+
+void Editor::ask_before_leaving(std::function<void(Editor&)> then) {
+  if (!session.unsaved() || unattended) {
+    then(*this);
+    return;
+  }
+  after_saving = std::move(then);
+}
+
+void Editor::handle_keys(const std::vector<InputEvent>& events) {
+  for (const InputEvent& event : events) {
+    if (event.type == InputEvent::Type::close) perform(*this, Action::quit);
+    if (event.type == InputEvent::Type::drop && !event.file.empty()) ask_before_leaving([file = event.file](Editor& e) { e.open(file); });
+    if (event.type != InputEvent::Type::key || !event.down || ImGui::GetIO().WantTextInput || dialog.shown() || after_saving) continue;
+    const Shortcut* row = shortcut_of({event.code, event.modifiers & 7});
+    const bool may_repeat = row && (row->action == Action::undo || row->action == Action::redo || row->action == Action::radius_up || row->action == Action::radius_down);
+    if (row && (!event.repeat || may_repeat)) perform(*this, row->action);
+  }
+}
+
+void Editor::take_statistics() {
+  const World& world = session.world();
+  if (statistics.world_version == world.version() || seconds_since(statistics.taken) < 0.1) return;
+  const auto grid = shared->grid_stats(world);
+  if (grid) statistics.grid = *grid;
+  statistics.voxels = world.voxel_count();
+  statistics.bricks = world.brick_count();
+  statistics.world_bytes = world.size_bytes();
+  statistics.device_bytes = shared->device_bytes();
+  statistics.world_version = world.version();
+  statistics.taken = Clock::now();
+}
+
+bool Editor::settled() const { return resolution.whole && window.events().empty() && statistics.world_version == session.world().version(); }
+double Editor::idle_seconds() const { return frames_to_draw_ > 0 || !settled() ? 0 : 0.25; }
+
+Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect& pixels) {
+  const auto point = shared->publish(session.document().world(), session.scene().palette);
+  if (!point) return tl::unexpected<Error>(point.error());
+  PictureKey key{camera, session.world().version(), session.document().version(), settings.view, pixels.width, pixels.height,
+                 settings.exposure, settings.sun_strength, settings.sky_strength, shared.get()};
+  constexpr double kStillSeconds = 0.12;   // after this long without a change the picture is made whole
+  constexpr double kBudgetMs = 45;         // for a picture while something moves
+  const bool software = device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  if (presenter->picture_ms() > 0 && resolution.scale > 0)
+    resolution.full_ms = presenter->picture_ms() / (resolution.scale * resolution.scale);
+  const bool changed = !drawn_ || !(*drawn_ == key);
+  if (changed) resolution.changed = Clock::now();
+  else if (resolution.whole) return std::nullopt;
+  else if (point->value == 0 && seconds_since(resolution.changed) < kStillSeconds) return std::nullopt;
+
+  double scale = 1;
+  if (changed && !unattended) {
+    const double cost = resolution.full_ms > 0 ? resolution.full_ms : software ? 1000 : 1;
+    for (const double step : {1.0, 0.5, 1.0 / 3, 0.25}) {
+      scale = step;
+      if (cost * step * step <= kBudgetMs) break;
+    }
+  }
+  FrameRequest::Scene scene;
+  scene.world = shared.get();
+  scene.settings = settings;
+  scene.settings.width = static_cast<uint32_t>(std::max(1.0, std::round(pixels.width * scale)));
+  scene.settings.height = static_cast<uint32_t>(std::max(1.0, std::round(pixels.height * scale)));
+  scene.settings.samples = 1;
+  scene.view = camera.view(scene.settings.width, scene.settings.height);
+  scene.wait = *point;
+  resolution.scale = scale;
+  resolution.whole = scale == 1;
+  drawn_ = key;
+  return scene;
+}
+
+Result<void> Editor::frame(bool screenshot) {
+  const double seconds = std::min(seconds_since(last_frame_), 0.5);
+  last_frame_ = Clock::now();
+  if (frames_to_draw_ > 1) frame_ms = frame_ms * 0.9 + seconds * 100;  // of frames that follow each other, not of waiting
+  if (!window.events().empty()) frames_to_draw_ = 4;
+  else if (frames_to_draw_ > 0) --frames_to_draw_;
+
+  if (auto done = presenter->begin(); !done) return done;
+  shared->frame_completed(presenter->completed());
+  const std::vector<InputEvent> events = interface->feed(seconds);
+  ImGui::NewFrame();
+  draw_panels(*this);
+  handle_keys(events);
+  viewport.handle(*this, events);
+  viewport.draw_overlay(*this);
+  take_statistics();
+  ImGui::Render();
+  window.set_cursor(ImGui::GetMouseCursor());
+  window.set_title(fmt::format("{}{} - Quarry", session.unsaved() ? "* " : "", session.title()));
+
+  int width = 0, height = 0;
+  window.framebuffer_size(width, height);
+  FrameRequest request;
+  const ImVec2 ratio = ImGui::GetIO().DisplayFramebufferScale;
+  request.viewport = {static_cast<int>(std::lround(viewport.x * ratio.x)), static_cast<int>(std::lround(viewport.y * ratio.y)),
+                      static_cast<int>(std::lround(viewport.width * ratio.x)), static_cast<int>(std::lround(viewport.height * ratio.y))};
+  std::copy_n(kBackground, 4, request.background);
+  request.panels = ImGui::GetDrawData();
+  request.screenshot = screenshot;
+  if (width > 0 && height > 0 && request.viewport.width > 0 && request.viewport.height > 0) {
+    auto scene = next_picture(request.viewport);
+    if (!scene) return tl::unexpected<Error>(scene.error());
+    request.scene = std::move(*scene);
+    if (request.scene) frames_to_draw_ = std::max(frames_to_draw_, 2);
+  }
+  const auto shown = presenter->draw(request, static_cast<uint32_t>(width), static_cast<uint32_t>(height));
+  if (!shown) return tl::unexpected<Error>(shown.error());
+  if (!*shown) {
+    drawn_.reset();
+    resolution.whole = false;
+    frames_to_draw_ = std::max(frames_to_draw_, 2);
+  }
+  return {};
+}
+
+}  // namespace quarry::app

@@ -1,0 +1,106 @@
+// editor.hpp - the editor as one struct: what is open, where one looks from, which tool is in the hand. Panels, keys and scripts work
+// on it; editor.cpp turns it into frames.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/editor/camera.hpp"
+#include "app/editor/file_dialog.hpp"
+#include "app/editor/interface.hpp"
+#include "app/editor/presenter.hpp"
+#include "app/editor/recovery.hpp"
+#include "app/editor/session.hpp"
+#include "app/editor/tools.hpp"
+#include "app/editor/viewport.hpp"
+#include "engine/renderer.hpp"
+
+namespace quarry::app {
+
+constexpr int kLargestBrush = 128;
+
+// What the statistics panel shows; taken again when the world has changed, at most some times a second.
+struct Statistics {
+  hashgrid::Stats grid;
+  uint64_t voxels = 0, bricks = 0, world_bytes = 0, device_bytes = 0, world_version = ~uint64_t(0);
+  std::chrono::steady_clock::time_point taken;
+};
+
+// How fine the picture is drawn. A software device cannot draw a whole picture between two mouse movements: while something moves
+// fewer pixels are marched, and when all is still the picture is made whole.
+struct Resolution {
+  double scale = 1;           // of the newest picture
+  double full_ms = 0;         // what a whole picture is thought to cost
+  bool whole = false;         // the newest picture is at full resolution and quality
+  std::chrono::steady_clock::time_point changed;
+};
+
+struct Editor {
+  Editor(Window& window, engine::Device& device, engine::SharingMode sharing, std::filesystem::path recovery);
+  ~Editor();
+
+  Window& window;
+  engine::Device& device;
+  engine::SharingMode sharing;
+  std::unique_ptr<engine::Renderer> renderer;
+  std::unique_ptr<Interface> interface;
+  std::unique_ptr<Presenter> presenter;
+  std::shared_ptr<engine::SharedWorld> shared, prepared;  // of the document, and of one being made
+  Session session;
+  OrbitCamera camera;
+  Brush brush;
+  engine::RenderSettings settings;
+  Viewport viewport;
+  FileDialog dialog;
+  Statistics statistics;
+  Resolution resolution;
+  bool panels_shown = true, help_shown = false, quit = false;
+  bool unattended = false;  // a script or --frames drives: no questions are asked
+  double frame_ms = 0;
+  std::vector<RecoveryFile> recoverable;     // offered at the start
+  std::function<void(Editor&)> after_saving;  // what waits for an answer about unsaved work
+  std::string message;
+  bool message_is_error = false;
+  std::chrono::steady_clock::time_point message_time;
+
+  Result<void> set_up();
+  // One frame. `screenshot`: the window's picture is kept for Presenter::take_screenshot.
+  Result<void> frame(bool screenshot);
+  bool settled() const;  // nothing is left to draw: no events wait, the picture is whole
+  double idle_seconds() const;
+
+  void say(std::string text);
+  void complain(const Error& error);
+  bool report(const Result<void>& result);  // complains about an error; true on success
+  void frame_all();
+  void start_new();
+  bool open(const std::filesystem::path& file);
+  bool save();
+  bool save_as(const std::filesystem::path& file);
+  std::filesystem::path suggested_name() const;
+  // Runs `then` at once if nothing is unsaved, else after the user has answered.
+  void ask_before_leaving(std::function<void(Editor&)> then);
+
+ private:
+  void handle_keys(const std::vector<InputEvent>& events);
+  void take_statistics();
+  Result<std::optional<FrameRequest::Scene>> next_picture(const PixelRect& pixels);
+  struct PictureKey {
+    OrbitCamera camera;
+    uint64_t world = 0, document = 0;
+    engine::DebugView view{};
+    int width = 0, height = 0;
+    float exposure = 0, sun = 0, sky = 0;
+    const void* shared = nullptr;
+    friend bool operator==(const PictureKey&, const PictureKey&) = default;
+  };
+  std::optional<PictureKey> drawn_;
+  std::chrono::steady_clock::time_point last_frame_;
+  int frames_to_draw_ = 3;
+};
+
+}  // namespace quarry::app

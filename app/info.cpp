@@ -76,7 +76,9 @@ json scene_json(const std::string& file, const std::string& format, const Scene&
   out["pos_sum"] = hex(facts.pos_sum);
   out["col_sum"] = hex(facts.col_sum);
   if (format == "vox") add_vox_facts(out, scene);
-  for (const auto& [key, value] : scene.metadata) out["metadata"][key] = value;
+  // "vox." keys hold what a Scene has no place for, whole chunks among it: add_vox_facts shows what a person can read of it.
+  for (const auto& [key, value] : scene.metadata)
+    if (!key.starts_with("vox.")) out["metadata"][key] = value;
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "app/editor/camera.hpp"
 #include "app/load.hpp"
 #include "app/output_file.hpp"
 #include "app/terminal.hpp"
@@ -35,7 +36,13 @@ engine::View make_view(const RenderArguments& wanted, const double camera[3], co
                        uint32_t width, uint32_t height) {
   double position[3], at[3];
   double fov = wanted.fov;
-  engine::fit_camera(bounds, fov, static_cast<double>(width) / height, wanted.azimuth, wanted.elevation, position, at);
+  OrbitCamera orbit;
+  orbit.azimuth = wanted.azimuth;
+  orbit.elevation = wanted.elevation;
+  orbit.vertical_fov = fov;
+  orbit.frame(bounds, static_cast<double>(width) / height);
+  orbit.position(position);
+  std::copy_n(orbit.target, 3, at);
   if (wanted.camera_number >= 0) {
     const Camera& own = scene.cameras[static_cast<size_t>(wanted.camera_number)];
     std::copy_n(own.position, 3, position);

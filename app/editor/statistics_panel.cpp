@@ -45,8 +45,8 @@ void draw_histogram(const hashgrid::Stats& grid) {
     // A bar that is not empty is at least a visible line.
     const float tall = share > 0 ? std::max(2.0f, float(share) * (height - em * 1.3f)) : 0;
     const float base = at.y + height - 2;
-    list.AddRectFilled({left, base - tall}, {right, base}, i == 0 ? colors::kBar : colors::kAccent, 2);
     if (share > 0) {
+      list.AddRectFilled({left, base - tall}, {right, base}, i == 0 ? colors::kBar : colors::kAccent, 2);
       const std::string text = share >= 0.0995 ? fmt::format("{:.0f}%", share * 100) : share >= 0.001 ? fmt::format("{:.1f}%", share * 100) : "<.1%";
       const ImVec2 size = ImGui::CalcTextSize(text.c_str());
       const float small = 0.82f;

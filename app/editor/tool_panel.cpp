@@ -43,7 +43,7 @@ void draw_brush(Editor& editor) {
 void draw_palette(Editor& editor, const Palette& palette) {
   panel_heading("PALETTE");
   constexpr int kColumns = 16, kRows = 16;
-  const float cell = std::floor(ImGui::GetContentRegionAvail().x / kColumns);
+  const float cell = ImGui::GetContentRegionAvail().x / kColumns;
   const ImVec2 origin = ImGui::GetCursorScreenPos();
   ImGui::InvisibleButton("palette", {cell * kColumns, cell * kRows});
   ImDrawList& list = *ImGui::GetWindowDrawList();

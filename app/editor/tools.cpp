@@ -62,7 +62,7 @@ Edit brush_edit(const Brush& brush, Int3 a, Int3 b) {
   return edit;
 }
 
-Box3 edit_bounds(const Edit& edit) {
+Box3 touched_box(const Edit& edit) {
   const Int3 a = edit.a, b = edit.shape == Shape::sphere ? edit.a : edit.b;
   const int by = edit.shape == Shape::box ? 0 : static_cast<int>(std::floor(edit.radius));
   return {grown({std::min(a.x, b.x), std::min(a.y, b.y), std::min(a.z, b.z)}, -by),

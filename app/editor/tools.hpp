@@ -34,7 +34,7 @@ Int3 brush_voxel(const Brush& brush, const Pick& pick);
 // The edit from `a` to `b` (equal: a dab). World axes.
 Edit brush_edit(const Brush& brush, Int3 a, Int3 b);
 // Every voxel the edit may touch.
-Box3 edit_bounds(const Edit& edit);
+Box3 touched_box(const Edit& edit);
 
 // One press of the mouse button until its release. Modes that change the surface stay in the plane of the face where they began, so
 // that a stroke neither climbs what it adds nor drills into what it removes; painting follows the surface.

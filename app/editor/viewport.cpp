@@ -175,7 +175,7 @@ void Viewport::draw_overlay(Editor& editor) const {
   // What the brush would touch: its box, the far edges fainter.
   if (hover || (stroke_ && drag_ == Drag::stroke)) {
     const Edit edit = stroke_ ? stroke_->preview() : brush_edit(editor.brush, brush_voxel(editor.brush, *hover), brush_voxel(editor.brush, *hover));
-    const Box3 box = edit_bounds(edit);
+    const Box3 box = touched_box(edit);
     const double low[3] = {double(box.min.x), double(box.min.y), double(box.min.z)};
     const double far_corner[3] = {box.max.x + 1.0, box.max.y + 1.0, box.max.z + 1.0};
     double eye[3];

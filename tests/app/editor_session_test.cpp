@@ -152,6 +152,8 @@ TEST_CASE("session: saving under a new name takes the history along and goes on 
   REQUIRE(session.save_as(second));
   CHECK(session.file() == second);
   REQUIRE(session.undo());
+  CHECK(session.store_file() == second);
+  session.close(true);
   CHECK(facts_of(second).pos_sum == before);
   CHECK(facts_of(first).pos_sum == after);  // the old file keeps what was committed to it
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
-#include <random>
 #include <unordered_map>
 
 #include "app/bench.hpp"
@@ -25,12 +24,17 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Distinct keys in random order: a bijection of 0..n-1, so no set is needed to keep them apart.
+// Distinct keys without any order: a bijection of the numbers from `offset` on, so that no set is needed to keep them apart. It is
+// MurmurHash3's finaliser (A. Appleby, 2011), which has nothing in common with the grid's own mixer.
 std::vector<uint32_t> distinct_keys(uint64_t count, uint32_t offset) {
   std::vector<uint32_t> keys(count);
-  for (uint64_t i = 0; i < count; ++i) keys[i] = qry_unmix(static_cast<uint32_t>(i) + offset);
+  for (uint64_t i = 0; i < count; ++i) {
+    uint32_t x = static_cast<uint32_t>(i) + offset;
+    x = (x ^ (x >> 16)) * 0x85ebca6bu;
+    x = (x ^ (x >> 13)) * 0xc2b2ae35u;
+    keys[i] = x ^ (x >> 16);
+  }
   std::erase(keys, kQryReservedKey);
-  std::shuffle(keys.begin(), keys.end(), std::mt19937(7));
   return keys;
 }
 

@@ -313,7 +313,7 @@ TEST_CASE("quarry: Ctrl+C ends a long command with 130 and without a partial fil
   const fs::path dir = scratch_dir("cli-interrupt");
   for (const int wait_ms : {30, 120, 300}) {
     const fs::path out = dir / "big.quarry";
-    Process process({quarry_program().string(), "generate", "terrain", "--size", "2048", "-o", out.string()});
+    Process process({quarry_program().string(), "generate", "terrain", "--size", "1024", "-o", out.string()});
     usleep(static_cast<useconds_t>(wait_ms) * 1000);
     process.signal(SIGINT);
     const Outcome outcome = process.finish(60);

@@ -8,6 +8,7 @@
 
 #include "engine/renderer.hpp"
 #include "hashgrid/parallel.hpp"
+#include "hashgrid/view.hpp"
 #include "tests/engine/ray_reference.hpp"
 #include "tests/engine/scene_world.hpp"
 #include "tests/engine/test_device.hpp"
@@ -193,4 +194,41 @@ TEST_CASE("traverse: rays that cannot hit end, whatever their numbers") {
   REQUIRE(hits);
   for (size_t i = 0; i + 1 < hits->size(); ++i) CHECK((*hits)[i].t < 0);
   CHECK(hits->back().t == 0);  // no direction, but inside a voxel
+}
+
+TEST_CASE("traverse: more than 128 MiB of materials read right on both sides of every slab's seam") {
+  Device* device = test::test_device();
+  if (!device) return;
+  auto renderer = Renderer::create(*device);
+  REQUIRE(renderer);
+  SceneWorld scene(*device);
+  // A plain of 520 x 520 bricks, one voxel in each: 132 MiB of materials in 9 slabs.
+  constexpr int kEdge = 520;
+  std::vector<World::BrickWrite> writes;
+  for (int z = 0; z < kEdge; ++z)
+    for (int x = 0; x < kEdge; ++x) {
+      World::BrickWrite write{{x - 200, -3, z - 300}, {}};
+      write.value.set(uint32_t(x * 7 + z * 13) % kVoxelsPerBrick, uint8_t(1 + (x * 3 + z * 5) % 255));
+      writes.push_back(write);
+    }
+  REQUIRE(scene.world().write(writes));
+  REQUIRE(scene.world().pool().size_bytes() > (128u << 20));
+  Rays rays;
+  std::vector<Int3> expected;
+  for (const World::BrickWrite& write : writes) {
+    const uint32_t index = hashgrid::find(scene.world().grid().view(), brick_key(write.brick)).value;
+    const uint32_t in_slab = index % kBricksPerSlab;
+    if (in_slab > 2 && in_slab < kBricksPerSlab - 3 && index % 97 != 0) continue;
+    uint32_t bit = 0;
+    while (!write.value.get(bit)) ++bit;
+    const Int3 voxel = Int3{write.brick.x * 8, write.brick.y * 8, write.brick.z * 8} + voxel_from_index(bit);
+    expected.push_back(voxel);
+    rays.add(voxel.x + 0.5, 100.5, voxel.z + 0.5, 0, -1, 0);
+  }
+  CHECK(expected.size() > 2700);
+  auto hits = (*renderer)->trace(scene.shared(), scene.world(), scene.palette, rays.origins, rays.directions);
+  REQUIRE(hits);
+  size_t wrong = 0;
+  for (size_t i = 0; i < expected.size(); ++i) wrong += (*hits)[i].voxel != expected[i] || (*hits)[i].material != scene.world().get(expected[i]);
+  CHECK(wrong == 0);
 }

@@ -298,6 +298,19 @@ TEST_CASE("vox: graphs that describe more than any scene end at a stated limit, 
     CHECK(s.error().code == ErrorCode::unsupported);
     CHECK(std::chrono::steady_clock::now() - started < std::chrono::seconds(20));
   }
+  // A name of a megabyte, for a shape and for a group, each met 2^20 times.
+  for (const bool on_group : {false, true}) {
+    VoxBuilder f = with_dot();
+    const Pairs long_name{{"_name", std::string(1 << 20, 'n')}};
+    for (int i = 0; i < 20; ++i) f.group(i, {i + 1, i + 1});
+    f.transform(20, 21, {{}}, long_name);
+    if (on_group) f.group(21, {});
+    else f.shape(21, {{0, {}}});
+    const auto s = parse_vox(f.bytes());
+    REQUIRE_FALSE(s);
+    CHECK(s.error().code == ErrorCode::unsupported);
+    CHECK_THAT(s.error().message, Catch::Contains("64 MiB"));
+  }
   // 20,000 groups within each other.
   VoxBuilder deep = with_dot();
   for (int i = 0; i < 20000; ++i) deep.group(i, {i + 1});

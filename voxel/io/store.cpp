@@ -134,9 +134,7 @@ Result<void> make_temporary(const fs::path& file, TemporaryFile* out) {
     const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, there ? old.st_mode & 0777 : 0666);
     if (fd >= 0) {
       out->path.swap(path);  // takes no memory: the file that is there now has its owner
-      if (there && ::fchmod(fd, old.st_mode & 0777) != 0) {
-        // Not ours to decide the mode of; the file is written all the same.
-      }
+      if (there) (void)::fchmod(fd, old.st_mode & 0777);  // the umask may have taken bits away; where it is refused, the file is good all the same
       ::close(fd);
       return {};
     }

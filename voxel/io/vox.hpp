@@ -24,10 +24,10 @@ namespace quarry::io {
 constexpr int32_t kVoxMaxModelEdge = 2048;              // a voxel's coordinate is one byte, so cells above 255 stay empty
 constexpr uint32_t kVoxMaxInstances = 1u << 20;         // shared nodes expanded
 constexpr uint64_t kVoxMaxPlacedVoxels = 1ull << 30;    // voxels over all instances
-constexpr uint64_t kVoxMaxGroupPathBytes = 64ull << 20;  // names of groups over all instances
+constexpr uint64_t kVoxMaxNameBytes = 64ull << 20;      // names of instances and of the groups above them, over all instances
 
 // `warnings` (may be null) gets one sentence for each thing skipped or mended. Errors: malformed_input with the byte offset and what
-// was expected; unsupported where a limit above is passed. Memory: at most 640 MiB + 40 times the bytes given.
+// was expected; unsupported where a limit above is passed. Memory: at most 1 GiB + 50 times the bytes given.
 Result<Scene> parse_vox(std::span<const uint8_t> bytes, std::vector<std::string>* warnings = nullptr);
 
 // What a .vox file says that a Scene does not hold as such. parse_vox leaves it in the scene's metadata, as decimal numbers under

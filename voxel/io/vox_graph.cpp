@@ -37,6 +37,9 @@ class Walk {
   Result<void> enter(const Frame& from, int32_t child);
   Result<void> place(const Frame& at);
   Result<Frame> transformed(const Frame& from, const Node& node) const;
+  tl::unexpected<Error> too_many_names(const Node& n) const {
+    return fail(ErrorCode::unsupported, where(n) + ": the names of the instances and of the groups around them take more than 64 MiB");
+  }
   std::string where(const Node& n) const { return "byte " + std::to_string(n.offset) + ": node " + std::to_string(n.id); }
 
   const File& file_;
@@ -47,7 +50,7 @@ class Walk {
   std::string path_;
   std::vector<Instance> instances_;
   std::vector<uint64_t> model_voxels_;
-  uint64_t placed_ = 0, path_bytes_ = 0;
+  uint64_t placed_ = 0, name_bytes_ = 0;
   uint32_t steps_ = 0;
 };
 
@@ -112,10 +115,10 @@ Result<void> Walk::place(const Frame& at) {
     return fail(ErrorCode::unsupported, where(shape) + " would be instance " + std::to_string(instances_.size() + 1) + "; at most " + std::to_string(kVoxMaxInstances) + " are read");
   const uint32_t model = uint32_t(shape.target);
   placed_ += model_voxels_[model];
-  path_bytes_ += path_.size();
+  name_bytes_ += path_.size() + at.name.size();
   if (placed_ > kVoxMaxPlacedVoxels)
     return fail(ErrorCode::unsupported, where(shape) + ": the instances up to here place more than " + std::to_string(kVoxMaxPlacedVoxels) + " voxels");
-  if (path_bytes_ > kVoxMaxGroupPathBytes) return fail(ErrorCode::unsupported, where(shape) + ": the names of the groups around the instances take more than 64 MiB");
+  if (name_bytes_ > kVoxMaxNameBytes) return too_many_names(shape);
   Instance instance = make_instance(at.rotation, at.translation, model, file_.models[model].size);
   instance.layer = at.layer;
   instance.hidden = at.hidden;
@@ -147,6 +150,8 @@ Result<void> Walk::enter(const Frame& from, int32_t child) {
       std::string segment(from.name.empty() ? node.name : from.name);
       if (segment.empty()) (segment = '#') += std::to_string(node.id);
       std::replace(segment.begin(), segment.end(), '/', '_');
+      // Counted here too, or shared groups with long names would be copied for hours before any instance is met.
+      if ((name_bytes_ += segment.size()) > kVoxMaxNameBytes) return too_many_names(node);
       if (!path_.empty()) path_ += '/';
       path_ += segment;
     }

@@ -179,10 +179,10 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect&
   const bool changed = !drawn_ || !(*drawn_ == key);
   if (changed) resolution.changed = Clock::now();
   else if (resolution.whole) return std::nullopt;
-  else if (point->value == 0 && seconds_since(resolution.changed) < kStillSeconds) return std::nullopt;
+  else if (!unattended && seconds_since(resolution.changed) < kStillSeconds) return std::nullopt;
 
   double scale = 1;
-  if (changed && !unattended) {
+  if (changed) {
     const double cost = resolution.full_ms > 0 ? resolution.full_ms : software ? 1000 : 1;
     for (const double step : {1.0, 0.5, 1.0 / 3, 0.25}) {
       scale = step;

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/voxel/binvox_seeds.hpp"
 #include "tests/voxel/store_edits.hpp"
 #include "tests/voxel/vox_builder.hpp"
 #include "voxel/io/store.hpp"
@@ -75,6 +76,11 @@ bool store_files(const fs::path& dir) {
   return true;
 }
 
+void seeds(const fs::path& dir, const std::vector<std::pair<std::string, std::vector<uint8_t>>>& files) {
+  fs::create_directories(dir);
+  for (const auto& [name, bytes] : files) write(dir / name, bytes);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -83,5 +89,6 @@ int main(int argc, char** argv) {
   fs::create_directories(dir / "vox");
   fs::create_directories(dir / "store");
   vox_files(dir / "vox");
+  seeds(dir / "binvox", test::binvox_seeds());
   return store_files(dir / "store") ? 0 : 1;
 }

@@ -6,6 +6,7 @@
 #include <new>
 #include <numeric>
 
+#include "voxel/io/binvox.hpp"
 #include "voxel/io/file_bytes.hpp"
 #include "voxel/io/store.hpp"
 #include "voxel/io/vox.hpp"
@@ -33,9 +34,11 @@ Result<Scene> read_vox(const std::filesystem::path& file, const ReadOptions& opt
 
 constexpr const char* kQuarryExtensions[] = {"quarry"};
 constexpr const char* kVoxExtensions[] = {"vox"};
+constexpr const char* kBinvoxExtensions[] = {"binvox"};
 const Format kOwnFormats[] = {
     {"quarry", "Quarry world", kQuarryExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "SQLite format 3\0"); }, read_quarry, Store::save},
     {"vox", "MagicaVoxel scene", kVoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "VOX "); }, read_vox, nullptr},
+    {"binvox", "binvox occupancy", kBinvoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "#binvox"); }, read_binvox, nullptr},
 };
 
 std::string extension_of(const std::filesystem::path& file) {

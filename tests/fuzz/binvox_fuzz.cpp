@@ -1,0 +1,8 @@
+// binvox_fuzz.cpp - any bytes as a .binvox file.
+#include "tests/fuzz/scene_check.hpp"
+#include "voxel/io/binvox.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  std::vector<std::string> warnings;
+  return quarry::test::check_answer(quarry::io::parse_binvox({data, size}, &warnings));
+}

@@ -1,0 +1,27 @@
+// scene_check.hpp - what a fuzzer asks of any reader's answer: a scene that holds together, or an error with a message.
+#pragma once
+
+#include <cstdlib>
+
+#include "voxel/scene.hpp"
+
+namespace quarry::test {
+
+inline int check_answer(const Result<Scene>& scene) {
+  if (!scene) {
+    if (scene.error().message.empty()) std::abort();
+    return 0;
+  }
+  uint64_t bricks = 0;
+  for (const Instance& i : scene->instances) {
+    if (i.volume >= scene->volumes.size() || i.layer >= int64_t(scene->layers.size())) std::abort();
+    bricks += scene->volumes[i.volume].bricks.bricks().size();
+  }
+  for (const Volume& v : scene->volumes)
+    for (const auto& [at, brick] : v.bricks.bricks())
+      if (brick.empty()) std::abort();
+  if (bricks < 200 && scene->instances.size() < 200) (void)scene_facts(*scene, Axes::y_up);
+  return 0;
+}
+
+}  // namespace quarry::test

@@ -101,7 +101,7 @@ void FileDialog::draw(Editor& editor) {
   ImGui::SameLine();
   ImGui::AlignTextToFramePadding();
   ImGui::TextUnformatted(directory_.string().c_str());
-  ImGui::BeginChild("files", {0, -em * 5.2f}, true);
+  ImGui::BeginChild("files", {0, -em * 6.1f}, true);
   std::string enter;
   for (const Entry& entry : entries_) {
     const std::string label = entry.directory ? entry.name + "/" : entry.name;
@@ -128,7 +128,7 @@ void FileDialog::draw(Editor& editor) {
   if (ImGui::InputText("##name", &name_, ImGuiInputTextFlags_EnterReturnsTrue)) accept(editor);
   if (ImGui::IsItemEdited()) confirm_overwrite_ = false;
   if (!problem_.empty()) ImGui::TextColored({0.94f, 0.48f, 0.48f, 1}, "%s", problem_.c_str());
-  else ImGui::TextDisabled("%s", kind_ == Kind::open ? "Worlds, .vox, meshes, point clouds" : "The ending names the format: .quarry keeps everything");
+  else ImGui::TextDisabled("%s", kind_ == Kind::open ? "Worlds, .vox and meshes" : "The ending names the format: .quarry keeps everything");
   if (ImGui::Button(kind_ == Kind::open ? "Open" : "Save", {em * 7, 0})) accept(editor);
   ImGui::SameLine();
   if (ImGui::Button("Cancel", {em * 7, 0}) || !keep) {

@@ -91,6 +91,7 @@ void draw_statistics(Editor& editor) {
   row("Sharing", engine::to_string(editor.shared->mode()), reason.c_str());
   const std::string& device = editor.device.info().name;
   row("Device", device.size() > 24 ? device.substr(0, 23) + "\xE2\x80\xA6" : device, device.c_str());
+  ImGui::AlignTextToFramePadding();
   ImGui::TextDisabled("View");
   ImGui::SameLine(ImGui::GetFontSize() * 6.5f);
   ImGui::SetNextItemWidth(-1);

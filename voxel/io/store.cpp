@@ -361,4 +361,8 @@ Result<void> Store::commit_palette(const Palette& palette) {
   return state_->transact([&](StoreHead&) { return write_palette(state_->db, palette); });
 }
 
+Result<void> Store::commit_visibility(const Scene& scene) {
+  return state_->transact([&](StoreHead&) { return write_visibility(state_->db, scene); });
+}
+
 }  // namespace quarry::io

@@ -39,6 +39,8 @@ class Store {
   Result<void> commit_undo(const Scene& scene, const UndoRecord& record);
   Result<void> commit_redo(const Scene& scene, const UndoRecord& record);
   Result<void> commit_palette(const Palette& palette);
+  // Which layers and instances are hidden. `scene` is the file's own but for that. Not in the history: nothing is lost by hiding.
+  Result<void> commit_visibility(const Scene& scene);
 
  private:
   struct State;

@@ -52,6 +52,8 @@ Result<Scene> read_tables(Db& db, uint64_t memory_limit, const Progress& progres
 Result<StoreHead> read_head(Db& db);
 
 Result<void> write_palette(Db& db, const Palette& palette);
+// Which layers and instances are hidden; all else of the scene must be as in the file.
+Result<void> write_visibility(Db& db, const Scene& scene);
 // Writes one chunk of a volume again, or removes it if it is empty now; keeps `head` in step (not the tables: see write_head).
 Result<void> write_chunk(Db& db, const BrickMap& bricks, Int3 chunk, uint32_t volume, StoreHead* head);
 // One volume's numbers and those of the history, with their checksums.

@@ -118,6 +118,19 @@ Result<void> write_palette(Db& db, const Palette& palette) {
   return write_state(db, kPaletteSumKey, int64_t(palette_sum(palette)));
 }
 
+Result<void> write_visibility(Db& db, const Scene& scene) {
+  const auto update = [&](const char* sql, const char* table, size_t count, const auto& hidden) -> Result<void> {
+    auto s = Statement::prepare(db, sql, table);
+    if (!s) return tl::unexpected(s.error());
+    for (size_t i = 0; i < count; ++i)
+      if (auto r = s->bind(1, int64_t(i)).bind(2, int64_t(hidden(i))).execute(); !r) return r;
+    return {};
+  };
+  if (auto r = update("UPDATE layers SET hidden = ?2 WHERE id = ?1", "layers", scene.layers.size(), [&](size_t i) { return scene.layers[i].hidden; }); !r) return r;
+  if (auto r = update("UPDATE instances SET hidden = ?2 WHERE id = ?1", "instances", scene.instances.size(), [&](size_t i) { return scene.instances[i].hidden; }); !r) return r;
+  return write_state(db, kSceneSumKey, int64_t(scene_sum(scene)));
+}
+
 Result<void> write_chunk(Db& db, const BrickMap& bricks, Int3 chunk, uint32_t volume, StoreHead* head) {
   auto old = Statement::prepare(db, "SELECT bricks, checksum FROM chunks WHERE volume = ?1 AND x = ?2 AND y = ?3 AND z = ?4", "chunks");
   if (!old) return tl::unexpected(old.error());

@@ -254,10 +254,21 @@ void Session::preview_palette(const Palette& palette) {
 }
 
 Result<void> Session::reflatten(Scene scene) {
+  if (auto safe = keep_safe(); !safe) return safe;
   std::vector<UndoRecord> history = document_->history();
   const std::vector<size_t> starts = stroke_starts_;
-  if (auto done = adopt(std::move(scene), std::move(history), document_->history_position()); !done) return done;
+  const Scene before = document_->scene();
+  const size_t position = document_->history_position();
+  if (store_)
+    if (auto kept = store_->commit_visibility(scene); !kept) return kept;
+  if (auto done = adopt(std::move(scene), std::move(history), position); !done) {
+    // What cannot be shown must not be in the file either.
+    if (store_)
+      if (auto back = store_->commit_visibility(before); !back) return back;
+    return done;
+  }
   stroke_starts_ = starts;
+  changed_ = true;
   return {};
 }
 

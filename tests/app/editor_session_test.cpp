@@ -220,6 +220,11 @@ TEST_CASE("session: hiding an instance takes its voxels out of the world, and ed
   REQUIRE(session.set_instance_hidden(0, true));
   CHECK(session.world().voxel_count() == 0);
   CHECK_FALSE(session.apply(ball(0, 0, 0, 2, 1)));
+  session.close(true);
+  REQUIRE(session.start_new());
+  REQUIRE(session.open(file));  // it is kept in the file
+  CHECK(session.scene().instances[0].hidden);
+  CHECK(session.world().voxel_count() == 0);
   REQUIRE(session.set_instance_hidden(0, false));
   CHECK(session.world().voxel_count() == voxels);
   REQUIRE(session.undo());  // the history came along

@@ -110,8 +110,10 @@ Result<Instance> make_instance(VulkanFunctions& vk, PFN_vkGetInstanceProcAddr ge
 
 Result<std::vector<VkPhysicalDevice>> physical_devices(const VulkanFunctions& vk, VkInstance instance) {
   uint32_t count = 0;
-  if (auto ok = vk_check(vk.vkEnumeratePhysicalDevices(instance, &count, nullptr), "vkEnumeratePhysicalDevices", "counting devices"); !ok)
-    return tl::unexpected(ok.error());
+  const VkResult counted = vk.vkEnumeratePhysicalDevices(instance, &count, nullptr);
+  // What the loader answers where drivers are installed, but none of them has a device.
+  if (counted == VK_ERROR_INITIALIZATION_FAILED) return std::vector<VkPhysicalDevice>();
+  if (auto ok = vk_check(counted, "vkEnumeratePhysicalDevices", "counting devices"); !ok) return tl::unexpected(ok.error());
   std::vector<VkPhysicalDevice> devices(count);
   if (auto ok = vk_check(vk.vkEnumeratePhysicalDevices(instance, &count, devices.data()), "vkEnumeratePhysicalDevices", "listing devices"); !ok)
     return tl::unexpected(ok.error());

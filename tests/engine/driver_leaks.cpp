@@ -3,6 +3,8 @@
 #if defined(__SANITIZE_ADDRESS__)
 #include <dlfcn.h>
 
+#include <initializer_list>
+
 extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_suppressions() {
   return "leak:libvulkan_lvp.so\nleak:libLLVM\nleak:libVkLayer_khronos_validation.so\nleak:libvulkan.so\nleak:libnvidia\nleak:libGLX_nvidia\nleak:libVkLayer_MESA_device_select.so\n";

@@ -38,6 +38,12 @@ class Executor {
   virtual Result<void> clear(const GridView& view) = 0;
 
   virtual Result<BulkReport> insert(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) = 0;
+  // insert for a caller that has the table to itself: may stream whole pages instead of going to each key's place. `fresh`: the table has not
+  // been written since it was cleared. `full` of the report: keys to try `insert` on; those that it refuses too have found no place.
+  virtual Result<BulkReport> insert_alone(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool fresh) {
+    (void)fresh;
+    return insert(view, keys, values, count, nullptr);
+  }
   virtual Result<BulkReport> assign(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) = 0;
   // values[i]: in, what to insert if absent; out, what the table holds.
   virtual Result<BulkReport> find_or_insert(const GridView& view, const uint32_t* keys, uint32_t* values, size_t count, Outcome* outcomes) = 0;

@@ -10,6 +10,8 @@
 #include <thrust/iterator/counting_iterator.h>
 
 #include "hashgrid/arguments.hpp"
+#include "hashgrid/bulk_find.cuh"
+#include "hashgrid/bulk_merge.cuh"
 #include "hashgrid/cuda_stream.cuh"
 #include "hashgrid/executor.hpp"
 #include "hashgrid/key_kernels.cuh"
@@ -149,6 +151,15 @@ class CudaExecutor final : public Executor {
     if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
     return for_keys(kernels::InsertKey{view, keys, values}, count, outcomes, "insert");
   }
+  Result<BulkReport> insert_alone(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool fresh) override {
+    if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
+    if (!worth_merging(view.page_count, count, fresh)) return insert(view, keys, values, count, nullptr);
+    const DeviceScope scope(device_);
+    auto merged = bulk_merge(stream_, view, keys, values, count, fresh);
+    // Scratch memory is the one thing it needs more of than plain insertion.
+    if (!merged && merged.error().code == ErrorCode::out_of_memory) return insert(view, keys, values, count, nullptr);
+    return merged;
+  }
   Result<BulkReport> assign(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
     if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
     return for_keys(kernels::AssignKey{view, keys, values}, count, outcomes, "assign");
@@ -159,10 +170,24 @@ class CudaExecutor final : public Executor {
   }
   Result<BulkReport> find(const GridView& view, const uint32_t* keys, size_t count, uint32_t* values_out, uint8_t* depths_out) override {
     if (auto ok = detail::check_batch(view, keys, keys, count); !ok) return tl::unexpected(ok.error());
-    return for_keys(kernels::FindKey{view, keys, values_out, depths_out}, count, nullptr, "find");
+    if (count == 0) return BulkReport{};
+    const DeviceScope scope(device_);
+    auto totals = zeroed(sizeof(unsigned long long) * kernels::kOutcomes);
+    if (!totals) return tl::unexpected(totals.error());
+    auto* const counts = totals->as<unsigned long long>();
+    kernels::find_keys<<<blocks((count + kernels::kFindThreads - 1) / kernels::kFindThreads, 64), kernels::kFindThreads, 0, stream_>>>(
+        view, keys, count, values_out, depths_out, counts + size_t(Outcome::present), counts + size_t(Outcome::reserved));
+    auto report = read_report(*totals, "find");
+    if (report) report->absent = count - report->present - report->reserved;
+    return report;
   }
   Result<BulkReport> erase(const GridView& view, const uint32_t* keys, size_t count, uint32_t* old_values, Outcome* outcomes) override {
     if (auto ok = detail::check_batch(view, keys, keys, count); !ok) return tl::unexpected(ok.error());
+    if (old_values == nullptr && outcomes == nullptr && worth_windows(view.page_count, count)) {
+      const DeviceScope scope(device_);
+      auto erased = bulk_erase(stream_, view, keys, count);
+      if (erased || erased.error().code != ErrorCode::out_of_memory) return erased;
+    }
     return for_keys(kernels::EraseKey{view, keys, old_values}, count, outcomes, "erase");
   }
 
@@ -378,6 +403,12 @@ Result<std::unique_ptr<Executor>> make_cuda_executor(int device) {
     return fail(ErrorCode::unsupported, "CUDA device " + std::to_string(device) +
                                             " is of an architecture this build has no code for; configure with QRY_CUDA_ARCHITECTURES for it");
   }
+  // Scratch memory stays with the pool between calls: getting it from the system anew takes longer than most calls.
+  cudaMemPool_t pool = nullptr;
+  uint64_t kept_bytes = uint64_t{4} << 30;
+  if (auto ok = cuda_result(cudaDeviceGetDefaultMemPool(&pool, device), "find the memory pool"); !ok) return tl::unexpected(ok.error());
+  if (auto ok = cuda_result(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept_bytes), "set up the memory pool"); !ok)
+    return tl::unexpected(ok.error());
   cudaStream_t stream = nullptr;
   if (auto ok = cuda_result(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "make a stream"); !ok) return tl::unexpected(ok.error());
   return std::make_unique<CudaExecutor>(device, stream, uint32_t(multiprocessors));

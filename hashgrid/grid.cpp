@@ -1,6 +1,7 @@
 #include "hashgrid/grid.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -48,6 +49,8 @@ struct Grid::State {
   uint32_t phase = 0;
   uint64_t size = 0;
   uint64_t version = 0;
+  // The table has not been written since it was cleared, nor could a user's kernel have done so: no view was handed out.
+  mutable std::atomic<bool> untouched{true};
 
   State() = default;
   State(const State&) = delete;
@@ -119,18 +122,29 @@ struct Grid::State {
   }
 
   // Runs a batch until every key has its place or the table may not grow. operate(outcomes) does the batch once; what it refuses is
-  // first settled by moves inside its page, then by growth.
+  // first settled by moves inside its page, then by growth. `may_stream`: the batch is a plain insert, which an executor may do page by page.
   template <class Operate>
   Result<BulkReport> place_all(std::span<const uint32_t> keys, const uint32_t* values, std::vector<uint64_t>* refused, const char* what,
-                               bool assigns, const Operate& operate) {
+                               bool assigns, bool may_stream, const Operate& operate) {
     if (refused != nullptr) refused->clear();
     begin_change();
     if (auto ok = make_room(keys.size()); !ok) return tl::unexpected(ok.error());
     uint64_t inserted = 0;
     std::string why = "growth is turned off";
+    const bool fresh = untouched.exchange(false);
+    // A call that may grow has the table to itself, by the contract of grid.hpp.
+    bool alone = may_stream && (fresh || options.may_grow);
     for (;;) {
-      auto report = operate(nullptr);
+      auto report = alone ? executor->insert_alone(view(), keys.data(), values, keys.size(), fresh) : operate(nullptr);
       if (!report) return report;
+      if (alone && report->full != 0) {
+        auto rest = operate(nullptr);
+        if (!rest) return rest;
+        rest->inserted += report->inserted;
+        rest->present -= report->inserted;
+        report = rest;
+      }
+      alone = false;
       size += report->inserted;
       uint64_t settled = 0, still_full = report->full;
       std::vector<Outcome> outcomes;
@@ -220,8 +234,14 @@ Result<Grid> Grid::create(Executor& executor, const GridOptions& options, Memory
   return Grid(std::move(state));
 }
 
-GridView Grid::view() const { return state_->view(); }
-const MemoryBlock& Grid::block() const { return state_->block; }
+GridView Grid::view() const {
+  state_->untouched = false;
+  return state_->view();
+}
+const MemoryBlock& Grid::block() const {
+  state_->untouched = false;
+  return state_->block;
+}
 uint64_t Grid::size() const { return state_->size; }
 uint64_t Grid::version() const { return state_->version; }
 
@@ -235,21 +255,21 @@ Result<void> same_length(const char* what, size_t keys, size_t values) {
 
 Result<BulkReport> Grid::insert(std::span<const uint32_t> keys, std::span<const uint32_t> values, std::vector<uint64_t>* refused) {
   if (auto ok = same_length("insert", keys.size(), values.size()); !ok) return tl::unexpected(ok.error());
-  return state_->place_all(keys, values.data(), refused, "insert", false, [&](Outcome* outcomes) {
+  return state_->place_all(keys, values.data(), refused, "insert", false, true, [&](Outcome* outcomes) {
     return state_->executor->insert(state_->view(), keys.data(), values.data(), keys.size(), outcomes);
   });
 }
 
 Result<BulkReport> Grid::assign(std::span<const uint32_t> keys, std::span<const uint32_t> values, std::vector<uint64_t>* refused) {
   if (auto ok = same_length("assign", keys.size(), values.size()); !ok) return tl::unexpected(ok.error());
-  return state_->place_all(keys, values.data(), refused, "assign", true, [&](Outcome* outcomes) {
+  return state_->place_all(keys, values.data(), refused, "assign", true, false, [&](Outcome* outcomes) {
     return state_->executor->assign(state_->view(), keys.data(), values.data(), keys.size(), outcomes);
   });
 }
 
 Result<BulkReport> Grid::find_or_insert(std::span<const uint32_t> keys, std::span<uint32_t> values, std::vector<uint64_t>* refused) {
   if (auto ok = same_length("find_or_insert", keys.size(), values.size()); !ok) return tl::unexpected(ok.error());
-  return state_->place_all(keys, values.data(), refused, "find_or_insert", false, [&](Outcome* outcomes) {
+  return state_->place_all(keys, values.data(), refused, "find_or_insert", false, false, [&](Outcome* outcomes) {
     return state_->executor->find_or_insert(state_->view(), keys.data(), values.data(), keys.size(), outcomes);
   });
 }
@@ -269,7 +289,10 @@ Result<BulkReport> Grid::erase(std::span<const uint32_t> keys) {
 Result<void> Grid::clear() {
   state_->begin_change();
   auto ok = state_->executor->clear(state_->view());
-  if (ok) state_->size = 0;
+  if (ok) {
+    state_->size = 0;
+    state_->untouched = true;
+  }
   return ok;
 }
 

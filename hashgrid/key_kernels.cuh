@@ -8,23 +8,6 @@ namespace quarry::hashgrid::kernels {
 constexpr uint32_t kOutcomes = 7;  // values of Outcome
 constexpr uint32_t kKeyThreads = 256;
 
-// Loads that may be served from the L1 cache, for bulk find: 16 bytes each, the second half of a sector hits L1. A line read since the
-// launch may be out of date by what other kernels have done since; each find of the batch was called at the launch, so it may take
-// effect at the instant the line was read (the argument at the head of view_impl.hpp). Caches are empty when a kernel begins.
-struct CachedWords {
-  __device__ static uint64_t load(const uint64_t* word) {
-    uint64_t value;
-    asm volatile("ld.global.ca.u64 %0, [%1];" : "=l"(value) : "l"(__cvta_generic_to_global(word)));
-    return value;
-  }
-  __device__ static detail::Bucket load_bucket(const uint64_t* first) {
-    detail::Bucket b;
-    asm volatile("ld.global.ca.v2.u64 {%0, %1}, [%2];" : "=l"(b.slot[0]), "=l"(b.slot[1]) : "l"(__cvta_generic_to_global(first)));
-    asm volatile("ld.global.ca.v2.u64 {%0, %1}, [%2];" : "=l"(b.slot[2]), "=l"(b.slot[3]) : "l"(__cvta_generic_to_global(first + 2)));
-    return b;
-  }
-};
-
 struct InsertKey {
   GridView view;
   const uint32_t* keys;
@@ -47,28 +30,6 @@ struct FindOrInsertKey {
     uint32_t value = values[i];
     const Outcome outcome = find_or_insert(view, keys[i], &value);
     if (outcome == Outcome::present) values[i] = value;
-    return outcome;
-  }
-};
-
-struct FindKey {
-  GridView view;
-  const uint32_t* keys;
-  uint32_t* values;
-  uint8_t* depths;
-  __device__ Outcome operator()(size_t i) const {
-    const uint32_t key = keys[i];
-    uint32_t value = kQryReservedValue, sectors = 0;
-    Outcome outcome = Outcome::reserved;
-    if (key != kQryReservedKey) {
-      const QryPlace place = qry_place(key, view.page_count);
-      const detail::Located at = detail::locate<CachedWords>(detail::page_of(view, place), place, key);
-      sectors = at.sectors;
-      outcome = at.index == detail::kNoSlot ? Outcome::absent : Outcome::present;
-      if (outcome == Outcome::present) value = detail::high(at.word);
-    }
-    if (values != nullptr) values[i] = value;
-    if (depths != nullptr) depths[i] = uint8_t(sectors);
     return outcome;
   }
 };

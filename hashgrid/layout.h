@@ -86,6 +86,35 @@ QRY_FN QRY_U32 qry_unmix(QRY_U32 x) {
   return x;
 }
 
+QRY_CONST kQryNearOfReserved = 0xba974837u;  // what qry_near_key() would make of the reserved key
+
+// Keys that keep neighbours together: the four keys 4n .. 4n+3 become keys that share a home bucket (but for 1 group in 200, which falls
+// on two), and so one memory sector. A bijection, undone by qry_far_key(): whoever wants it gives the grid near keys in place of keys; the
+// grid is the same. For bricks 4n is a row of four along x: look-ups in scan order and of neighbours read a sector for four bricks.
+QRY_FN QRY_U32 qry_near_key(QRY_U32 key) {
+  // The mixer once more, on 30 bits; then what qry_mix() will do is undone in advance.
+  QRY_U32 x = key >> 2;
+  x ^= x >> 15;
+  x = (x * 0x7feb352du) & 0x3FFFFFFFu;
+  x ^= x >> 14;
+  x = (x * 0x846ca68bu) & 0x3FFFFFFFu;
+  x ^= x >> 15;
+  const QRY_U32 near_key = qry_unmix((x << 2) | (key & 3u));
+  if (near_key == kQryReservedKey) return kQryNearOfReserved;  // these two change places, so that the reserved key stays what it is
+  return key == kQryReservedKey ? kQryReservedKey : near_key;
+}
+
+QRY_FN QRY_U32 qry_far_key(QRY_U32 near_key) {
+  const QRY_U32 mixed = qry_mix(near_key == kQryReservedKey ? kQryNearOfReserved : near_key == kQryNearOfReserved ? kQryReservedKey : near_key);
+  QRY_U32 x = mixed >> 2;
+  x ^= x >> 15;
+  x = (x * 0x43021123u) & 0x3FFFFFFFu;
+  x ^= (x >> 14) ^ (x >> 28);
+  x = (x * 0x1d69e2a5u) & 0x3FFFFFFFu;
+  x ^= x >> 15;
+  return (x << 2) | (mixed & 3u);
+}
+
 // Where a key may be. All probing stays inside `page`; sectors are counted from the page's start.
 struct QryPlace {
   QRY_U32 page;         // page index
@@ -95,12 +124,12 @@ struct QryPlace {
   QRY_U32 area_slot;    // 0..95: where linear probing of the overflow area starts
 };
 
-QRY_FN QryPlace qry_place(QRY_U32 key, QRY_U32 page_count) {
-  const QRY_U32 mixed = qry_mix(key);
+QRY_FN QryPlace qry_place_mixed(QRY_U32 mixed, QRY_U32 page_count) {
   const QRY_U64 product = QRY_U64(mixed) * QRY_U64(page_count);
   const QRY_U32 fraction = QRY_U32(product);  // uniform within the page
-  // A second, independent draw: the fraction alone has too few bits left when there are many pages.
-  QRY_U32 second = mixed * 0x9E3779B1u;
+  // A second, independent draw: the fraction alone has too few bits left when there are many pages. Without the last bit: of the four
+  // neighbours that qry_near_key() puts into one bucket, two that find it full go on to the same second bucket.
+  QRY_U32 second = (mixed >> 1) * 0x9E3779B1u;
   second ^= second >> 15;
   second *= 0x2C1B3C6Du;
   second ^= second >> 13;
@@ -116,6 +145,7 @@ QRY_FN QryPlace qry_place(QRY_U32 key, QRY_U32 page_count) {
   place.area_slot = QRY_U32((QRY_U64(second >> 2) * QRY_U64(kQryAreaSlots)) >> 30);
   return place;
 }
+QRY_FN QryPlace qry_place(QRY_U32 key, QRY_U32 page_count) { return qry_place_mixed(qry_mix(key), page_count); }
 
 // The 64-bit word, counted from the page's start, and the shift that hold a sector's state bits.
 QRY_FN QRY_U32 qry_state_word(QRY_U32 sector) { return sector >> 5; }

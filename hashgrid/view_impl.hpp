@@ -122,15 +122,9 @@ struct Located {
   uint64_t word;     // what the slot held
 };
 
+// What follows the home bucket in the sequence, for a home bucket that has neither the key nor a never-used slot.
 template <class Words>
-QRY_HD inline Located locate(const uint64_t* page, const QryPlace& place, uint32_t key) {
-  const Bucket home = Words::load_bucket(page + place.home_sector * kQrySlotsPerSector);
-  bool never = false;
-  for (uint32_t i = 0; i < kQrySlotsPerSector; ++i) {
-    if (low(home.slot[i]) == key) return {place.home_sector * kQrySlotsPerSector + i, 1, home.slot[i]};
-    never |= home.slot[i] == kNeverUsed;
-  }
-  if (never) return {kNoSlot, 1, 0};  // (I)
+QRY_HD inline Located locate_beyond_home(const uint64_t* page, const QryPlace& place, uint32_t key) {
   const uint32_t state = bucket_state<Words>(page, place.home_sector);
   if ((state & kQryBucketSpilled) == 0) return {kNoSlot, 1, 0};
   const Bucket next = Words::load_bucket(page + place.next_sector * kQrySlotsPerSector);
@@ -144,6 +138,18 @@ QRY_HD inline Located locate(const uint64_t* page, const QryPlace& place, uint32
     if (word == kNeverUsed) return {kNoSlot, area_depth(place, n), 0};
   }
   return {kNoSlot, area_depth(place, kQryAreaSlots - 1), 0};
+}
+
+template <class Words>
+QRY_HD inline Located locate(const uint64_t* page, const QryPlace& place, uint32_t key) {
+  const Bucket home = Words::load_bucket(page + place.home_sector * kQrySlotsPerSector);
+  bool never = false;
+  for (uint32_t i = 0; i < kQrySlotsPerSector; ++i) {
+    if (low(home.slot[i]) == key) return {place.home_sector * kQrySlotsPerSector + i, 1, home.slot[i]};
+    never |= home.slot[i] == kNeverUsed;
+  }
+  if (never) return {kNoSlot, 1, 0};  // (I)
+  return locate_beyond_home<Words>(page, place, key);
 }
 
 enum class IfPresent : uint8_t { keep, replace };

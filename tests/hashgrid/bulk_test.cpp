@@ -1,0 +1,177 @@
+// Large batches, which an executor may do page by page: the same promises as for one key after the other.
+#include <unordered_map>
+
+#include "tests/hashgrid/backends.hpp"
+
+namespace quarry::hashgrid::test {
+namespace {
+
+constexpr size_t kBatch = size_t{1} << 18;  // what the CUDA executor takes for large
+
+BulkReport insert_alone(Executor& executor, const GridView& view, const std::vector<uint32_t>& keys, const std::vector<uint32_t>& values,
+                        bool fresh) {
+  const Array<uint32_t> k(executor, keys), v(executor, values);
+  const auto report = executor.insert_alone(view, k.data(), v.data(), keys.size(), fresh);
+  REQUIRE(report.has_value());
+  return *report;
+}
+
+// What the table must hold: every key of `known` with its value, or - for at most `may_miss` of them - nothing.
+void require_found(Table& table, const std::unordered_map<uint32_t, uint32_t>& known, size_t may_miss) {
+  std::vector<uint32_t> keys;
+  for (const auto& [key, value] : known) keys.push_back(key);
+  const std::vector<uint32_t> found = table.find(keys);
+  size_t missed = 0, wrong = 0;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    missed += found[i] == kQryReservedValue;
+    wrong += found[i] != kQryReservedValue && found[i] != known.at(keys[i]);
+  }
+  REQUIRE(wrong == 0);
+  REQUIRE(missed <= may_miss);
+  if (may_miss == 0) REQUIRE(missed == 0);
+}
+
+TEST_CASE("A large batch into an empty table: every key is in with its value or counted as refused, at any load", "[quick]") {
+  on_each_executor([](Executor& executor) {
+    for (const uint32_t pages : {66u, 72u, 80u, 128u, 600u, 1000u}) {
+      INFO(pages << " pages");
+      Table table(executor, pages);
+      const std::vector<uint32_t> keys = some_keys(pages, kBatch + 77), values = values_of(keys);
+      const BulkReport report = insert_alone(executor, table.view(), keys, values, true);
+      REQUIRE(report.present == 0);
+      REQUIRE(report.reserved == 0);
+      REQUIRE(report.inserted + report.full == keys.size());
+      if (pages >= 80) REQUIRE(report.full < keys.size() / 40);
+      if (pages >= 128) REQUIRE(report.full == 0);
+      std::unordered_map<uint32_t, uint32_t> known;
+      for (size_t i = 0; i < keys.size(); ++i) known[keys[i]] = values[i];
+      require_found(table, known, report.full);
+      REQUIRE(fault_in(table.words(), pages) == "");
+      REQUIRE(executor.stats(table.view())->live == report.inserted);
+    }
+  });
+}
+
+TEST_CASE("A large batch into a table in use: old keys keep their values, freed slots are used again, no key is twice in", "[quick]") {
+  on_each_executor([](Executor& executor) {
+    for (const uint32_t pages : {96u, 110u, 300u}) {
+      INFO(pages << " pages");
+      Table table(executor, pages);
+      const std::vector<uint32_t> all = some_keys(7, kBatch + 100000);
+      std::unordered_map<uint32_t, uint32_t> known;
+      const std::vector<uint32_t> old(all.begin(), all.begin() + 150000);
+      const BulkReport before = table.insert(old, values_of(old, 1));
+      table.next_phase();
+      const std::vector<uint32_t> gone(all.begin(), all.begin() + 50000);
+      const BulkReport erased = table.erase(gone);
+      table.next_phase();
+      const std::vector<uint32_t> kept(all.begin() + 50000, all.begin() + 150000);
+      const std::vector<uint32_t> kept_values = table.find(kept);
+      for (size_t i = 0; i < kept.size(); ++i)
+        if (kept_values[i] != kQryReservedValue) known[kept[i]] = kept_values[i];
+      const size_t live = before.inserted - erased.erased;
+      REQUIRE(known.size() == live);
+
+      std::vector<uint32_t> batch(all.begin() + 100000, all.end());  // 50,000 are there already
+      const std::vector<uint32_t> values = values_of(batch, 2);
+      for (size_t i = 0; i < batch.size(); ++i) known.try_emplace(batch[i], values[i]);
+      const BulkReport report = insert_alone(executor, table.view(), batch, values, false);
+      REQUIRE(report.inserted + report.present + report.full == batch.size());
+      REQUIRE(report.reserved == 0);
+      require_found(table, known, report.full);
+      REQUIRE(fault_in(table.words(), pages) == "");
+      REQUIRE(executor.stats(table.view())->live == live + report.inserted);
+      // Nothing that was there may be lost, whatever was refused.
+      size_t lost = 0;
+      const std::vector<uint32_t> after = table.find(kept);
+      for (size_t i = 0; i < kept.size(); ++i) lost += kept_values[i] != kQryReservedValue && after[i] != kept_values[i];
+      REQUIRE(lost == 0);
+    }
+  });
+}
+
+TEST_CASE("A large batch with copies: each key once, with the value of one of its copies; reserved keys and values are counted",
+          "[quick]") {
+  on_each_executor([](Executor& executor) {
+    for (const uint32_t copies : {2u, 4u, 7u}) {
+      INFO(copies << " copies");
+      const uint32_t pages = 64;
+      Table table(executor, pages);
+      const std::vector<uint32_t> distinct = some_keys(copies, kBatch / copies / 2 + 100);
+      std::vector<uint32_t> keys, values;
+      for (size_t i = 0; i < kBatch + 1000; ++i) {
+        keys.push_back(distinct[(i * 2654435761u) % distinct.size()]);
+        values.push_back(value_of(keys.back(), uint32_t(i % 7)));
+      }
+      for (size_t i = 0; i < 10; ++i) keys[i * 1000] = kQryReservedKey;
+      for (size_t i = 0; i < 20; ++i) values[i * 1000 + 500] = kQryReservedValue;
+      std::unordered_map<uint32_t, uint32_t> known;
+      for (size_t i = 0; i < keys.size(); ++i)
+        if (keys[i] != kQryReservedKey && values[i] != kQryReservedValue) known[keys[i]] = values[i] & ~0xFFu;
+      const BulkReport report = insert_alone(executor, table.view(), keys, values, true);
+      REQUIRE(report.reserved == 30);
+      if (report.full == 0) {
+        REQUIRE(report.inserted == known.size());
+        REQUIRE(report.present == keys.size() - 30 - known.size());
+      }
+      std::vector<uint32_t> asked;
+      for (const auto& [key, value] : known) asked.push_back(key);
+      const std::vector<uint32_t> found = table.find(asked);
+      size_t wrong = 0;
+      for (size_t i = 0; i < asked.size(); ++i)
+        wrong += found[i] == kQryReservedValue ? report.full == 0 : (found[i] & ~0xFFu) != known[asked[i]] || (found[i] & 0xFFu) >= 7;
+      REQUIRE(wrong == 0);
+      REQUIRE(fault_in(table.words(), pages) == "");
+    }
+  });
+}
+
+TEST_CASE("A large batch whose keys crowd into one page is refused or placed, never lost and never in the way", "[quick]") {
+  on_each_executor([](Executor& executor) {
+    const uint32_t pages = 300;
+    Table table(executor, pages);
+    std::vector<uint32_t> keys = keys_of_page(17, pages, 1500);
+    while (keys.size() < kBatch + 5) keys.push_back(keys[keys.size() % 1500]);
+    const std::vector<uint32_t> values = values_of(keys);
+    const BulkReport report = insert_alone(executor, table.view(), keys, values, true);
+    REQUIRE(report.inserted + report.present + report.full == keys.size());
+    const BulkReport rest = table.insert(keys, values);
+    REQUIRE(report.inserted + rest.inserted + rest.full >= 1500);
+    REQUIRE(rest.full == 0);
+    REQUIRE(executor.stats(table.view())->live == 1500);
+    REQUIRE(table.find(keys) == values);
+    REQUIRE(fault_in(table.words(), pages) == "");
+  });
+}
+
+TEST_CASE("A grid takes large batches, grows for them, and erases large batches", "[quick]") {
+  on_each_executor([](Executor& executor) {
+    auto grid = Grid::create(executor);
+    REQUIRE(grid.has_value());
+    const std::vector<uint32_t> keys = some_keys(3, 3 * kBatch), values = values_of(keys);
+    const Array<uint32_t> k(executor, keys), v(executor, values), out(executor, keys.size());
+    for (size_t round = 0; round < 3; ++round) {
+      const auto report = grid->insert(k.span().subspan(round * kBatch, kBatch), v.span().subspan(round * kBatch, kBatch));
+      REQUIRE(report.has_value());
+      REQUIRE(report->inserted == kBatch);
+      REQUIRE(grid->size() == (round + 1) * kBatch);
+    }
+    const auto again = grid->insert(k.span(), v.span());
+    REQUIRE(again.has_value());
+    REQUIRE(again->present == keys.size());
+    REQUIRE(grid->size() == keys.size());
+    REQUIRE(grid->find(k.span(), out.span())->present == keys.size());
+    REQUIRE(out.get() == values);
+    const auto erased = grid->erase(k.span().first(kBatch + 4000));
+    REQUIRE(erased.has_value());
+    REQUIRE(erased->erased == kBatch + 4000);
+    REQUIRE(grid->size() == keys.size() - kBatch - 4000);
+    const auto twice = grid->erase(k.span().first(kBatch + 5000));
+    REQUIRE(twice->erased == 1000);
+    REQUIRE(twice->absent == kBatch + 4000);
+    REQUIRE(grid->find(k.span(), out.span())->present == keys.size() - kBatch - 5000);
+  });
+}
+
+}  // namespace
+}  // namespace quarry::hashgrid::test

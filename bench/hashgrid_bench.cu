@@ -1,0 +1,365 @@
+// hashgrid_bench.cu - the grid beside the ceilings of the machine it runs on and beside sort + binary search, in one process, every answer
+// checked. Prints a table with ratios; --json writes the same figures for the record. Needs a CUDA device with 16 GiB.
+//
+//   qry_bench_hashgrid [--json FILE]
+#include <thrust/binary_search.h>
+#include <thrust/device_ptr.h>
+#include <thrust/execution_policy.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "bench/ceilings.cuh"
+#include "bench/workloads.cuh"
+#include "hashgrid/bulk_neighbours.cuh"
+#include "hashgrid/cuda_stream.cuh"
+#include "hashgrid/executor.hpp"
+
+namespace quarry::bench {
+namespace {
+
+using namespace hashgrid;
+
+struct Row {
+  std::string name;
+  double rate;  // 10^9 a second, or GB/s
+  const char* unit;
+  double ceiling;  // same unit, 0: none
+  const char* ceiling_name;
+  uint64_t wrong;
+  std::string note;
+};
+
+class Table {
+ public:
+  void add(Row row) {
+    std::printf("%-44s %8.2f %-5s", row.name.c_str(), row.rate, row.unit);
+    if (row.ceiling > 0) std::printf("  %5.2f of %s", row.rate / row.ceiling, row.ceiling_name);
+    std::printf("%s%s%s\n", row.note.empty() ? "" : "  ", row.note.c_str(), row.wrong != 0 ? "  WRONG ANSWERS" : "");
+    std::fflush(stdout);
+    rows_.push_back(std::move(row));
+  }
+  bool all_right() const {
+    for (const Row& row : rows_)
+      if (row.wrong != 0) return false;
+    return true;
+  }
+  void write_json(const char* path, const std::string& head) const {
+    std::ofstream out(path);
+    out << "{\n" << head << "  \"rows\": [\n";
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      const Row& r = rows_[i];
+      out << "    {\"name\": \"" << r.name << "\", \"rate\": " << r.rate << ", \"unit\": \"" << r.unit
+          << "\", \"of_ceiling\": " << (r.ceiling > 0 ? r.rate / r.ceiling : 0.0) << ", \"ceiling\": \"" << r.ceiling_name
+          << "\", \"wrong\": " << r.wrong << ", \"note\": \"" << r.note << "\"}" << (i + 1 < rows_.size() ? ",\n" : "\n");
+    }
+    out << "  ]\n}\n";
+  }
+
+ private:
+  std::vector<Row> rows_;
+};
+
+template <class T>
+T* device_array(size_t count) {
+  void* data = nullptr;
+  require(cudaMalloc(&data, count * sizeof(T)), "memory of the benchmark");
+  return static_cast<T*>(data);
+}
+
+template <class T>
+T good(Result<T> result) {
+  if (!result) {
+    std::fprintf(stderr, "bench: %s\n", result.error().message.c_str());
+    std::exit(1);
+  }
+  return std::move(*result);
+}
+void good(const Result<void>& result) {
+  if (result) return;
+  std::fprintf(stderr, "bench: %s\n", result.error().message.c_str());
+  std::exit(1);
+}
+
+// What a user does with the neighbours here: an exclusive or of them all, one word a brick.
+struct XorOfNeighbours {
+  uint32_t* out;
+  uint32_t seen = 0;
+  __device__ void operator()(size_t i, uint32_t side, uint32_t value) {
+    seen = (side == 0 ? 0 : seen) ^ (value == kQryReservedValue ? 0 : value + 1);
+    if (side == 5) out[i] = seen;
+  }
+};
+__global__ void __launch_bounds__(256) six_finds(GridView view, const uint32_t* keys, uint32_t count, uint32_t* out) {
+  const uint32_t i = blockIdx.x * 256 + threadIdx.x;
+  if (i >= count) return;
+  const uint32_t key = keys[i], x = key & 2047u, y = key >> 11 & 1023u, z = key >> 21;
+  uint32_t seen = 0;
+  const auto look = [&](bool inside, uint32_t neighbour) {
+    const Found found = inside ? find(view, neighbour) : Found{kQryReservedValue, 0, false};
+    if (found.hit) seen ^= found.value + 1;
+  };
+  look(x > 0, key - 1), look(x < 2047, key + 1);
+  look(y > 0, key - (1u << 11)), look(y < 1023, key + (1u << 11));
+  look(z > 0, key - (1u << 21)), look(z < 2047, key + (1u << 21));
+  out[i] = seen;
+}
+__global__ void make_near(const uint32_t* keys, uint32_t count, uint32_t* near_keys) {
+  const uint32_t i = blockIdx.x * 256 + threadIdx.x;
+  if (i < count) near_keys[i] = qry_near_key(keys[i]);
+}
+__global__ void check_values(const uint32_t* values, const uint32_t* got, uint32_t count, unsigned long long* wrong) {
+  const uint32_t i = blockIdx.x * 256 + threadIdx.x;
+  if (i < count && values[i] != got[i]) atomicAdd(wrong, 1ull);
+}
+__global__ void mark(const uint32_t* keys, uint32_t count, uint32_t* bits) {
+  const uint32_t i = blockIdx.x * 256 + threadIdx.x;
+  if (i < count) atomicOr(bits + keys[i] / 32, 1u << keys[i] % 32);
+}
+__global__ void check_six(const uint32_t* bits, const uint32_t* keys, uint32_t count, const uint32_t* got, unsigned long long* wrong) {
+  const uint32_t i = blockIdx.x * 256 + threadIdx.x;
+  if (i >= count) return;
+  const uint32_t key = keys[i], x = key & 2047u, y = key >> 11 & 1023u, z = key >> 21;
+  uint32_t seen = 0;
+  const auto look = [&](bool inside, uint32_t n) {
+    if (inside && (bits[n / 32] >> n % 32 & 1u) != 0) seen ^= value_of(n) + 1;
+  };
+  look(x > 0, key - 1), look(x < 2047, key + 1);
+  look(y > 0, key - (1u << 11)), look(y < 1023, key + (1u << 11));
+  look(z > 0, key - (1u << 21)), look(z < 2047, key + (1u << 21));
+  if (got[i] != seen) atomicAdd(wrong, 1ull);
+}
+
+std::string fixed(double value, int digits) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.*f", digits, value);
+  return text;
+}
+
+struct Arrays {
+  uint32_t count = 1u << 27;
+  uint32_t* keys = device_array<uint32_t>(count);
+  uint32_t* values = device_array<uint32_t>(count);
+  uint32_t* absent = device_array<uint32_t>(count);
+  uint32_t* out = device_array<uint32_t>(count);
+  uint64_t* table = device_array<uint64_t>(size_t{1} << 28);
+  unsigned long long* counter = device_array<unsigned long long>(1);
+};
+
+int run(int argc, char** argv) {
+  const char* json = nullptr;
+  for (int i = 1; i < argc; ++i)
+    if (std::strcmp(argv[i], "--json") == 0 && i + 1 < argc) json = argv[++i];
+  const std::unique_ptr<Executor> executor = good(make_cuda_executor());
+  Executor& cuda = *executor;
+  const cudaStream_t stream = cuda_stream_of(cuda);
+  cudaDeviceProp device{};
+  int driver = 0;
+  require(cudaGetDeviceProperties(&device, 0), "ask the device");
+  require(cudaDriverGetVersion(&driver), "ask the driver");
+  std::printf("%s, %d multiprocessors, CUDA driver %d.%d\n", device.name, device.multiProcessorCount, driver / 1000, driver % 1000 / 10);
+
+  Arrays a;
+  Table table;
+  const auto blocks = [](uint32_t count) { return (count + 255) / 256; };
+  make_uniform<<<blocks(a.count), 256>>>(a.keys, a.values, a.count, 0);
+  make_uniform<<<blocks(a.count), 256>>>(a.absent, nullptr, a.count, a.count);
+  const Ceilings c = measure_ceilings(a.table, 1u << 28, a.keys, a.values, a.out, a.absent, a.count);
+  make_uniform<<<blocks(a.count), 256>>>(a.absent, nullptr, a.count, a.count);
+  const auto ceiling = [&](const char* name, double rate, const char* unit = "G/s") { table.add({name, rate, unit, 0, "", 0, ""}); };
+  ceiling("ceiling: random reads of 8 bytes", c.read_8);
+  ceiling("ceiling: random sectors, two L2 loads", c.read_32);
+  ceiling("ceiling: random compare-and-swap", c.swap_8);
+  ceiling("ceiling: the same in 16 MiB", c.swap_8_in_l2);
+  ceiling("ceiling: pages filled in shared memory", c.shared_fill);
+  ceiling("ceiling: CUB radix sort, 8 bits", c.radix_8_bits);
+  ceiling("ceiling: CUB radix sort, 16 bits", c.radix_16_bits);
+  ceiling("ceiling: copy", c.copy_gb, "GB/s");
+
+  const auto time = [&](const auto& operate, const auto& prepare) { return seconds_of(operate, prepare, stream); };
+  const auto nothing = [] {};
+  const auto rate = [](double count, double seconds) { return count / seconds * 1e-9; };
+  BulkReport report;
+
+  struct Load {
+    double load;
+    uint32_t pages;
+  };
+  for (const Load& l : {Load{0.5, 65536}, Load{0.8, 32768}, Load{0.9, 32768}, Load{0.95, 32768}}) {
+    const uint32_t count = uint32_t(l.load * l.pages * 4096.0);
+    const GridView view{a.table, l.pages, 1};
+    const std::string at = " at " + fixed(l.load, 2);
+    const auto clear = [&] { good(cuda.clear(view)); };
+    const auto fill = [&] { report = good(cuda.insert_alone(view, a.keys, a.values, count, true)); };
+    const auto refill = [&] { clear(), fill(); };
+    const auto look_wrong = [&](bool present) { return wrong_answers(present ? a.keys : a.absent, a.out, count, present, a.counter); };
+
+    double s = time(fill, clear);
+    const uint64_t refused = report.full;
+    good(cuda.find(view, a.keys, count, a.out, nullptr));
+    const uint64_t lost = look_wrong(true);
+    const Stats stats = good(cuda.stats(view));
+    table.add(
+        {"pairs insert, bulk" + at, rate(count, s), "G/s", c.radix_16_bits, "two radix passes", lost == refused ? 0 : lost,
+         "refused " + std::to_string(refused) + ", depth mean " + fixed(stats.depth_mean, 3) + " max " + std::to_string(stats.depth_max)});
+    s = time([&] { report = good(cuda.find(view, a.keys, count, a.out, nullptr)); }, nothing);
+    table.add(
+        {"pairs find, present" + at, rate(count, s), "G/s", c.read_8, "random reads", report.absent == refused ? 0 : look_wrong(true), ""});
+    s = time([&] { report = good(cuda.find(view, a.absent, count, a.out, nullptr)); }, nothing);
+    table.add({"pairs find, absent" + at, rate(count, s), "G/s", c.read_8, "random reads", look_wrong(false), ""});
+    const GridView next{a.table, l.pages, 2};
+    if (l.load == 0.5 || l.load == 0.9) {
+      s = time([&] { report = good(cuda.erase(next, a.keys, count / 2, nullptr, nullptr)); }, refill);
+      table.add({"pairs erase half" + at, rate(count / 2, s), "G/s", c.swap_8, "random CAS", report.absent > refused, ""});
+    }
+    if (l.load < 0.9) {
+      s = time([&] { report = good(cuda.insert(view, a.keys, a.values, count, nullptr)); }, clear);
+      table.add(
+          {"pairs insert, one by one" + at, rate(count, s), "G/s", c.swap_8, "random CAS", report.inserted + report.full != count, ""});
+    }
+    if (l.load == 0.5) {
+      const uint32_t half = count / 2;
+      const auto half_full = [&] { clear(), good(cuda.insert_alone(view, a.keys, a.values, half, true)); };
+      s = time([&] { report = good(cuda.insert_alone(next, a.keys + half, a.values + half, half, false)); }, half_full);
+      good(cuda.find(view, a.keys, count, a.out, nullptr));
+      table.add({"pairs insert into a grid in use, to 0.5", rate(half, s), "G/s", c.radix_16_bits, "two radix passes",
+                 look_wrong(true) + report.full, ""});
+      s = time([&] { report = good(cuda.insert(next, a.keys + half, a.values + half, half, nullptr)); }, half_full);
+      good(cuda.find(view, a.keys, count, a.out, nullptr));
+      table.add(
+          {"pairs the same, one by one, concurrent", rate(half, s), "G/s", c.swap_8, "random CAS", look_wrong(true) + report.full, ""});
+    }
+    if (l.load == 0.8) {
+      refill();
+      const double gb = double(l.pages) * kQryPageBytes * 1e-9;
+      const double live = double(report.inserted);
+      s = time([&] { good(cuda.stats(view)); }, nothing);
+      table.add({"statistics (bytes read)", gb / s, "GB/s", c.copy_gb, "copy", 0, fixed(s * 1e6, 0) + " us"});
+      s = time([&] { good(cuda.sweep(next)); }, nothing);
+      table.add({"sweep (bytes read and written)", 2 * gb / s, "GB/s", c.copy_gb, "copy", 0, ""});
+      uint64_t listed = 0;
+      s = time([&] { listed = good(cuda.enumerate(view, a.out, a.absent, a.count)); }, nothing);
+      table.add({"enumerate (bytes read twice and written)", (2 * gb + live * 8e-9) / s, "GB/s", c.copy_gb, "copy",
+                 listed != report.inserted, ""});
+      make_uniform<<<blocks(a.count), 256>>>(a.absent, nullptr, a.count, a.count);
+      // Half the pages grow to all of them.
+      const uint32_t few = l.pages / 2, keys_in_few = count / 2;
+      const GridView small{a.table + (size_t{1} << 27), few, 1}, large{a.table, l.pages, 1};
+      good(cuda.clear(small));
+      good(cuda.insert_alone(small, a.keys, a.values, keys_in_few, true));
+      uint64_t left = 0;
+      s = time([&] { left = good(cuda.rehash(small, large)); }, [&] { good(cuda.clear(large)); });
+      good(cuda.find(large, a.keys, keys_in_few, a.out, nullptr));
+      table.add({"grow x2 (bytes read and written)", gb * 1.5 / s, "GB/s", c.copy_gb, "copy",
+                 wrong_answers(a.keys, a.out, keys_in_few, true, a.counter) + left, fixed(rate(keys_in_few, s), 1) + " G keys/s"});
+    }
+  }
+
+  {  // Each key four times.
+    const uint32_t distinct = a.count / 4, pages = 16384;
+    const GridView view{a.table, pages, 1};
+    make_copies<<<blocks(a.count), 256>>>(a.keys, a.values, a.count, distinct);
+    const double s =
+        time([&] { report = good(cuda.insert_alone(view, a.keys, a.values, a.count, true)); }, [&] { good(cuda.clear(view)); });
+    good(cuda.find(view, a.keys, a.count, a.out, nullptr));
+    const Stats stats = good(cuda.stats(view));
+    table.add({"pairs insert, 4 copies of each key", rate(a.count, s), "G/s", c.radix_16_bits, "two radix passes",
+               wrong_answers(a.keys, a.out, a.count, true, a.counter) + report.full + (stats.live != report.inserted), ""});
+  }
+
+  {  // Churn: a window of keys slides on by 1/16 of the capacity; 1600 times, which inserts 100 capacities.
+    const uint32_t pages = 4096, slots = pages * kQrySlotsPerPage, live = uint32_t(slots * 0.7), step = slots / 16, rounds = 1600;
+    GridView view{a.table, pages, 1};
+    good(cuda.clear(view));
+    make_uniform<<<blocks(a.count), 256>>>(a.keys, a.values, a.count, 0);
+    const uint32_t turn = (a.count / step - 16) * step;  // the keys come round again long after they were erased
+    const auto key_at = [&](uint64_t position) { return a.keys + position % turn; };
+    const auto value_at = [&](uint64_t position) { return a.values + position % turn; };
+    uint64_t full = good(cuda.insert(view, a.keys, a.values, live / step * step, nullptr)).full, begin = 0;
+    double first = 0, last = 0;
+    for (uint32_t r = 0; r < rounds; ++r) {
+      const uint64_t end = begin + live / step * step;
+      const double s = seconds_of(
+          [&] {
+            ++view.phase;
+            good(cuda.erase(view, key_at(begin), step, nullptr, nullptr));
+            ++view.phase;
+            full += good(cuda.insert(view, key_at(end), value_at(end), step, nullptr)).full;
+          },
+          nothing, stream, 0);
+      begin += step;
+      if (r >= 8 && r < 108) first += s;
+      if (r >= rounds - 100) last += s;
+    }
+    table.add({"churn at 0.7, first 6 capacities", rate(200.0 * step, first), "G/s", 0, "", 0, ""});
+    table.add({"churn at 0.7, after 94 capacities", rate(200.0 * step, last), "G/s", 0, "", 0,
+               fixed(first / last, 3) + " of the rate at first, " + std::to_string(full) + " refused without moves"});
+  }
+
+  {  // Sort + binary search, which every user has at hand.
+    const uint32_t count = 1u << 26;
+    make_uniform<<<blocks(a.count), 256>>>(a.keys, a.values, a.count, 0);
+    uint32_t *sorted = reinterpret_cast<uint32_t*>(a.table), *sorted_values = sorted + count;
+    size_t bytes = 0;
+    cub::DeviceRadixSort::SortPairs(nullptr, bytes, a.keys, sorted, a.values, sorted_values, count);
+    void* temporary = nullptr;
+    require(cudaMalloc(&temporary, bytes), "temporary memory of the radix sort");
+    double s = seconds_of([&] { cub::DeviceRadixSort::SortPairs(temporary, bytes, a.keys, sorted, a.values, sorted_values, count); });
+    table.add({"baseline: radix sort of 2^26 pairs", rate(count, s), "G/s", 0, "", 0, ""});
+    s = seconds_of([&] { thrust::lower_bound(thrust::device, sorted, sorted + count, a.keys, a.keys + count, a.out); });
+    table.add({"baseline: binary search in them", rate(count, s), "G/s", c.read_8, "random reads", 0, ""});
+    cudaFree(temporary);
+  }
+
+  {  // Bricks.
+    const uint32_t pages = 8192;
+    const GridView view{a.table, pages, 1};
+    const uint32_t count = make_scan(a.keys, a.values, a.absent);
+    uint32_t* const bits = device_array<uint32_t>(size_t{1} << 27);
+    require(cudaMemset(bits, 0, size_t{1} << 29), "clear bits");
+    mark<<<blocks(count), 256>>>(a.keys, count, bits);
+    uint32_t* const near_keys = a.absent;  // the bricks, as a grid of near keys has them
+    make_near<<<blocks(count), 256>>>(a.keys, count, near_keys);
+    const auto counted = [&](const auto& check) {
+      require(cudaMemset(a.counter, 0, sizeof(*a.counter)), "clear a counter");
+      check();
+      unsigned long long wrong = 0;
+      require(cudaMemcpy(&wrong, a.counter, sizeof(wrong), cudaMemcpyDeviceToHost), "check");
+      return uint64_t{wrong};
+    };
+    const auto neighbours_right = [&] { check_six<<<blocks(count), 256>>>(bits, a.keys, count, a.out, a.counter); };
+    const auto values_right = [&] { check_values<<<blocks(count), 256>>>(a.values, a.out, count, a.counter); };
+    for (const bool near_by : {false, true}) {
+      const std::string how = near_by ? ", near keys" : ", plain keys";
+      const uint32_t* const keys = near_by ? near_keys : a.keys;
+      double s = time([&] { report = good(cuda.insert_alone(view, keys, a.values, count, true)); }, [&] { good(cuda.clear(view)); });
+      const Stats stats = good(cuda.stats(view));
+      table.add({"V: scan insert" + how, rate(count, s), "G/s", c.radix_16_bits, "two radix passes", report.inserted != count,
+                 std::to_string(count) + " bricks, depth mean " + fixed(stats.depth_mean, 3) + " max " + std::to_string(stats.depth_max)});
+      s = time([&] { report = good(cuda.find(view, keys, count, a.out, nullptr)); }, nothing);
+      table.add({"V: self" + how, rate(count, s), "G/s", c.read_8, "random reads", counted(values_right), ""});
+      if (near_by)
+        s = time(
+            [&] {
+              kernels::visit_neighbours<<<blocks(count), 256, 0, stream>>>(view, a.keys, count, XorOfNeighbours{a.out, 0});
+            },
+            nothing);
+      else
+        s = time([&] { six_finds<<<blocks(count), 256, 0, stream>>>(view, keys, count, a.out); }, nothing);
+      table.add({"V: nbr6" + how, rate(6.0 * count, s), "G/s", c.read_8, "random reads", counted(neighbours_right), ""});
+    }
+  }
+
+  if (json != nullptr)
+    table.write_json(json, std::string("  \"machine\": \"") + device.name + "\",\n  \"cuda_driver\": " + std::to_string(driver) + ",\n");
+  std::printf("%s\n", table.all_right() ? "all answers right" : "WRONG ANSWERS");
+  return table.all_right() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace quarry::bench
+
+int main(int argc, char** argv) { return quarry::bench::run(argc, argv); }

@@ -31,8 +31,13 @@ Result<void> run(Editor& editor, const EditArguments& wanted, ScriptRunner* scri
   while (true) {
     if (interrupt_flag().load()) return fail(ErrorCode::cancelled, "interrupted; no edit is lost");
     const double idle = editor.unattended ? 0 : editor.idle_seconds();
-    if (idle > 0) editor.window.wait(idle);
-    else editor.window.poll();
+    if (idle > 0) {
+      editor.window.wait(idle);
+      // Nothing happened: once a second is enough for messages to fade.
+      if (editor.window.events().empty() && editor.seconds_since_frame() < 1) continue;
+    } else {
+      editor.window.poll();
+    }
     if (script)
       if (auto done = script->before_frame(editor); !done) return done;
     const bool last = wanted.frames > 0 ? frames + 1 >= wanted.frames : script && script->finished();

@@ -164,6 +164,7 @@ void Editor::take_statistics() {
 }
 
 bool Editor::settled() const { return resolution.whole && window.events().empty() && statistics.world_version == session.world().version(); }
+double Editor::seconds_since_frame() const { return seconds_since(last_frame_); }
 double Editor::idle_seconds() const { return frames_to_draw_ > 0 || !settled() ? 0 : 0.25; }
 
 Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect& pixels) {

@@ -71,7 +71,8 @@ struct Editor {
   // One frame. `screenshot`: the window's picture is kept for Presenter::take_screenshot.
   Result<void> frame(bool screenshot);
   bool settled() const;  // nothing is left to draw: no events wait, the picture is whole
-  double idle_seconds() const;
+  double idle_seconds() const;         // how long the next frame may wait for an event
+  double seconds_since_frame() const;
 
   void say(std::string text);
   void complain(const Error& error);

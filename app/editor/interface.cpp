@@ -167,6 +167,7 @@ std::vector<InputEvent> Interface::feed(double seconds_since_last) {
         break;
       case Type::drop:
       case Type::close:
+      case Type::redraw:
         break;
     }
     if (event.type == Type::button) event.x = mouse_x_, event.y = mouse_y_;

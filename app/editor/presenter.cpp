@@ -346,8 +346,7 @@ Result<void> Presenter::record(Slot& slot, uint32_t slot_index, uint32_t image_i
     if (!target) return because(target.error());
     SceneImage& scene = **target;
     // All frames are on one queue, so this barrier also keeps the picture from being overwritten while an earlier frame copies it.
-    image_barrier(commands, scene.image, scene.written ? VK_IMAGE_LAYOUT_GENERAL : VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_GENERAL, kTransfer, 0, kCompute,
-                  VK_ACCESS_SHADER_WRITE_BIT);
+    image_barrier(commands, scene.image, VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_GENERAL, kTransfer, 0, kCompute, VK_ACCESS_SHADER_WRITE_BIT);
     if (times_) {
       vkCmdResetQueryPool(commands, times_, slot_index * 2, 2);
       vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, times_, slot_index * 2);
@@ -355,9 +354,8 @@ Result<void> Presenter::record(Slot& slot, uint32_t slot_index, uint32_t image_i
     if (auto done = renderer_.record(commands, *request.scene->world, request.scene->view, request.scene->settings, scene.view, slot_index); !done) return done;
     if (times_) vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, times_, slot_index * 2 + 1);
     slot.has_times = times_ != VK_NULL_HANDLE;
-    image_barrier(commands, scene.image, VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_GENERAL, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kTransfer,
+    image_barrier(commands, scene.image, VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kTransfer,
                   VK_ACCESS_TRANSFER_READ_BIT);
-    scene.written = true;
     shown_ = &scene;
   }
 
@@ -377,7 +375,7 @@ Result<void> Presenter::record(Slot& slot, uint32_t slot_index, uint32_t image_i
     blit.srcOffsets[1] = {static_cast<int32_t>(shown_->width), static_cast<int32_t>(shown_->height), 1};
     blit.dstOffsets[0] = {at.x, at.y, 0};
     blit.dstOffsets[1] = {right, bottom, 1};
-    vkCmdBlitImage(commands, shown_->image, VK_IMAGE_LAYOUT_GENERAL, screen, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, 1, &blit, VK_FILTER_LINEAR);
+    vkCmdBlitImage(commands, shown_->image, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, screen, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, 1, &blit, VK_FILTER_LINEAR);
   }
 
   auto pass = of_type<VkRenderPassBeginInfo>(VK_STRUCTURE_TYPE_RENDER_PASS_BEGIN_INFO);

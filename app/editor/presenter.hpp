@@ -78,7 +78,6 @@ class Presenter {
     VkDeviceMemory memory = VK_NULL_HANDLE;
     VkImageView view = VK_NULL_HANDLE;
     uint32_t width = 0, height = 0;
-    bool written = false;
   };
   Presenter(engine::Device& device, engine::Renderer& renderer, VkSurfaceKHR surface);
   Result<void> set_up(uint32_t width, uint32_t height);

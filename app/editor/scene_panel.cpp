@@ -75,7 +75,7 @@ void draw_scene(Editor& editor) {
     std::string label = "opened";
     if (at > 0) {
       const Session::Step& step = steps[at - 1];
-      label = fmt::format("{}  {}{}", step.label, with_commas(step.voxels), step.records > 1 ? fmt::format("  ({} strokes)", step.records) : "");
+      label = fmt::format("{}  {}{}", step.label, with_commas(step.voxels), step.records > 1 ? fmt::format("  ({} parts)", step.records) : "");
     }
     if (at > position) ImGui::PushStyleColor(ImGuiCol_Text, ImGui::GetStyle().Colors[ImGuiCol_TextDisabled]);
     ImGui::AlignTextToFramePadding();

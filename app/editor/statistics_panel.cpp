@@ -71,7 +71,7 @@ void draw_statistics(Editor& editor) {
   row("Overflow", with_commas(grid.overflow_live), "Keys in the overflow areas: they found no place in their two buckets.");
   row("Memory", bytes_text(grid.size_bytes));
   ImGui::Spacing();
-  ImGui::TextDisabled("Probe depth: sectors read to find a brick");
+  ImGui::TextDisabled("Probe depth: sectors read per brick");
   draw_histogram(grid);
   row("Mean", fmt::format("{:.3f}", grid.depth_mean));
   row("p50 / p99 / max", fmt::format("{} / {} / {}", grid.depth_p50, grid.depth_p99, grid.depth_max));

@@ -55,8 +55,7 @@ Result<std::unique_ptr<Window>> Window::create(int width, int height, const std:
 Window::Window(GLFWwindow* window) : window_(window) {
   glfwSetWindowUserPointer(window, this);
   glfwSetWindowSizeLimits(window, 640, 400, GLFW_DONT_CARE, GLFW_DONT_CARE);
-  const auto self = [](GLFWwindow* w) -> Window& { return *static_cast<Window*>(glfwGetWindowUserPointer(w)); };
-  static const auto of = self;
+  static const auto of = [](GLFWwindow* w) -> Window& { return *static_cast<Window*>(glfwGetWindowUserPointer(w)); };
   glfwSetCursorPosCallback(window, [](GLFWwindow* w, double x, double y) {
     InputEvent event;
     event.x = x, event.y = y;
@@ -92,6 +91,14 @@ Window::Window(GLFWwindow* window) : window_(window) {
     if (count > 0) event.file = files[0];
     of(w).push(event);
   });
+  // Uncovered, resized or moved to another screen: the picture on it may be gone.
+  static const auto redraw_of = [](GLFWwindow* w) {
+    InputEvent event;
+    event.type = InputEvent::Type::redraw;
+    of(w).push(event);
+  };
+  glfwSetWindowRefreshCallback(window, [](GLFWwindow* w) { redraw_of(w); });
+  glfwSetFramebufferSizeCallback(window, [](GLFWwindow* w, int, int) { redraw_of(w); });
   glfwSetWindowCloseCallback(window, [](GLFWwindow* w) {
     glfwSetWindowShouldClose(w, GLFW_FALSE);  // the editor asks about unsaved work first
     InputEvent event;

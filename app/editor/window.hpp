@@ -16,7 +16,7 @@ struct GLFWwindow;
 namespace quarry::app {
 
 struct InputEvent {
-  enum class Type : uint8_t { move, button, scroll, key, text, drop, close };
+  enum class Type : uint8_t { move, button, scroll, key, text, drop, close, redraw };
   Type type = Type::move;
   double x = 0, y = 0;      // move: place in window coordinates; scroll: steps
   int code = 0;             // button: 0 left, 1 right, 2 middle; key: GLFW's key; text: Unicode

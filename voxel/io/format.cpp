@@ -10,6 +10,7 @@
 #include "voxel/io/file_bytes.hpp"
 #include "voxel/io/store.hpp"
 #include "voxel/io/vox.hpp"
+#include "voxel/io/vox_write.hpp"
 
 namespace quarry::io {
 namespace {
@@ -37,7 +38,7 @@ constexpr const char* kVoxExtensions[] = {"vox"};
 constexpr const char* kBinvoxExtensions[] = {"binvox"};
 const Format kOwnFormats[] = {
     {"quarry", "Quarry world", kQuarryExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "SQLite format 3\0"); }, read_quarry, Store::save},
-    {"vox", "MagicaVoxel scene", kVoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "VOX "); }, read_vox, nullptr},
+    {"vox", "MagicaVoxel scene", kVoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "VOX "); }, read_vox, write_vox},
     {"binvox", "binvox occupancy", kBinvoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "#binvox"); }, read_binvox, nullptr},
 };
 

@@ -61,6 +61,10 @@ void apply(const Dict& d, Material& m) {
   }
   // `_flux` is the power step 0..4 beside the slider `_emit`.
   if (type == "_emit") m.emission = std::clamp(number(d, "_emit", weight), 0.0f, 100.0f) * (1 + std::clamp(number(d, "_flux", 0), 0.0f, 100.0f));
+  // Our writer's keys for what the kinds of material cannot say together (vox_write_dicts.cpp).
+  m.roughness = unit(number(d, "_quarry_rough", m.roughness));
+  m.metalness = unit(number(d, "_quarry_metal", m.metalness));
+  m.transparency = unit(number(d, "_quarry_alpha", m.transparency));
 }
 
 void apply(const OldMaterial& o, Material& m) {
@@ -143,7 +147,9 @@ Palette make_palette(const File& file, uint32_t* nondiffuse) {
   for (const DictChunk& c : file.materials) {
     const std::string_view type = value_of(c.dict, "_type");
     *nondiffuse += !type.empty() && type != "_diffuse";
-    if (c.id >= 1 && c.id <= 255) apply(c.dict, palette.materials[size_t(c.id)]);  // 0 and 256 belong to no voxel
+    if (c.id < 1 || c.id > 255) continue;  // 0 and 256 belong to no voxel
+    apply(c.dict, palette.materials[size_t(c.id)]);
+    if (const std::string_view name = value_of(c.dict, "_quarry_name"); !name.empty()) palette.names[size_t(c.id)] = name;
   }
   return palette;
 }
@@ -155,7 +161,8 @@ Camera make_camera(const DictChunk& chunk) {
   const double pitch = angle[0] * std::numbers::pi / 180, yaw = angle[1] * std::numbers::pi / 180;
   const double radius = std::max(1.0, double(number(chunk.dict, "_radius", 1)));
   Camera camera;
-  camera.name = "camera " + std::to_string(chunk.id);
+  camera.name = value_of(chunk.dict, "_name");
+  if (camera.name.empty()) camera.name = "camera " + std::to_string(chunk.id);
   camera.vertical_fov_degrees = std::clamp(double(number(chunk.dict, "_fov", 45)), 1.0, 170.0);
   // Seen along +y of the file when the angles are zero; pitch looks down, yaw turns about the up axis.
   const double look[3] = {-std::sin(yaw) * std::cos(pitch), std::cos(yaw) * std::cos(pitch), -std::sin(pitch)};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace quarry::engine {
 namespace {
@@ -13,6 +14,7 @@ struct V {
 };
 V minus(V a, V b) { return {a.x - b.x, a.y - b.y, a.z - b.z}; }
 V cross(V a, V b) { return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x}; }
+double dot(V a, V b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
 double length(V a) { return std::sqrt(a.x * a.x + a.y * a.y + a.z * a.z); }
 V scaled(V a, double s) { return {a.x * s, a.y * s, a.z * s}; }
 
@@ -48,7 +50,6 @@ void fit_camera(const Box3& bounds, double vertical_fov_degrees, double aspect, 
   const bool empty = bounds.empty();
   const double lo[3] = {empty ? -8.0 : bounds.min.x, empty ? -8.0 : bounds.min.y, empty ? -8.0 : bounds.min.z};
   const double hi[3] = {empty ? 8.0 : bounds.max.x + 1.0, empty ? 8.0 : bounds.max.y + 1.0, empty ? 8.0 : bounds.max.z + 1.0};
-  for (int i = 0; i < 3; ++i) target[i] = (lo[i] + hi[i]) / 2;
   const double azimuth = azimuth_degrees * kPi / 180, elevation = std::clamp(elevation_degrees, -89.9, 89.9) * kPi / 180;
   // From the target towards the camera; azimuth 0 looks along -z.
   const V back{std::cos(elevation) * std::sin(azimuth), std::sin(elevation), std::cos(elevation) * std::cos(azimuth)};
@@ -56,18 +57,30 @@ void fit_camera(const Box3& bounds, double vertical_fov_degrees, double aspect, 
   right = scaled(right, 1 / length(right));
   const V up = cross(right, scaled(back, -1));
   const double tan_v = std::tan(std::clamp(vertical_fov_degrees, 0.01, 179.0) * kPi / 360), tan_h = tan_v * std::max(aspect, 1e-3);
-  // The nearest distance from which all eight corners are inside the picture, and a little air around them.
-  double distance = 1;
+  // A corner (x, y to the right and up, z towards the camera) is inside the picture of a camera at (cx, cy, cz) looking along -z if
+  // |x - cx| <= tan_h * (cz - z) and |y - cy| <= tan_v * (cz - z). The four tightest of these say how near cz may come and where cx and
+  // cy then are: the box fills the picture's width or height, and lies in its middle on the screen, not only in space.
+  const double infinity = std::numeric_limits<double>::infinity();
+  double x_plus = -infinity, x_minus = -infinity, y_plus = -infinity, y_minus = -infinity, nearest = -infinity;
   for (int corner = 0; corner < 8; ++corner) {
-    const V c{(corner & 1 ? hi[0] : lo[0]) - target[0], (corner & 2 ? hi[1] : lo[1]) - target[1], (corner & 4 ? hi[2] : lo[2]) - target[2]};
-    const double along = c.x * back.x + c.y * back.y + c.z * back.z;
-    const double x = std::abs(c.x * right.x + c.y * right.y + c.z * right.z), y = std::abs(c.x * up.x + c.y * up.y + c.z * up.z);
-    distance = std::max({distance, along + x / tan_h, along + y / tan_v});
+    const V c{corner & 1 ? hi[0] : lo[0], corner & 2 ? hi[1] : lo[1], corner & 4 ? hi[2] : lo[2]};
+    const double x = dot(c, right), y = dot(c, up), z = dot(c, back);
+    x_plus = std::max(x_plus, x + tan_h * z);
+    x_minus = std::max(x_minus, -x + tan_h * z);
+    y_plus = std::max(y_plus, y + tan_v * z);
+    y_minus = std::max(y_minus, -y + tan_v * z);
+    nearest = std::max(nearest, z);
   }
-  distance *= 1.06;
-  position[0] = target[0] + back.x * distance;
-  position[1] = target[1] + back.y * distance;
-  position[2] = target[2] + back.z * distance;
+  const V centre{(lo[0] + hi[0]) / 2, (lo[1] + hi[1]) / 2, (lo[2] + hi[2]) / 2};
+  const double cx = (x_plus - x_minus) / 2, cy = (y_plus - y_minus) / 2, middle = dot(centre, back);
+  double cz = std::max({(x_plus + x_minus) / (2 * tan_h), (y_plus + y_minus) / (2 * tan_v), nearest + 1});
+  cz = middle + (cz - middle) * 1.06;  // a little air around it
+  for (int i = 0; i < 3; ++i) {
+    const auto axis = [i](V v) { return i == 0 ? v.x : i == 1 ? v.y : v.z; };
+    const double on_axis = axis(right) * cx + axis(up) * cy;
+    position[i] = on_axis + axis(back) * cz;
+    target[i] = on_axis + axis(back) * middle;
+  }
 }
 
 }  // namespace quarry::engine

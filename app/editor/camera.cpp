@@ -50,26 +50,9 @@ void OrbitCamera::zoom(double factor, const double* towards) {
 
 void OrbitCamera::frame(const Box3& bounds, double aspect) {
   const Box3 box = bounds.empty() ? Box3{{-16, 0, -16}, {15, 15, 15}} : bounds;
-  const double low[3] = {double(box.min.x), double(box.min.y), double(box.min.z)};
-  const double high[3] = {box.max.x + 1.0, box.max.y + 1.0, box.max.z + 1.0};
-  const double a = azimuth * kRadians, e = elevation * kRadians;
-  const double right[3] = {std::cos(a), 0, -std::sin(a)};
-  const double up[3] = {-std::sin(e) * std::sin(a), std::cos(e), -std::sin(e) * std::cos(a)};
-  const double forward[3] = {-std::cos(e) * std::sin(a), -std::sin(e), -std::cos(e) * std::cos(a)};
-  const double tall = std::tan(vertical_fov * kRadians / 2), wide = tall * aspect;
-  for (int i = 0; i < 3; ++i) target[i] = (low[i] + high[i]) / 2;
-  // Each corner asks for a distance at which it is just inside the narrower of both angles; the largest wish wins.
-  double wanted = kNearest;
-  for (int corner = 0; corner < 8; ++corner) {
-    double x = 0, y = 0, z = 0;
-    for (int i = 0; i < 3; ++i) {
-      const double p = ((corner >> i & 1) ? high[i] : low[i]) - target[i];
-      x += p * right[i], y += p * up[i], z += p * forward[i];
-    }
-    wanted = std::max({wanted, std::abs(x) / wide - z, std::abs(y) / tall - z});
-  }
-  constexpr double kMargin = 1.06;
-  distance = std::clamp(wanted * kMargin, kNearest, kFarthest);
+  double eye[3];
+  engine::fit_camera(box, vertical_fov, aspect, azimuth, elevation, eye, target);
+  distance = std::clamp(std::hypot(eye[0] - target[0], eye[1] - target[1], eye[2] - target[2]), kNearest, kFarthest);
 }
 
 engine::View OrbitCamera::view(uint32_t width, uint32_t height) const {

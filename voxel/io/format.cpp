@@ -8,6 +8,7 @@
 
 #include "voxel/io/binvox.hpp"
 #include "voxel/io/file_bytes.hpp"
+#include "voxel/io/qb.hpp"
 #include "voxel/io/store.hpp"
 #include "voxel/io/vox.hpp"
 #include "voxel/io/vox_write.hpp"
@@ -36,10 +37,12 @@ Result<Scene> read_vox(const std::filesystem::path& file, const ReadOptions& opt
 constexpr const char* kQuarryExtensions[] = {"quarry"};
 constexpr const char* kVoxExtensions[] = {"vox"};
 constexpr const char* kBinvoxExtensions[] = {"binvox"};
+constexpr const char* kQbExtensions[] = {"qb"};
 const Format kOwnFormats[] = {
     {"quarry", "Quarry world", kQuarryExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "SQLite format 3\0"); }, read_quarry, Store::save},
     {"vox", "MagicaVoxel scene", kVoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "VOX "); }, read_vox, write_vox},
     {"binvox", "binvox occupancy", kBinvoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "#binvox"); }, read_binvox, nullptr},
+    {"qb", "Qubicle matrices", kQbExtensions, looks_like_qb, read_qb, nullptr},
 };
 
 std::string extension_of(const std::filesystem::path& file) {

@@ -21,6 +21,8 @@ class BrickBudget {
     taken_ += bricks;
     return taken_ <= limit_;
   }
+  // False if so many voxels cannot lie in the bricks that there may be, however dense.
+  bool holds(uint64_t voxels) const { return voxels / kVoxelsPerBrick <= limit_; }
   // The message, which says what to do; `where` is the beginning of the sentence, as "byte 12: ".
   Error error(const std::string& where) const {
     return {ErrorCode::unsupported, where + "it fills more than " + std::to_string(limit_) + " bricks of 8 x 8 x 8 voxels, the most that a file of its length may; split it into smaller ones"};
@@ -39,13 +41,14 @@ class VolumeBuilder {
     bricks_.set(cell, material);
     const uint64_t now = bricks_.bricks().size();
     if (now <= counted_) return true;
-    const bool enough = budget_.take(now - counted_);
+    const bool enough = budget_.take(now - counted_ + (counted_ ? 0 : kFirstBrick));
     counted_ = now;
     return enough;
   }
   BrickMap take() { return std::move(bricks_); }
 
  private:
+  static constexpr uint64_t kFirstBrick = 5;  // what the map of a volume with a single brick takes besides, as bricks
   BrickBudget& budget_;
   BrickMap bricks_;
   uint64_t counted_ = 0;

@@ -1,0 +1,27 @@
+// qb.hpp - Qubicle binary (.qb): named matrices of coloured voxels with positions, plain or in runs.
+// Axes: y is up in the file; a right-handed file's cells stay as they are, a left-handed one's z is mirrored (z becomes -1 - z). Each
+// matrix is a volume that fills [0, size) and one instance at its position; where matrices overlap, the later one wins.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hashgrid/result.hpp"
+#include "voxel/io/format.hpp"
+#include "voxel/scene.hpp"
+
+namespace quarry::io {
+
+constexpr uint32_t kQbMaxEdge = 16384;         // of a matrix: the world's longest
+constexpr int32_t kQbMaxPosition = 1 << 24;    // either way
+
+// Errors: malformed_input with the byte offset and what was expected; unsupported past a limit above or BrickBudget's.
+// Memory: at most 640 MiB + 60 times the bytes given.
+Result<Scene> parse_qb(std::span<const uint8_t> bytes, std::vector<std::string>* warnings = nullptr);
+Result<Scene> read_qb(const std::filesystem::path& file, const ReadOptions& options);
+// .qb has no magic number; its six first fields are small numbers that no other known format begins with.
+bool looks_like_qb(std::span<const uint8_t> head);
+
+}  // namespace quarry::io

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "voxel/io/format.hpp"
+#include "voxel/io/mesh_write.hpp"
 #include "voxel/mesh.hpp"
 #include "voxel/voxelize.hpp"
 
@@ -50,9 +51,9 @@ constexpr const char* kDae[] = {"dae"};
 constexpr const char* k3mf[] = {"3mf"};
 
 constexpr Format kFormats[] = {
-    {"obj", "Wavefront OBJ mesh", kObj, nullptr, read, nullptr},
-    {"gltf", "glTF 2.0 mesh", kGltf, is_glb, read, nullptr},
-    {"ply", "PLY mesh", kPly, is_ply, read, nullptr},
+    {"obj", "Wavefront OBJ mesh", kObj, nullptr, read, write_obj},
+    {"gltf", "glTF 2.0 mesh", kGltf, is_glb, read, write_gltf},
+    {"ply", "PLY mesh", kPly, is_ply, read, write_ply},
     {"stl", "STL mesh", kStl, nullptr, read, nullptr},
     {"off", "OFF mesh", kOff, is_off, read, nullptr},
     {"fbx", "Autodesk FBX mesh", kFbx, is_fbx, read, nullptr},

@@ -1,0 +1,31 @@
+// mesh_write.hpp - the visible surface of a scene as a triangle mesh in a file: PLY, OBJ with MTL, glTF and GLB.
+//
+// The scene is flattened first: what is hidden is left out, what lies inside another instance is gone, and so are instances, layers and
+// groups. One unit is one voxel, y is up. docs/formats.md says what each format keeps of a material.
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <string>
+
+#include "hashgrid/result.hpp"
+#include "voxel/surface_mesh.hpp"
+
+namespace quarry::io {
+
+// All: the file whole or not at all (OBJ: its .mtl first). Errors: invalid_argument (no visible voxel), out_of_bounds (flatten), unsupported
+// (too many vertices or bytes), io, cancelled; conflict where an .mtl that Quarry did not write has the name that is needed.
+Result<void> write_ply(const Scene& scene, const std::filesystem::path& file, const Progress& progress);
+Result<void> write_obj(const Scene& scene, const std::filesystem::path& file, const Progress& progress);
+Result<void> write_gltf(const Scene& scene, const std::filesystem::path& file, const Progress& progress);  // .glb: binary, else JSON with its data inside
+
+// What the three stand on.
+Result<SurfaceMesh> visible_surface(const Scene& scene, const Progress& progress);
+// "gold", or "colour 12": distinct for each material.
+std::string material_name(const Palette& palette, uint8_t material);
+// Linear light from the palette's sRGB bytes.
+std::array<float, 3> linear_color(const Material& material);
+// The shortest text that reads back as the same number.
+std::string number_text(float v);
+
+}  // namespace quarry::io

@@ -1,0 +1,103 @@
+// obj_write.cpp - Wavefront OBJ, and beside it the materials in an .mtl of the same stem. Vertices are shared between materials, so the
+// surface is closed in the file as it is in space.
+#include <algorithm>
+#include <charconv>
+
+#include "voxel/io/file_bytes.hpp"
+#include "voxel/io/mesh_write.hpp"
+#include "voxel/io/whole_file.hpp"
+
+namespace quarry::io {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr std::string_view kFirstLine = "# Quarry materials\n";
+
+// Names in OBJ end at a blank.
+std::string obj_name(const Palette& palette, uint8_t material) {
+  std::string name = material_name(palette, material);
+  for (char& c : name)
+    if (uint8_t(c) <= 32 || c == '#') c = '_';
+  return name + "_" + std::to_string(material);
+}
+
+std::string material_text(const Palette& palette, uint8_t material) {
+  const Material& m = palette.materials[material];
+  const auto shown = [](uint8_t v) { return number_text(float(v) / 255); };
+  std::string out = "newmtl " + obj_name(palette, material) + "\nKd " + shown(m.r) + " " + shown(m.g) + " " + shown(m.b) + "\n";
+  if (m.emission > 0) {
+    const auto light = linear_color(m);
+    out += "Ke " + number_text(light[0] * m.emission) + " " + number_text(light[1] * m.emission) + " " + number_text(light[2] * m.emission) + "\n";
+  }
+  out += "Ni " + number_text(m.ior) + "\nd " + number_text(1 - m.transparency) + "\n";
+  // The physically based extension of Exocortex, which Blender and Assimp know.
+  return out + "Pr " + number_text(m.roughness) + "\nPm " + number_text(m.metalness) + "\nillum 2\n\n";
+}
+
+class Text {
+ public:
+  explicit Text(WholeFile& out) : out_(out) {}
+  ~Text() { flush(); }
+  void letter(char c) { text_[size_++] = c; }
+  template <class T>
+  void number(T v) { size_ = size_t(std::to_chars(text_ + size_, text_ + sizeof text_, v).ptr - text_); }
+  void line_end() {
+    letter('\n');
+    if (size_ > sizeof text_ - 256) flush();
+  }
+
+ private:
+  void flush() {
+    out_.put(std::string_view(text_, size_));
+    size_ = 0;
+  }
+  WholeFile& out_;
+  char text_[8192];
+  size_t size_ = 0;
+};
+
+}  // namespace
+
+Result<void> write_obj(const Scene& scene, const fs::path& file, const Progress& progress) {
+  const auto mesh = visible_surface(scene, progress);
+  if (!mesh) return tl::unexpected(mesh.error());
+  fs::path mtl = file;
+  mtl.replace_extension(".mtl");
+  std::error_code ignored;
+  if (fs::exists(mtl, ignored)) {
+    const auto head = read_file_head(mtl, kFirstLine.size());
+    if (!head || !std::equal(head->begin(), head->end(), kFirstLine.begin(), kFirstLine.end()))
+      return fail(ErrorCode::conflict, "its materials belong into " + mtl.string() + ", which is there and is not of Quarry's making; choose another name");
+  }
+  auto materials = WholeFile::create(mtl);
+  if (!materials) return tl::unexpected(materials.error());
+  materials->put(kFirstLine);
+  for (const SurfaceMesh::Part& part : mesh->parts) materials->put(material_text(scene.palette, part.material));
+
+  auto out = WholeFile::create(file);
+  if (!out) return tl::unexpected(out.error());
+  // Blanks in the name of a library end it for some readers; they are written as they are, as most exporters do.
+  out->put("# Quarry, one unit is one voxel, y up\nmtllib " + mtl.filename().string() + "\no " + (file.stem().empty() ? "scene" : file.stem().string()) + "\n");
+  {
+    Text text(*out);
+    for (const Int3 p : mesh->positions) {
+      text.letter('v');
+      for (const int32_t c : {p.x, p.y, p.z}) text.letter(' '), text.number(c);
+      text.line_end();
+    }
+  }
+  for (const SurfaceMesh::Part& part : mesh->parts) {
+    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
+    out->put("usemtl " + obj_name(scene.palette, part.material) + "\n");
+    Text text(*out);
+    for (size_t t = 0; t < part.indices.size(); t += 3) {
+      text.letter('f');
+      for (size_t c = 0; c < 3; ++c) text.letter(' '), text.number(uint64_t(part.indices[t + c]) + 1);
+      text.line_end();
+    }
+  }
+  if (auto r = materials->commit(); !r) return r;
+  return out->commit();
+}
+
+}  // namespace quarry::io

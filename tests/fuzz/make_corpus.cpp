@@ -5,6 +5,7 @@
 
 #include "tests/voxel/binvox_seeds.hpp"
 #include "tests/voxel/qb_seeds.hpp"
+#include "tests/voxel/heightmap_seeds.hpp"
 #include "tests/voxel/store_edits.hpp"
 #include "tests/voxel/vox_builder.hpp"
 #include "voxel/io/store.hpp"
@@ -91,6 +92,7 @@ int main(int argc, char** argv) {
   fs::create_directories(dir / "store");
   vox_files(dir / "vox");
   seeds(dir / "qb", test::qb_seeds());
+  seeds(dir / "heightmap", test::heightmap_seeds());
   seeds(dir / "binvox", test::binvox_seeds());
   return store_files(dir / "store") ? 0 : 1;
 }

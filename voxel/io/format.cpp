@@ -8,6 +8,7 @@
 
 #include "voxel/io/binvox.hpp"
 #include "voxel/io/file_bytes.hpp"
+#include "voxel/io/heightmap.hpp"
 #include "voxel/io/qb.hpp"
 #include "voxel/io/store.hpp"
 #include "voxel/io/vox.hpp"
@@ -24,6 +25,8 @@ bool begins_with(std::span<const uint8_t> head, const char (&text)[N]) {  // the
   return head.size() >= N - 1 && std::memcmp(head.data(), text, N - 1) == 0;
 }
 
+bool is_png(std::span<const uint8_t> head) { return begins_with(head, "\x89PNG\r\n\x1a\n"); }
+
 Result<Scene> read_quarry(const std::filesystem::path& file, const ReadOptions& options) { return Store::read(file, options.progress); }
 
 Result<Scene> read_vox(const std::filesystem::path& file, const ReadOptions& options) {
@@ -38,11 +41,13 @@ constexpr const char* kQuarryExtensions[] = {"quarry"};
 constexpr const char* kVoxExtensions[] = {"vox"};
 constexpr const char* kBinvoxExtensions[] = {"binvox"};
 constexpr const char* kQbExtensions[] = {"qb"};
+constexpr const char* kHeightmapExtensions[] = {"png"};
 const Format kOwnFormats[] = {
     {"quarry", "Quarry world", kQuarryExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "SQLite format 3\0"); }, read_quarry, Store::save},
     {"vox", "MagicaVoxel scene", kVoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "VOX "); }, read_vox, write_vox},
     {"binvox", "binvox occupancy", kBinvoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "#binvox"); }, read_binvox, nullptr},
     {"qb", "Qubicle matrices", kQbExtensions, looks_like_qb, read_qb, nullptr},
+    {"heightmap", "Height map (PNG)", kHeightmapExtensions, is_png, read_heightmap, nullptr},
 };
 
 std::string extension_of(const std::filesystem::path& file) {

@@ -19,6 +19,8 @@ struct ReadOptions {
   std::string up = "";           // meshes: "y", "z" or "" for what the format says
   uint64_t memory_limit_bytes = uint64_t(1) << 30;  // of the mesh reading process
   double time_limit_s = 120;     // of the mesh reading process
+  int32_t height = 256;          // height maps: voxels from the lowest to the highest possible value
+  std::filesystem::path color_map;  // height maps: a PNG with their colours; empty: the map's own
   uint32_t threads = 0;
   Progress progress;
   std::vector<std::string>* warnings = nullptr;  // what was skipped or mended, one sentence each

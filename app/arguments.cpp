@@ -1,4 +1,5 @@
 #include "app/arguments.hpp"
+#include "voxel/suggest.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +8,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include "app/suggest.hpp"
 
 namespace quarry::app {
 

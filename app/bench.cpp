@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "app/arguments.hpp"
-#include "app/suggest.hpp"
 #include "app/terminal.hpp"
+#include "voxel/suggest.hpp"
 #include "hashgrid/parallel.hpp"
 
 namespace quarry::app {

@@ -8,8 +8,8 @@
 
 #include "app/load.hpp"
 #include "app/output_file.hpp"
-#include "app/suggest.hpp"
 #include "app/terminal.hpp"
+#include "voxel/suggest.hpp"
 
 namespace quarry::app {
 namespace {

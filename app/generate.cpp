@@ -5,10 +5,10 @@
 
 #include "app/arguments.hpp"
 #include "app/output_file.hpp"
-#include "app/suggest.hpp"
 #include "app/terminal.hpp"
 #include "voxel/generate.hpp"
 #include "voxel/io/format.hpp"
+#include "voxel/suggest.hpp"
 
 namespace quarry::app {
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "app/command.hpp"
-#include "app/suggest.hpp"
 #include "app/terminal.hpp"
+#include "voxel/suggest.hpp"
 
 namespace quarry::app {
 namespace {

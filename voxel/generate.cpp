@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "voxel/generate_canvas.hpp"
+#include "voxel/suggest.hpp"
 
 namespace quarry {
 namespace {
@@ -21,22 +22,6 @@ constexpr Row kRows[] = {
      generate_detail::spheres},
 };
 
-// Changes of one letter between two words.
-size_t letters_apart(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
-}
-
 }  // namespace
 
 std::span<const Generator> generators() {
@@ -49,7 +34,6 @@ std::span<const Generator> generators() {
 }
 
 Result<Scene> generate(std::string_view name, int32_t size, uint32_t seed, const Progress& progress) {
-  const Row* nearest = kRows;
   for (const Row& row : kRows) {
     if (row.about.name == name) {
       if (size == 0) size = row.about.default_size;
@@ -58,9 +42,12 @@ Result<Scene> generate(std::string_view name, int32_t size, uint32_t seed, const
                                                      " to " + std::to_string(row.about.max_size) + ", not " + std::to_string(size));
       return row.make(size, seed, progress);
     }
-    if (letters_apart(name, row.about.name) < letters_apart(name, nearest->about.name)) nearest = &row;
   }
-  return fail(ErrorCode::not_found, "there is no generator named '" + std::string(name) + "'; did you mean '" + nearest->about.name + "'?");
+  std::vector<std::string> names;
+  for (const Row& row : kRows) names.emplace_back(row.about.name);
+  std::string all;
+  for (const std::string& n : names) all += (all.empty() ? "" : ", ") + n;
+  return fail(ErrorCode::not_found, "there is no generator named '" + std::string(name) + "'." + did_you_mean(name, names) + " There are: " + all);
 }
 
 }  // namespace quarry

@@ -1,4 +1,5 @@
 #include "app/editor/script.hpp"
+#include "voxel/suggest.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +7,6 @@
 #include <fstream>
 #include <sstream>
 
-#include "app/suggest.hpp"
 
 namespace quarry::app {
 namespace {

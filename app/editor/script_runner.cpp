@@ -7,8 +7,8 @@
 #include <cstdio>
 
 #include "app/editor/actions.hpp"
-#include "app/suggest.hpp"
 #include "engine/picture_file.hpp"
+#include "voxel/suggest.hpp"
 
 namespace quarry::app {
 namespace {

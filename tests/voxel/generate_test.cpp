@@ -128,7 +128,7 @@ TEST_CASE("generate: a wrong name gets the nearest right one, a wrong size its l
   const auto unknown = generate("terain", 0, 1);
   REQUIRE_FALSE(unknown);
   CHECK(unknown.error().code == ErrorCode::not_found);
-  CHECK(unknown.error().message.find("did you mean 'terrain'") != std::string::npos);
+  CHECK(unknown.error().message.find("Did you mean 'terrain'") != std::string::npos);
   for (const int32_t size : {-1, 1, 63, 1025}) {
     const auto result = generate("terrain", size, 1);
     REQUIRE_FALSE(result);

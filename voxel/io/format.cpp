@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
-#include <numeric>
 
 #include "voxel/io/binvox.hpp"
 #include "voxel/io/file_bytes.hpp"
@@ -13,6 +12,7 @@
 #include "voxel/io/store.hpp"
 #include "voxel/io/vox.hpp"
 #include "voxel/io/vox_write.hpp"
+#include "voxel/suggest.hpp"
 
 namespace quarry::io {
 namespace {
@@ -57,31 +57,18 @@ std::string extension_of(const std::filesystem::path& file) {
   return e;
 }
 
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t(0));
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0]++;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t old = row[j + 1];
-      row[j + 1] = std::min({old + 1, row[j] + 1, diagonal + (a[i] != b[j])});
-      diagonal = old;
-    }
-  }
-  return row.back();
-}
-
 // "did you mean .vox?", or the list of what there is.
 std::string advice(const std::string& extension, bool writing) {
-  std::string all, nearest;
-  size_t best = 3;  // farther than two letters is no typing error
+  std::string all;
+  std::vector<std::string> known;
   for (const Format& f : formats()) {
     if (writing ? !f.write : !f.read) continue;
     for (const char* e : f.extensions) {
       all += std::string(all.empty() ? "." : ", .") + e;
-      if (const size_t d = edit_distance(extension, e); d < best && d < extension.size()) best = d, nearest = e;
+      known.emplace_back(e);
     }
   }
+  const std::string nearest = nearest_name(extension, known);
   return nearest.empty() ? std::string(writing ? "can be written: " : "can be read: ") + all : "did you mean ." + nearest + "?";
 }
 

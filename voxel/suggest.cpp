@@ -1,9 +1,9 @@
-#include "app/suggest.hpp"
+#include "voxel/suggest.hpp"
 
 #include <algorithm>
 #include <cctype>
 
-namespace quarry::app {
+namespace quarry {
 namespace {
 
 std::string lower(std::string_view text) {
@@ -53,4 +53,4 @@ std::string did_you_mean(std::string_view typed, const std::vector<std::string>&
   return best.empty() ? "" : " Did you mean '" + best + "'?";
 }
 
-}  // namespace quarry::app
+}  // namespace quarry

@@ -1,11 +1,11 @@
-// suggest.hpp - "did you mean": the known name nearest to what was typed.
+// suggest.hpp - "did you mean": the known name nearest to what was typed: formats, generators, views, commands, options.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace quarry::app {
+namespace quarry {
 
 // Edit distance with insertions, deletions, substitutions and swaps of neighbours, each costing 1 (optimal string alignment;
 // V. Levenshtein 1966, F. Damerau 1964). Letter case costs nothing.
@@ -18,4 +18,4 @@ std::string nearest_name(std::string_view typed, const std::vector<std::string>&
 // " Did you mean 'render'?" or "" - to be put behind a sentence.
 std::string did_you_mean(std::string_view typed, const std::vector<std::string>& known);
 
-}  // namespace quarry::app
+}  // namespace quarry

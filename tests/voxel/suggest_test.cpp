@@ -1,8 +1,8 @@
-#include "app/suggest.hpp"
+#include "voxel/suggest.hpp"
 
 #include <catch2/catch.hpp>
 
-using namespace quarry::app;
+using namespace quarry;
 
 TEST_CASE("edit_distance: counts insertions, deletions, substitutions and swaps as one each") {
   CHECK(edit_distance("", "") == 0);

@@ -10,6 +10,7 @@
 #include "voxel/io/heightmap.hpp"
 #include "voxel/io/qb.hpp"
 #include "voxel/io/store.hpp"
+#include "voxel/io/volume_write.hpp"
 #include "voxel/io/vox.hpp"
 #include "voxel/io/vox_write.hpp"
 #include "voxel/suggest.hpp"
@@ -40,12 +41,14 @@ Result<Scene> read_vox(const std::filesystem::path& file, const ReadOptions& opt
 constexpr const char* kQuarryExtensions[] = {"quarry"};
 constexpr const char* kVoxExtensions[] = {"vox"};
 constexpr const char* kBinvoxExtensions[] = {"binvox"};
+constexpr const char* kRawExtensions[] = {"raw", "nrrd"};
 constexpr const char* kQbExtensions[] = {"qb"};
 constexpr const char* kHeightmapExtensions[] = {"png"};
 const Format kOwnFormats[] = {
     {"quarry", "Quarry world", kQuarryExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "SQLite format 3\0"); }, read_quarry, Store::save},
     {"vox", "MagicaVoxel scene", kVoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "VOX "); }, read_vox, write_vox},
-    {"binvox", "binvox occupancy", kBinvoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "#binvox"); }, read_binvox, nullptr},
+    {"binvox", "binvox occupancy", kBinvoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "#binvox"); }, read_binvox, write_binvox},
+    {"raw", "raw volume with NRRD header", kRawExtensions, nullptr, nullptr, write_raw},
     {"qb", "Qubicle matrices", kQbExtensions, looks_like_qb, read_qb, nullptr},
     {"heightmap", "Height map (PNG)", kHeightmapExtensions, is_png, read_heightmap, nullptr},
 };

@@ -1,0 +1,169 @@
+// volume_write.cpp - formats after Patrick Min, "BINVOX voxel file format specification", and Gordon Kindlmann, "Definition of NRRD File Format".
+#include "voxel/io/volume_write.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+#include <vector>
+
+#include "voxel/io/file_bytes.hpp"
+#include "voxel/io/whole_file.hpp"
+
+namespace quarry::io {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr uint64_t kMaxGridBytes = uint64_t(1) << 36;
+constexpr std::string_view kHeaderMark = "NRRD0004\n# Quarry\n";
+
+Result<BrickMap> visible_voxels(const Scene& scene, const Progress& progress) {
+  progress.say("flatten", -1);
+  auto bricks = flatten(scene, true);
+  if (bricks && bricks->empty()) return fail(ErrorCode::invalid_argument, "the scene has no visible voxel, so there is no grid to write");
+  return bricks;
+}
+
+Error too_large(const std::string& edges) {
+  return {ErrorCode::unsupported, "a grid of " + edges + " voxels would take more than 64 GiB; crop the scene, make it coarser, or write a sparse format (.quarry)"};
+}
+
+std::string edges_text(Int3 e, const char* between) { return std::to_string(e.x) + between + std::to_string(e.y) + between + std::to_string(e.z); }
+
+// Pairs of value and count.
+class Runs {
+ public:
+  explicit Runs(WholeFile& out) : out_(out) {}
+  void add(uint8_t value, uint64_t count) {
+    if (value != value_) flush();
+    value_ = value;
+    count_ += count;
+  }
+  void flush() {
+    for (; count_ > 0; count_ -= std::min<uint64_t>(count_, 255)) {
+      const uint8_t pair[2] = {value_, uint8_t(std::min<uint64_t>(count_, 255))};
+      out_.put(pair);
+    }
+  }
+
+ private:
+  WholeFile& out_;
+  uint8_t value_ = 0;
+  uint64_t count_ = 0;
+};
+
+// "rrggbbaa" of all 256 materials.
+std::string palette_text(const Palette& palette) {
+  constexpr char kHex[] = "0123456789abcdef";
+  std::string out;
+  for (const Material& m : palette.materials)
+    for (const uint8_t v : {m.r, m.g, m.b, m.a}) out += {kHex[v >> 4], kHex[v & 15]};
+  return out;
+}
+
+}  // namespace
+
+Result<void> write_binvox(const Scene& scene, const fs::path& file, const Progress& progress) {
+  const auto bricks = visible_voxels(scene, progress);
+  if (!bricks) return tl::unexpected(bricks.error());
+  const Box3 box = bricks->bounds();
+  const Int3 size = box.max - box.min + Int3{1, 1, 1};
+  const auto edge = uint64_t(std::max({size.x, size.y, size.z}));
+  if (edge * edge * edge / 255 * 2 > kMaxGridBytes) return tl::unexpected(too_large(edges_text({int32_t(edge), int32_t(edge), int32_t(edge)}, " x ")));
+  auto out = WholeFile::create(file);
+  if (!out) return tl::unexpected(out.error());
+  const std::string e = std::to_string(edge);
+  out->put("#binvox 1\ndim " + e + " " + e + " " + e + "\ntranslate " + edges_text(box.min, " ") + "\nscale " + e + "\ndata\n");
+
+  Runs runs(*out);
+  uint64_t done = 0;  // voxels, of which y counts fastest, then z, then x
+  const auto list = bricks->bricks();
+  std::vector<uint64_t> slice;
+  for (auto begin = list.begin(); begin != list.end();) {
+    auto end = begin;
+    while (end != list.end() && end->first.x == begin->first.x) ++end;
+    for (int32_t dx = 0; dx < 8; ++dx) {
+      if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
+      slice.clear();
+      const int64_t x = int64_t(begin->first.x) * 8 + dx - box.min.x;
+      for (auto it = begin; it != end; ++it) {
+        const auto& [at, brick] = *it;
+        for (int32_t z = 0; z < 8; ++z)
+          for (int32_t y = 0; y < 8; ++y)
+            if (brick.get(voxel_index({dx, y, z})))
+              slice.push_back((uint64_t(x) * edge + uint64_t(int64_t(at.z) * 8 + z - box.min.z)) * edge + uint64_t(int64_t(at.y) * 8 + y - box.min.y));
+      }
+      std::sort(slice.begin(), slice.end());
+      for (const uint64_t i : slice) {
+        runs.add(0, i - done);
+        runs.add(1, 1);
+        done = i + 1;
+      }
+    }
+    begin = end;
+    progress.say("write", double(done) / double(edge * edge * edge));
+  }
+  runs.add(0, edge * edge * edge - done);
+  runs.flush();
+  return out->commit();
+}
+
+Result<void> write_raw(const Scene& scene, const fs::path& file, const Progress& progress) {
+  const auto bricks = visible_voxels(scene, progress);
+  if (!bricks) return tl::unexpected(bricks.error());
+  const Box3 box = bricks->bounds();
+  const Int3 size = box.max - box.min + Int3{1, 1, 1};
+  const uint64_t row = uint64_t(size.x), slice_bytes = row * uint64_t(size.y);
+  if (slice_bytes * uint64_t(size.z) > kMaxGridBytes) return tl::unexpected(too_large(edges_text(size, " x ")));
+
+  std::string extension = file.extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+  const bool attached = extension == ".nrrd";
+  fs::path header_file = file;
+  header_file.replace_extension(".nhdr");
+  std::error_code ignored;
+  if (!attached && fs::exists(header_file, ignored)) {
+    const auto head = read_file_head(header_file, kHeaderMark.size());
+    if (!head || !std::equal(head->begin(), head->end(), kHeaderMark.begin(), kHeaderMark.end()))
+      return fail(ErrorCode::conflict, "its header belongs into " + header_file.string() + ", which is there and is not of Quarry's making; choose another name");
+  }
+  // The origin is the middle of the first voxel, as NRRD counts.
+  const auto middle = [](int32_t v) { return std::to_string(v) + ".5"; };
+  const auto centre = [&](int32_t v) { return v >= 0 ? middle(v) : v == -1 ? std::string("-0.5") : "-" + middle(-1 - v); };
+  std::string header = std::string(kHeaderMark) + "content: palette indices, 0 is empty; y is up\ntype: uint8\ndimension: 3\nsizes: " + edges_text(size, " ") +
+                       "\nspace dimension: 3\nspace directions: (1,0,0) (0,1,0) (0,0,1)\nspace origin: (" + centre(box.min.x) + "," + centre(box.min.y) + "," + centre(box.min.z) +
+                       ")\nkinds: domain domain domain\nencoding: raw\n";
+  if (!attached) header += "data file: " + file.filename().string() + "\n";
+  header += "quarry_palette:=" + palette_text(scene.palette) + "\n";
+
+  auto out = WholeFile::create(file);
+  if (!out) return tl::unexpected(out.error());
+  if (attached) out->put(header + "\n");
+  std::vector<const BrickMap::value_type*> by_z;
+  for (const auto& brick : bricks->bricks()) by_z.push_back(&brick);
+  std::stable_sort(by_z.begin(), by_z.end(), [](const auto* a, const auto* b) { return a->first.z < b->first.z; });
+  std::vector<uint8_t> slice(slice_bytes);
+  auto first = by_z.begin();  // the first brick of the layer at hand or of a later one
+  for (int32_t z = box.min.z; z <= box.max.z; ++z) {
+    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
+    std::fill(slice.begin(), slice.end(), uint8_t(0));
+    while (first != by_z.end() && (*first)->first.z < z >> 3) ++first;
+    for (auto it = first; it != by_z.end() && (*it)->first.z == z >> 3; ++it) {
+      const auto& [at, brick] = **it;
+      for (int32_t y = 0; y < 8; ++y)
+        for (int32_t x = 0; x < 8; ++x)
+          if (const uint8_t m = brick.get(voxel_index({x, y, z & 7})))
+            slice[uint64_t(at.y * 8 + y - box.min.y) * row + uint64_t(at.x * 8 + x - box.min.x)] = m;
+    }
+    out->put(slice);
+    progress.say("write", double(z - box.min.z + 1) / double(size.z));
+  }
+  if (!attached) {
+    auto beside = WholeFile::create(header_file);
+    if (!beside) return tl::unexpected(beside.error());
+    beside->put(header);
+    if (auto r = beside->commit(); !r) return r;
+  }
+  return out->commit();
+}
+
+}  // namespace quarry::io

@@ -15,6 +15,7 @@
 #include "bench/ceilings.cuh"
 #include "bench/workloads.cuh"
 #include "hashgrid/bulk_neighbours.cuh"
+#include "hashgrid/compact_bulk.cuh"
 #include "hashgrid/cuda_stream.cuh"
 #include "hashgrid/executor.hpp"
 
@@ -258,6 +259,43 @@ int run(int argc, char** argv) {
     }
   }
 
+  // The compact layout: the same loads, that is, the same memory for the same keys.
+  for (const Load& l : {Load{0.5, 65536}, Load{0.8, 32768}, Load{0.9, 32768}, Load{0.95, 32768}}) {
+    const uint32_t count = uint32_t(l.load * l.pages * 4096.0);
+    const CompactView view = compact_view(a.table, l.pages, 1);
+    const std::string at = " at " + fixed(l.load, 2);
+    const auto clear = [&] { good(compact_clear(stream, view)); };
+    const auto fill = [&] { report = good(compact_build(stream, view, a.keys, a.values, count)); };
+    double s = time(fill, clear);
+    const uint64_t refused = report.full;
+    uint8_t* const depths = reinterpret_cast<uint8_t*>(a.absent) + (size_t{a.count} * 3);  // the last quarter of `absent` is not asked for here
+    good(compact_find(stream, view, a.keys, std::min(count, a.count), a.out, nullptr));
+    const uint64_t lost = wrong_answers(a.keys, a.out, count, true, a.counter);
+    std::vector<uint8_t> some_depths(a.count / 8);
+    good(compact_find(stream, view, a.keys, some_depths.size(), a.out, depths));
+    require(cudaMemcpy(some_depths.data(), depths, some_depths.size(), cudaMemcpyDeviceToHost), "read depths");
+    double sum = 0;
+    uint32_t deepest = 0;
+    for (const uint8_t d : some_depths) sum += d, deepest = std::max<uint32_t>(deepest, d);
+    make_uniform<<<blocks(a.count), 256>>>(a.absent, nullptr, a.count, a.count);
+    table.add({"compact insert, bulk" + at, rate(count, s), "G/s", c.radix_16_bits, "two radix passes", lost + refused,
+               "depth mean " + fixed(sum / double(some_depths.size()), 3) + " max " + std::to_string(deepest)});
+    s = time([&] { good(compact_find(stream, view, a.keys, count, a.out, nullptr)); }, nothing);
+    table.add({"compact find, present" + at, rate(count, s), "G/s", c.read_8, "random reads", wrong_answers(a.keys, a.out, count, true, a.counter), ""});
+    s = time([&] { good(compact_find(stream, view, a.absent, count, a.out, nullptr)); }, nothing);
+    table.add({"compact find, absent" + at, rate(count, s), "G/s", c.read_8, "random reads", wrong_answers(a.absent, a.out, count, false, a.counter), ""});
+    if (l.load == 0.5 || l.load == 0.9) {
+      s = time([&] { report = good(compact_erase(stream, view, a.keys, count / 2, nullptr)); }, [&] { clear(), fill(); });
+      table.add({"compact erase half" + at, rate(count / 2, s), "G/s", c.swap_8, "random CAS", report.absent, ""});
+    }
+    if (l.load == 0.5) {
+      const uint32_t half = count / 2;
+      s = time([&] { report = good(compact_insert(stream, view, a.keys + half, a.values + half, half, nullptr)); },
+               [&] { clear(), good(compact_build(stream, view, a.keys, a.values, half)); });
+      table.add({"compact insert into a grid in use, one by one", rate(half, s), "G/s", c.swap_8, "random CAS", half - report.inserted, ""});
+    }
+  }
+
   {  // Each key four times.
     const uint32_t distinct = a.count / 4, pages = 16384;
     const GridView view{a.table, pages, 1};
@@ -288,6 +326,8 @@ int run(int argc, char** argv) {
             good(cuda.erase(view, key_at(begin), step, nullptr, nullptr));
             ++view.phase;
             full += good(cuda.insert(view, key_at(end), value_at(end), step, nullptr)).full;
+            ++view.phase;
+            if (r % 16 == 15) good(cuda.sweep(view));  // once a capacity; its time counts
           },
           nothing, stream, 0);
       begin += step;

@@ -6,17 +6,12 @@
 // same two loads through L1 reach the same 39, but may be out of date. The pair's request is one, so it needs no L1.
 #pragma once
 
+#include "hashgrid/sector_loads.cuh"
 #include "hashgrid/view.hpp"
 
 namespace quarry::hashgrid::kernels {
 
 constexpr uint32_t kFindThreads = 256;
-
-__device__ inline ulonglong2 load_two_words(const uint64_t* first) {
-  ulonglong2 two;
-  asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(two.x), "=l"(two.y) : "l"(__cvta_generic_to_global(first)) : "memory");
-  return two;
-}
 
 // values[i]: what the table holds, or the reserved value. Either output may be null. hits: added to.
 __global__ void __launch_bounds__(kFindThreads) find_keys(GridView view, const uint32_t* keys, size_t count, uint32_t* values,

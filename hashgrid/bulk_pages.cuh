@@ -165,7 +165,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(uint64_t* words
       __syncthreads();  // the list's memory is about to be written
     }
     uint32_t known = 0;
-    if (!kFresh) {
+    // A list longer than the page has copies: those of earlier rounds are dropped before they take other keys' slots.
+    if (!kFresh || (base != 0 && size > kQrySlotsPerPage)) {
 #pragma unroll
       for (uint32_t j = 0; j < kHeld; ++j) {
         if (base + j * kThreads + thread >= size) continue;

@@ -1,7 +1,10 @@
 // hashgrid_bench.cu - the grid beside the ceilings of the machine it runs on and beside sort + binary search, in one process, every answer
 // checked. Prints a table with ratios; --json writes the same figures for the record. Needs a CUDA device with 16 GiB.
 //
-//   qry_bench_hashgrid [--json FILE]
+//   qry_bench_hashgrid [--json FILE] [--sweep FILE]
+//
+// --sweep: insert rate and probe depth against load factor, of the grid and of the simple table of N. Farrell, "A Simple GPU Hash Table",
+// 2020, as comma-separated values.
 #include <thrust/binary_search.h>
 #include <thrust/device_ptr.h>
 #include <thrust/execution_policy.h>
@@ -134,6 +137,27 @@ __global__ void check_six(const uint32_t* bits, const uint32_t* keys, uint32_t c
   if (got[i] != seen) atomicAdd(wrong, 1ull);
 }
 
+// The simple table of the literature: linear probing over 64-bit slots, key and value in two steps. depth_sum, deepest: slots looked at
+// beyond the first.
+__global__ void __launch_bounds__(256) insert_simple(uint64_t* slots, uint32_t mask, const uint32_t* keys, const uint32_t* values,
+                                                     uint32_t count, unsigned long long* depth_sum, uint32_t* deepest) {
+  const uint32_t i = blockIdx.x * 256 + threadIdx.x;
+  if (i >= count) return;
+  const uint32_t key = keys[i], home = shuffled(key) & mask;
+  uint32_t depth = 0;
+  for (;; ++depth) {
+    uint32_t* const slot = reinterpret_cast<uint32_t*>(slots + ((home + depth) & mask));
+    const uint32_t held = atomicCAS(slot, kQryReservedKey, key);
+    if (held != kQryReservedKey && held != key) continue;
+    slot[1] = values[i];
+    break;
+  }
+  if (depth_sum != nullptr) {
+    atomicAdd(depth_sum, (unsigned long long)depth);
+    atomicMax(deepest, depth);
+  }
+}
+
 std::string fixed(double value, int digits) {
   char text[32];
   std::snprintf(text, sizeof(text), "%.*f", digits, value);
@@ -152,8 +176,12 @@ struct Arrays {
 
 int run(int argc, char** argv) {
   const char* json = nullptr;
+  const char* sweep_path = nullptr;
   for (int i = 1; i < argc; ++i)
-    if (std::strcmp(argv[i], "--json") == 0 && i + 1 < argc) json = argv[++i];
+    if (std::strcmp(argv[i], "--json") == 0 && i + 1 < argc)
+      json = argv[++i];
+    else if (std::strcmp(argv[i], "--sweep") == 0 && i + 1 < argc)
+      sweep_path = argv[++i];
   const std::unique_ptr<Executor> executor = good(make_cuda_executor());
   Executor& cuda = *executor;
   const cudaStream_t stream = cuda_stream_of(cuda);
@@ -268,7 +296,8 @@ int run(int argc, char** argv) {
     const auto fill = [&] { report = good(compact_build(stream, view, a.keys, a.values, count)); };
     double s = time(fill, clear);
     const uint64_t refused = report.full;
-    uint8_t* const depths = reinterpret_cast<uint8_t*>(a.absent) + (size_t{a.count} * 3);  // the last quarter of `absent` is not asked for here
+    uint8_t* const depths =
+        reinterpret_cast<uint8_t*>(a.absent) + (size_t{a.count} * 3);  // the last quarter of `absent` is not asked for here
     good(compact_find(stream, view, a.keys, std::min(count, a.count), a.out, nullptr));
     const uint64_t lost = wrong_answers(a.keys, a.out, count, true, a.counter);
     std::vector<uint8_t> some_depths(a.count / 8);
@@ -281,9 +310,11 @@ int run(int argc, char** argv) {
     table.add({"compact insert, bulk" + at, rate(count, s), "G/s", c.radix_16_bits, "two radix passes", lost + refused,
                "depth mean " + fixed(sum / double(some_depths.size()), 3) + " max " + std::to_string(deepest)});
     s = time([&] { good(compact_find(stream, view, a.keys, count, a.out, nullptr)); }, nothing);
-    table.add({"compact find, present" + at, rate(count, s), "G/s", c.read_8, "random reads", wrong_answers(a.keys, a.out, count, true, a.counter), ""});
+    table.add({"compact find, present" + at, rate(count, s), "G/s", c.read_8, "random reads",
+               wrong_answers(a.keys, a.out, count, true, a.counter), ""});
     s = time([&] { good(compact_find(stream, view, a.absent, count, a.out, nullptr)); }, nothing);
-    table.add({"compact find, absent" + at, rate(count, s), "G/s", c.read_8, "random reads", wrong_answers(a.absent, a.out, count, false, a.counter), ""});
+    table.add({"compact find, absent" + at, rate(count, s), "G/s", c.read_8, "random reads",
+               wrong_answers(a.absent, a.out, count, false, a.counter), ""});
     if (l.load == 0.5 || l.load == 0.9) {
       s = time([&] { report = good(compact_erase(stream, view, a.keys, count / 2, nullptr)); }, [&] { clear(), fill(); });
       table.add({"compact erase half" + at, rate(count / 2, s), "G/s", c.swap_8, "random CAS", report.absent, ""});
@@ -292,7 +323,8 @@ int run(int argc, char** argv) {
       const uint32_t half = count / 2;
       s = time([&] { report = good(compact_insert(stream, view, a.keys + half, a.values + half, half, nullptr)); },
                [&] { clear(), good(compact_build(stream, view, a.keys, a.values, half)); });
-      table.add({"compact insert into a grid in use, one by one", rate(half, s), "G/s", c.swap_8, "random CAS", half - report.inserted, ""});
+      table.add(
+          {"compact insert into a grid in use, one by one", rate(half, s), "G/s", c.swap_8, "random CAS", half - report.inserted, ""});
     }
   }
 
@@ -316,7 +348,7 @@ int run(int argc, char** argv) {
     const uint32_t turn = (a.count / step - 16) * step;  // the keys come round again long after they were erased
     const auto key_at = [&](uint64_t position) { return a.keys + position % turn; };
     const auto value_at = [&](uint64_t position) { return a.values + position % turn; };
-    uint64_t full = good(cuda.insert(view, a.keys, a.values, live / step * step, nullptr)).full, begin = 0;
+    uint64_t full = good(cuda.insert_alone(view, a.keys, a.values, live / step * step, true)).full, begin = 0;
     double first = 0, last = 0;
     for (uint32_t r = 0; r < rounds; ++r) {
       const uint64_t end = begin + live / step * step;
@@ -325,7 +357,7 @@ int run(int argc, char** argv) {
             ++view.phase;
             good(cuda.erase(view, key_at(begin), step, nullptr, nullptr));
             ++view.phase;
-            full += good(cuda.insert(view, key_at(end), value_at(end), step, nullptr)).full;
+            full += good(cuda.insert_alone(view, key_at(end), value_at(end), step, false)).full;
             ++view.phase;
             if (r % 16 == 15) good(cuda.sweep(view));  // once a capacity; its time counts
           },
@@ -336,7 +368,7 @@ int run(int argc, char** argv) {
     }
     table.add({"churn at 0.7, first 6 capacities", rate(200.0 * step, first), "G/s", 0, "", 0, ""});
     table.add({"churn at 0.7, after 94 capacities", rate(200.0 * step, last), "G/s", 0, "", 0,
-               fixed(first / last, 3) + " of the rate at first, " + std::to_string(full) + " refused without moves"});
+               fixed(first / last, 3) + " of the rate at first, " + std::to_string(full) + " refused"});
   }
 
   {  // Sort + binary search, which every user has at hand.
@@ -390,6 +422,46 @@ int run(int argc, char** argv) {
       else
         s = time([&] { six_finds<<<blocks(count), 256, 0, stream>>>(view, keys, count, a.out); }, nothing);
       table.add({"V: nbr6" + how, rate(6.0 * count, s), "G/s", c.read_8, "random reads", counted(neighbours_right), ""});
+    }
+  }
+
+  if (sweep_path != nullptr) {  // 2^26 slots
+    const uint32_t pages = 16384, slots = pages * 4096;
+    make_uniform<<<blocks(a.count), 256>>>(a.keys, a.values, a.count, 0);
+    std::ofstream out(sweep_path);
+    out << "load,pairs_rate,pairs_mean,pairs_max,pairs_refused,compact_rate,compact_mean,compact_max,simple_rate,simple_mean,simple_max\n";
+    uint32_t* const deepest = reinterpret_cast<uint32_t*>(a.counter);
+    unsigned long long* const depth_sum = device_array<unsigned long long>(1);
+    for (const double load : {0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4,  0.45, 0.5,  0.55,
+                              0.6,  0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.92, 0.94, 0.95, 0.96, 0.97}) {
+      const uint32_t count = uint32_t(load * slots);
+      const GridView view{a.table, pages, 1};
+      const double pairs =
+          time([&] { report = good(cuda.insert_alone(view, a.keys, a.values, count, true)); }, [&] { good(cuda.clear(view)); });
+      const Stats stats = good(cuda.stats(view));
+      const CompactView compact = compact_view(a.table, pages, 1);
+      const double built =
+          time([&] { good(compact_build(stream, compact, a.keys, a.values, count)); }, [&] { good(compact_clear(stream, compact)); });
+      uint8_t* const depths = reinterpret_cast<uint8_t*>(a.absent);
+      good(compact_find(stream, compact, a.keys, count, a.out, depths));
+      std::vector<uint8_t> each(count);
+      require(cudaMemcpy(each.data(), depths, count, cudaMemcpyDeviceToHost), "read depths");
+      double sum = 0;
+      uint32_t most = 0;
+      for (const uint8_t d : each) sum += d, most = std::max<uint32_t>(most, d);
+      const auto reset = [&] { cudaMemset(a.table, 0xFF, size_t{slots} * 8); };
+      const double simple =
+          seconds_of([&] { insert_simple<<<blocks(count), 256>>>(a.table, slots - 1, a.keys, a.values, count, nullptr, nullptr); }, reset);
+      reset();
+      cudaMemset(depth_sum, 0, 8), cudaMemset(deepest, 0, 4);
+      insert_simple<<<blocks(count), 256>>>(a.table, slots - 1, a.keys, a.values, count, depth_sum, deepest);
+      unsigned long long simple_sum = 0;
+      uint32_t simple_max = 0;
+      require(cudaMemcpy(&simple_sum, depth_sum, 8, cudaMemcpyDeviceToHost), "read depths");
+      require(cudaMemcpy(&simple_max, deepest, 4, cudaMemcpyDeviceToHost), "read depths");
+      out << load << ',' << rate(count, pairs) << ',' << stats.depth_mean << ',' << stats.depth_max << ',' << report.full << ','
+          << rate(count, built) << ',' << sum / count << ',' << most << ',' << rate(count, simple) << ',' << double(simple_sum) / count
+          << ',' << simple_max << '\n';
     }
   }
 

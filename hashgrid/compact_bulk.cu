@@ -1,6 +1,5 @@
-#include "hashgrid/compact_bulk.cuh"
-
 #include "hashgrid/arguments.hpp"
+#include "hashgrid/compact_bulk.cuh"
 #include "hashgrid/page_lists.cuh"
 #include "hashgrid/sector_loads.cuh"
 
@@ -19,7 +18,8 @@ __device__ inline uint4 empty_half(uint32_t i) {  // 16-byte halves of empty sec
 }
 
 __global__ void __launch_bounds__(kThreads) clear_compact(uint4* words, size_t halves) {
-  for (size_t i = size_t{blockIdx.x} * kThreads + threadIdx.x; i < halves; i += size_t{gridDim.x} * kThreads) words[i] = empty_half(uint32_t(i));
+  for (size_t i = size_t{blockIdx.x} * kThreads + threadIdx.x; i < halves; i += size_t{gridDim.x} * kThreads)
+    words[i] = empty_half(uint32_t(i));
 }
 
 __global__ void __launch_bounds__(kThreads) clear_stash(GridView stash) {
@@ -88,8 +88,8 @@ __global__ void __launch_bounds__(kThreads) build_compact(CompactView view, Page
 }
 
 // Two lanes to a sector, as in bulk_find.cuh; here the lanes exchange halves of sectors, because the even half has all the tags.
-__global__ void __launch_bounds__(kThreads) find_compact(CompactView view, const uint32_t* keys, size_t count, uint32_t* values, uint8_t* depths,
-                                                         Atomic64* hits, Atomic64* reserved) {
+__global__ void __launch_bounds__(kThreads) find_compact(CompactView view, const uint32_t* keys, size_t count, uint32_t* values,
+                                                         uint8_t* depths, Atomic64* hits, Atomic64* reserved) {
   const bool odd = threadIdx.x & 1;
   uint32_t hit_count = 0, reserved_count = 0;
   for (size_t base = size_t{blockIdx.x} * kThreads + threadIdx.x / 32 * 32; base < count; base += size_t{gridDim.x} * kThreads) {
@@ -103,22 +103,31 @@ __global__ void __launch_bounds__(kThreads) find_compact(CompactView view, const
       const uint32_t other = __shfl_xor_sync(0xFFFFFFFFu, mine, 1);
       const uint32_t of_even = odd ? other : mine, of_odd = odd ? mine : other;
       ulonglong2 a = make_ulonglong2(0, 0), b = a;
-      if (of_even != detail::kNoSlot) a = kernels::load_two_words(reinterpret_cast<const uint64_t*>(view.words + size_t{of_even} * 8) + (odd ? 2 : 0));
-      if (of_odd != detail::kNoSlot) b = kernels::load_two_words(reinterpret_cast<const uint64_t*>(view.words + size_t{of_odd} * 8) + (odd ? 2 : 0));
+      if (of_even != detail::kNoSlot)
+        a = kernels::load_two_words(reinterpret_cast<const uint64_t*>(view.words + size_t{of_even} * 8) + (odd ? 2 : 0));
+      if (of_odd != detail::kNoSlot)
+        b = kernels::load_two_words(reinterpret_cast<const uint64_t*>(view.words + size_t{of_odd} * 8) + (odd ? 2 : 0));
       const ulonglong2 give = odd ? a : b;
       const ulonglong2 got = make_ulonglong2(__shfl_xor_sync(0xFFFFFFFFu, give.x, 1), __shfl_xor_sync(0xFFFFFFFFu, give.y, 1));
       if (!looking) continue;
       const ulonglong2 low_half = odd ? got : a, high_half = odd ? b : got;
       const uint32_t tag = place.tag + distance * view.remainders;
-      const uint32_t first = detail::compact_matches(detail::low(low_half.x), tag), second = detail::compact_matches(detail::high(low_half.x), tag);
+      const uint32_t first = detail::compact_matches(detail::low(low_half.x), tag),
+                     second = detail::compact_matches(detail::high(low_half.x), tag);
       ++sectors;
       if ((first | second) != 0) {
-        if ((first & 0x200u) != 0) value = detail::low(low_half.y);
-        else if ((first & 0x200u << 10) != 0) value = detail::high(low_half.y);
-        else if ((first & 0x200u << 20) != 0) value = detail::low(high_half.x);
-        else if ((second & 0x200u) != 0) value = detail::high(high_half.x);
-        else if ((second & 0x200u << 10) != 0) value = detail::low(high_half.y);
-        else value = detail::high(high_half.y);
+        if ((first & 0x200u) != 0)
+          value = detail::low(low_half.y);
+        else if ((first & 0x200u << 10) != 0)
+          value = detail::high(low_half.y);
+        else if ((first & 0x200u << 20) != 0)
+          value = detail::low(high_half.x);
+        else if ((second & 0x200u) != 0)
+          value = detail::high(high_half.x);
+        else if ((second & 0x200u << 10) != 0)
+          value = detail::low(high_half.y);
+        else
+          value = detail::high(high_half.y);
         looking = false;
       } else if ((low_half.x & kCompactWentOn) == 0) {
         looking = false;
@@ -143,15 +152,17 @@ __global__ void __launch_bounds__(kThreads) find_compact(CompactView view, const
 
 // insert and erase, a thread a key. totals: one count for each Outcome.
 template <bool kInsert>
-__global__ void __launch_bounds__(kThreads) change_compact(CompactView view, const uint32_t* keys, const uint32_t* values, size_t count,
-                                                           Outcome* outcomes, Atomic64* totals) {
+__global__ void __launch_bounds__(kThreads)
+    change_compact(CompactView view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes, Atomic64* totals) {
   __shared__ uint32_t counts[7];
   if (threadIdx.x < 7) counts[threadIdx.x] = 0;
   __syncthreads();
   for (size_t i = size_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += size_t{gridDim.x} * kThreads) {
     Outcome outcome;
-    if constexpr (kInsert) outcome = insert(view, keys[i], values[i]);
-    else outcome = erase(view, keys[i]);
+    if constexpr (kInsert)
+      outcome = insert(view, keys[i], values[i]);
+    else
+      outcome = erase(view, keys[i]);
     if (outcomes != nullptr) outcomes[i] = outcome;
     atomicAdd(&counts[uint32_t(outcome)], 1u);
   }
@@ -162,7 +173,8 @@ __global__ void __launch_bounds__(kThreads) change_compact(CompactView view, con
 Result<void> check(const CompactView& view) {
   if (view.words == nullptr || view.page_count + view.stash.page_count < kCompactLeastPages || view.reach == 0)
     return fail(ErrorCode::invalid_argument, "compact hash grid: " + std::to_string(view.page_count + view.stash.page_count) +
-                                                 " pages, but the layout needs " + std::to_string(kCompactLeastPages) + "; use the pairs layout");
+                                                 " pages, but the layout needs " + std::to_string(kCompactLeastPages) +
+                                                 "; use the pairs layout");
   return detail::check_view(view.stash);
 }
 
@@ -201,7 +213,8 @@ Result<BulkReport> compact_build(cudaStream_t stream, const CompactView& view, c
   if (auto ok = check(view); !ok) return tl::unexpected(ok.error());
   if (count == 0) return BulkReport{};
   if (count > kMostBatch || keys == nullptr || values == nullptr)
-    return fail(ErrorCode::invalid_argument, "compact hash grid: a build takes 1 to 2^28 keys and their values, not " + std::to_string(count));
+    return fail(ErrorCode::invalid_argument,
+                "compact hash grid: a build takes 1 to 2^28 keys and their values, not " + std::to_string(count));
   const auto got = with_page_lists(stream, view.page_count, keys, values, uint32_t(count), [&](const PageLists& pages) {
     build_compact<<<view.page_count, kThreads, kQryPageBytes, stream>>>(view, pages);
     return cudaGetLastError();
@@ -242,7 +255,7 @@ Result<BulkReport> compact_find(cudaStream_t stream, const CompactView& view, co
   if (count == 0) return BulkReport{};
   auto report = counted(stream, "find in a compact table", [&](Atomic64* totals) {
     find_compact<<<blocks_for(count), kThreads, 0, stream>>>(view, keys, count, values_out, depths_out, totals + size_t(Outcome::present),
-                                                            totals + size_t(Outcome::reserved));
+                                                             totals + size_t(Outcome::reserved));
   });
   if (report) report->absent = count - report->present - report->reserved;
   return report;

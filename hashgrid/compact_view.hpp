@@ -9,16 +9,16 @@
 //
 // The mixer is a bijection and a sector is a range of mixed keys, so the sector and a small remainder *are* the key: no false positives, no
 // key stored. A key's home sector is the integer part of mixed * sectors / 2^32; its remainder, below `remainders` = ceil(2^32 / sectors),
-// numbers the mixed keys of that sector. A key whose home is full goes to the sector after it (inside its page), at most `reach` - 1 sectors
-// on; its tag is remainder + remainders * distance, which 10 bits must hold. So the layout needs at least kCompactLeastPages pages (384 MiB);
-// smaller tables fit the caches better and take the pairs layout. What finds `reach` sectors full goes to the stash, a table of pairs in the
-// last 256th of the memory.
+// numbers the mixed keys of that sector. A key whose home is full goes to the sector after it (inside its page), at most `reach` - 1
+// sectors on; its tag is remainder + remainders * distance, which 10 bits must hold. So the layout needs at least kCompactLeastPages pages
+// (384 MiB); smaller tables fit the caches better and take the pairs layout. What finds `reach` sectors full goes to the stash, a table of
+// pairs in the last 256th of the memory.
 //
-// WHY IT IS RIGHT. A tag, once claimed (by a compare-and-swap on the word of all six), never goes away before the table is rebuilt; an erase
-// takes only the value. So sectors only fill: two inserts of one key meet in the same first sector with room, and there see each other's
-// claim. Tag and value are two words: the value is published by a compare-and-swap from "none", which decides who inserted; a find that
-// sees a tag without a value says absent. Who passes a full sector has set its "went on" bit first, so a sector without it ends a find.
-// Bounded: a lost claim uses up one of the sector's six tags.
+// WHY IT IS RIGHT. A tag, once claimed (by a compare-and-swap on the word of all six), never goes away before the table is rebuilt; an
+// erase takes only the value. So sectors only fill: two inserts of one key meet in the same first sector with room, and there see each
+// other's claim. Tag and value are two words: the value is published by a compare-and-swap from "none", which decides who inserted; a find
+// that sees a tag without a value says absent. Who passes a full sector has set its "went on" bit first, so a sector without it ends a
+// find. Bounded: a lost claim uses up one of the sector's six tags.
 //
 // Price: the slot of an erased key stays reserved for that key. A world under much editing takes the pairs layout.
 #pragma once
@@ -83,8 +83,8 @@ QRY_HD inline uint32_t stash_key(uint32_t key) {
   return mixed == kQryReservedKey ? qry_mix(kQryReservedKey) : mixed;
 }
 
-// Bits 9, 19, 29: which of a half's three tags equal `tag`. Exact, by word-parallel arithmetic: a field is zero if neither its low nine bits,
-// pushed up by adding all ones, nor its tenth bit reach bit nine.
+// Bits 9, 19, 29: which of a half's three tags equal `tag`. Exact, by word-parallel arithmetic: a field is zero if neither its low nine
+// bits, pushed up by adding all ones, nor its tenth bit reach bit nine.
 QRY_HD inline uint32_t compact_matches(uint32_t half, uint32_t tag) {
   constexpr uint32_t kEach = 1u | 1u << 10 | 1u << 20, kLow = 0x1FFu * kEach, kHigh = 0x200u * kEach;
   const uint32_t x = (half ^ tag * kEach) & kCompactEmptyTags;
@@ -119,8 +119,12 @@ struct CompactWords {
   using Ref = std::atomic_ref<T>;
   static constexpr auto kLoad = std::memory_order_acquire, kSwap = std::memory_order_acq_rel;
 #endif
-  QRY_HD static uint64_t* tags(const CompactView& view, uint32_t sector) { return reinterpret_cast<uint64_t*>(view.words + size_t{sector} * 8); }
-  QRY_HD static uint32_t* value(const CompactView& view, uint32_t sector, uint32_t slot) { return view.words + size_t{sector} * 8 + 2 + slot; }
+  QRY_HD static uint64_t* tags(const CompactView& view, uint32_t sector) {
+    return reinterpret_cast<uint64_t*>(view.words + size_t{sector} * 8);
+  }
+  QRY_HD static uint32_t* value(const CompactView& view, uint32_t sector, uint32_t slot) {
+    return view.words + size_t{sector} * 8 + 2 + slot;
+  }
 };
 
 }  // namespace detail

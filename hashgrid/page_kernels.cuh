@@ -242,6 +242,11 @@ __global__ void __launch_bounds__(kPageThreads) sweep_pages(uint64_t* words, uin
 }
 
 constexpr uint32_t kLeftoverWords = 512;
+constexpr uint32_t kRehashAhead = 8;
+
+__device__ inline void mark_gone_on(uint64_t* page, uint32_t sector, uint32_t bits) {
+  atomicOr(reinterpret_cast<AtomicWord*>(page + qry_state_word(sector)), AtomicWord{bits} << qry_state_shift(sector));
+}
 
 // Builds each page of `to` from the pages of `from` that can hold its keys. Keys are all different, so nobody looks for them: a bucket
 // hands out its slots by a counter, the area by CAS; what fits neither is placed by moves, by one thread.
@@ -262,29 +267,39 @@ __global__ void __launch_bounds__(kPageThreads) rehash_pages(const uint64_t* fro
     const detail::PageRange range = detail::source_pages(p, to_pages, from_pages);
     for (uint32_t source = range.first; source <= range.last; ++source) {
       const uint64_t* w = from_words + size_t{source} * kQryPageWords;
-      for (uint32_t i = detail::kFirstSlotWord + threadIdx.x; i < kQryPageWords; i += kPageThreads) {
-        const uint64_t word = w[i];
-        if (detail::is_empty(word)) continue;
-        const QryPlace place = qry_place(detail::low(word), to_pages);
-        if (place.page != p) continue;
-        uint32_t sector = place.home_sector;
-        uint32_t slot = atomicAdd(&shared.taken[sector - kQryStateSectors], 1u);
-        if (slot >= kQrySlotsPerSector) {
-          sector = place.next_sector;
-          slot = atomicAdd(&shared.taken[sector - kQryStateSectors], 1u);
+      for (uint32_t first = 0; first < kQryPageWords; first += kRehashAhead * kPageThreads) {
+        uint64_t ahead[kRehashAhead];  // all loads of a round are on their way before the first word is looked at
+#pragma unroll
+        for (uint32_t j = 0; j < kRehashAhead; ++j) ahead[j] = __ldcs(w + first + j * kPageThreads + threadIdx.x);
+#pragma unroll
+        for (uint32_t j = 0; j < kRehashAhead; ++j) {
+          const uint64_t word = ahead[j];
+          if (first + j * kPageThreads + threadIdx.x < detail::kFirstSlotWord || detail::is_empty(word)) continue;
+          const uint32_t mixed = qry_mix(detail::low(word));
+          if (__umulhi(mixed, to_pages) != p) continue;
+          const QryPlace place = qry_place_mixed(mixed, to_pages);
+          // Slots are turned from bucket to bucket, so that a warp's stores spread over the banks.
+          uint32_t sector = place.home_sector;
+          uint32_t slot = atomicAdd(&shared.taken[sector - kQryStateSectors], 1u);
+          if (slot >= kQrySlotsPerSector) {
+            mark_gone_on(page, place.home_sector, kQryBucketSpilled);
+            sector = place.next_sector;
+            slot = atomicAdd(&shared.taken[sector - kQryStateSectors], 1u);
+          }
+          if (slot < kQrySlotsPerSector) {
+            page[sector * kQrySlotsPerSector + ((slot + (sector >> 2)) & 3u)] = word;
+            continue;
+          }
+          mark_gone_on(page, place.home_sector, kQryBucketSpilled | kQryBucketToArea);
+          uint32_t n = 0;
+          while (n < kQryAreaSlots && !claim_shared(page + detail::area_word(place, n), word)) ++n;
+          if (n < kQryAreaSlots) continue;
+          const uint32_t at = atomicAdd(&leftover_count, 1u);
+          if (at < kLeftoverWords)
+            leftover[at] = word;
+          else
+            atomicAdd(refused, AtomicWord{1});
         }
-        if (slot < kQrySlotsPerSector) {
-          page[sector * kQrySlotsPerSector + slot] = word;
-          continue;
-        }
-        uint32_t n = 0;
-        while (n < kQryAreaSlots && !claim_shared(page + detail::area_word(place, n), word)) ++n;
-        if (n < kQryAreaSlots) continue;
-        const uint32_t at = atomicAdd(&leftover_count, 1u);
-        if (at < kLeftoverWords)
-          leftover[at] = word;
-        else
-          atomicAdd(refused, AtomicWord{1});
       }
     }
     __syncthreads();
@@ -298,9 +313,9 @@ __global__ void __launch_bounds__(kPageThreads) rehash_pages(const uint64_t* fro
       detail::drain_area(page, to_pages, shared.scratch);
     }
     __syncthreads();
-    mark_shared_page(page, to_pages);
-    uint64_t* out = to_words + size_t{p} * kQryPageWords;
-    for (uint32_t i = threadIdx.x; i < kQryPageWords; i += kPageThreads) out[i] = page[i];
+    if (leftover_count != 0) mark_shared_page(page, to_pages);  // moves say too much or too little
+    ulonglong2* out = reinterpret_cast<ulonglong2*>(to_words + size_t{p} * kQryPageWords);
+    for (uint32_t i = threadIdx.x; i < kQryPageWords / 2; i += kPageThreads) __stcs(out + i, reinterpret_cast<const ulonglong2*>(page)[i]);
     __syncthreads();
   }
 }

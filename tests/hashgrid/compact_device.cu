@@ -1,8 +1,7 @@
-#include "tests/hashgrid/compact_device.hpp"
-
 #include "hashgrid/compact_bulk.cuh"
 #include "hashgrid/cuda_stream.cuh"
 #include "tests/hashgrid/backends.hpp"
+#include "tests/hashgrid/compact_device.hpp"
 
 namespace quarry::hashgrid::test {
 namespace {

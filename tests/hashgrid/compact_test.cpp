@@ -1,5 +1,5 @@
-// The compact layout: one key at a time on host threads, and - where there is a device - bulk calls compared with the same table read on the
-// host, word for word the same text. A table of this layout has 406 MB at least, so the cases share one.
+// The compact layout: one key at a time on host threads, and - where there is a device - bulk calls compared with the same table read on
+// the host, word for word the same text. A table of this layout has 406 MB at least, so the cases share one.
 #include <atomic>
 #include <thread>
 #include <unordered_map>

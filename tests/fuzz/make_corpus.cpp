@@ -6,6 +6,7 @@
 #include "tests/voxel/binvox_seeds.hpp"
 #include "tests/voxel/qb_seeds.hpp"
 #include "tests/voxel/heightmap_seeds.hpp"
+#include "tests/voxel/minecraft_seeds.hpp"
 #include "tests/voxel/store_edits.hpp"
 #include "tests/voxel/vox_builder.hpp"
 #include "voxel/io/store.hpp"
@@ -93,6 +94,7 @@ int main(int argc, char** argv) {
   vox_files(dir / "vox");
   seeds(dir / "qb", test::qb_seeds());
   seeds(dir / "heightmap", test::heightmap_seeds());
+  seeds(dir / "minecraft", test::minecraft_seeds());
   seeds(dir / "binvox", test::binvox_seeds());
   return store_files(dir / "store") ? 0 : 1;
 }

@@ -8,6 +8,7 @@
 #include "voxel/io/binvox.hpp"
 #include "voxel/io/file_bytes.hpp"
 #include "voxel/io/heightmap.hpp"
+#include "voxel/io/minecraft.hpp"
 #include "voxel/io/qb.hpp"
 #include "voxel/io/store.hpp"
 #include "voxel/io/volume_write.hpp"
@@ -44,6 +45,7 @@ constexpr const char* kBinvoxExtensions[] = {"binvox"};
 constexpr const char* kRawExtensions[] = {"raw", "nrrd"};
 constexpr const char* kQbExtensions[] = {"qb"};
 constexpr const char* kHeightmapExtensions[] = {"png"};
+constexpr const char* kMinecraftExtensions[] = {"schem", "litematic"};
 const Format kOwnFormats[] = {
     {"quarry", "Quarry world", kQuarryExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "SQLite format 3\0"); }, read_quarry, Store::save},
     {"vox", "MagicaVoxel scene", kVoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "VOX "); }, read_vox, write_vox},
@@ -51,6 +53,7 @@ const Format kOwnFormats[] = {
     {"raw", "raw volume with NRRD header", kRawExtensions, nullptr, nullptr, write_raw},
     {"qb", "Qubicle matrices", kQbExtensions, looks_like_qb, read_qb, nullptr},
     {"heightmap", "Height map (PNG)", kHeightmapExtensions, is_png, read_heightmap, nullptr},
+    {"minecraft", "Minecraft schematic or litematic", kMinecraftExtensions, nullptr, read_minecraft, nullptr},
 };
 
 std::string extension_of(const std::filesystem::path& file) {

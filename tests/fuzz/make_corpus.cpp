@@ -7,6 +7,7 @@
 #include "tests/voxel/qb_seeds.hpp"
 #include "tests/voxel/heightmap_seeds.hpp"
 #include "tests/voxel/minecraft_seeds.hpp"
+#include "tests/voxel/points_seeds.hpp"
 #include "tests/voxel/store_edits.hpp"
 #include "tests/voxel/vox_builder.hpp"
 #include "voxel/io/store.hpp"
@@ -95,6 +96,7 @@ int main(int argc, char** argv) {
   seeds(dir / "qb", test::qb_seeds());
   seeds(dir / "heightmap", test::heightmap_seeds());
   seeds(dir / "minecraft", test::minecraft_seeds());
+  seeds(dir / "points", test::points_seeds());
   seeds(dir / "binvox", test::binvox_seeds());
   return store_files(dir / "store") ? 0 : 1;
 }

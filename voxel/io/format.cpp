@@ -9,6 +9,7 @@
 #include "voxel/io/file_bytes.hpp"
 #include "voxel/io/heightmap.hpp"
 #include "voxel/io/minecraft.hpp"
+#include "voxel/io/points.hpp"
 #include "voxel/io/qb.hpp"
 #include "voxel/io/store.hpp"
 #include "voxel/io/volume_write.hpp"
@@ -46,6 +47,8 @@ constexpr const char* kRawExtensions[] = {"raw", "nrrd"};
 constexpr const char* kQbExtensions[] = {"qb"};
 constexpr const char* kHeightmapExtensions[] = {"png"};
 constexpr const char* kMinecraftExtensions[] = {"schem", "litematic"};
+constexpr const char* kLasExtensions[] = {"las"};
+constexpr const char* kXyzExtensions[] = {"xyz", "asc"};
 const Format kOwnFormats[] = {
     {"quarry", "Quarry world", kQuarryExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "SQLite format 3\0"); }, read_quarry, Store::save},
     {"vox", "MagicaVoxel scene", kVoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "VOX "); }, read_vox, write_vox},
@@ -54,6 +57,8 @@ const Format kOwnFormats[] = {
     {"qb", "Qubicle matrices", kQbExtensions, looks_like_qb, read_qb, nullptr},
     {"heightmap", "Height map (PNG)", kHeightmapExtensions, is_png, read_heightmap, nullptr},
     {"minecraft", "Minecraft schematic or litematic", kMinecraftExtensions, nullptr, read_minecraft, nullptr},
+    {"las", "LAS point cloud", kLasExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "LASF"); }, read_las, nullptr},
+    {"xyz", "XYZ point cloud", kXyzExtensions, nullptr, read_xyz, nullptr},
 };
 
 std::string extension_of(const std::filesystem::path& file) {

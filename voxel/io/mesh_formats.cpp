@@ -4,8 +4,10 @@
 #include <cstring>
 #include <string_view>
 
+#include "voxel/io/file_bytes.hpp"
 #include "voxel/io/format.hpp"
 #include "voxel/io/mesh_write.hpp"
+#include "voxel/io/points.hpp"
 #include "voxel/mesh.hpp"
 #include "voxel/voxelize.hpp"
 
@@ -31,6 +33,13 @@ Result<Scene> read(const std::filesystem::path& file, const ReadOptions& options
   return scene;
 }
 
+// A PLY file without faces is a point cloud. One whose header is longer than this is left to the mesh reader.
+Result<Scene> read_ply(const std::filesystem::path& file, const ReadOptions& options) {
+  constexpr size_t kHeaderBytes = size_t(1) << 16;
+  const auto head = read_file_head(file, kHeaderBytes);
+  return head && ply_is_points(*head) ? read_ply_points(file, options) : read(file, options);
+}
+
 bool starts_with(std::span<const uint8_t> head, std::string_view magic) {
   return head.size() >= magic.size() && std::memcmp(head.data(), magic.data(), magic.size()) == 0;
 }
@@ -53,7 +62,7 @@ constexpr const char* k3mf[] = {"3mf"};
 constexpr Format kFormats[] = {
     {"obj", "Wavefront OBJ mesh", kObj, nullptr, read, write_obj},
     {"gltf", "glTF 2.0 mesh", kGltf, is_glb, read, write_gltf},
-    {"ply", "PLY mesh", kPly, is_ply, read, write_ply},
+    {"ply", "PLY mesh or points", kPly, is_ply, read_ply, write_ply},
     {"stl", "STL mesh", kStl, nullptr, read, nullptr},
     {"off", "OFF mesh", kOff, is_off, read, nullptr},
     {"fbx", "Autodesk FBX mesh", kFbx, is_fbx, read, nullptr},

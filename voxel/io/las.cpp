@@ -1,0 +1,106 @@
+// las.cpp - LAS point clouds, after the ASPRS "LAS Specification" 1.4 R15. Not LAZ, its compressed form.
+#include <algorithm>
+
+#include "voxel/io/byte_reader.hpp"
+#include "voxel/io/file_bytes.hpp"
+#include "voxel/io/points.hpp"
+#include "voxel/io/volume_builder.hpp"
+
+namespace quarry::io {
+namespace {
+
+constexpr uint64_t kMaxFileBytes = uint64_t(1) << 37;
+constexpr size_t kIntensityAt = 12;
+
+struct PointFormat {
+  int number;
+  size_t length;    // at least
+  size_t color_at;  // 0: none
+};
+constexpr PointFormat kFormats[] = {{0, 20, 0}, {1, 28, 0}, {2, 26, 20}, {3, 34, 28}, {6, 30, 0}, {7, 36, 30}, {8, 38, 30}};
+
+template <class T>
+T field(const uint8_t* at) {
+  T value;
+  std::memcpy(&value, at, sizeof(T));
+  return value;
+}
+
+}  // namespace
+
+Result<Scene> parse_las(std::span<const uint8_t> bytes, const ReadOptions& options) {
+  ByteReader in(bytes);
+  if (in.text(4, "'LASF', the beginning of a LAS file") != "LASF") in.fail_at(0, "expected 'LASF', the beginning of a LAS file");
+  in.skip(20, "the header");
+  const uint8_t major = in.u8("the version"), minor = in.u8("the version");
+  if (in.ok() && (major != 1 || minor > 4)) return fail(ErrorCode::unsupported, at_byte(24) + "expected LAS version 1.0 to 1.4, found " + std::to_string(major) + "." + std::to_string(minor));
+  in.skip(94 - 26, "the header");
+  const uint16_t header_size = in.u16("the header's size");
+  const uint32_t points_at = in.u32("where the points begin");
+  in.skip(4, "the number of records before the points");
+  const uint8_t format_byte = in.u8("the points' format");
+  const uint16_t length = in.u16("a point's length");
+  uint64_t count = in.u32("the number of points");
+  in.skip(20, "the header");
+  double scale[3], offset[3];
+  for (double& v : scale) v = in.f64("a scale");
+  for (double& v : offset) v = in.f64("an offset");
+  in.skip(48, "the bounds");
+  if (in.ok() && minor >= 4 && header_size >= 375) {
+    in.skip(20, "the header");
+    count = in.u64("the number of points");
+  }
+  if (!in.ok()) return tl::unexpected(in.error());
+  if (format_byte & 0xc0) return fail(ErrorCode::unsupported, at_byte(104) + "the points are compressed (LAZ); decompress the file first, as with laszip or pdal");
+  const auto format = std::find_if(std::begin(kFormats), std::end(kFormats), [&](const PointFormat& f) { return f.number == format_byte; });
+  if (format == std::end(kFormats)) return fail(ErrorCode::unsupported, at_byte(104) + "point format " + std::to_string(format_byte) + " is not read; 0 to 3 and 6 to 8 are");
+  if (length < format->length)
+    return fail(ErrorCode::malformed_input, at_byte(105) + "expected points of at least " + std::to_string(format->length) + " bytes, found " + std::to_string(length));
+  if (points_at < 227 || points_at > bytes.size())
+    return fail(ErrorCode::malformed_input, at_byte(96) + "the points begin at byte " + std::to_string(points_at) + ", which is outside the file or its header");
+  if (count == 0) return fail(ErrorCode::malformed_input, at_byte(107) + "expected at least one point, found none");
+  if (count > (bytes.size() - points_at) / length)
+    return fail(ErrorCode::malformed_input, at_byte(107) + "the header says " + std::to_string(count) + " points, but there are bytes for only " + std::to_string((bytes.size() - points_at) / length) +
+                                                "; the file is cut short or damaged");
+
+  const uint8_t* const first = bytes.data() + points_at;
+  uint16_t brightest = 0, strongest = 0;  // of colour, of intensity
+  for (uint64_t i = 0; i < count; ++i) {
+    const uint8_t* p = first + i * length;
+    strongest = std::max(strongest, field<uint16_t>(p + kIntensityAt));
+    for (size_t c = 0; c < 3 && format->color_at; ++c) brightest = std::max(brightest, field<uint16_t>(p + format->color_at + 2 * c));
+  }
+  const uint32_t shift = brightest > 255 ? 8 : 0;  // sixteen bits are the rule; many writers put bytes there
+  const auto colour_of = [&](const uint8_t* p) {
+    if (brightest) {
+      const uint8_t* c = p + format->color_at;
+      return rgba_of(uint32_t(field<uint16_t>(c)) >> shift, uint32_t(field<uint16_t>(c + 2)) >> shift, uint32_t(field<uint16_t>(c + 4)) >> shift);
+    }
+    const uint32_t grey = strongest ? uint32_t(field<uint16_t>(p + kIntensityAt)) * 255 / strongest : 200;
+    return rgba_of(grey, grey, grey);
+  };
+  auto scene = voxelize_points(
+      [&](const PointVisitor& visit) {
+        for (uint64_t i = 0; i < count; ++i) {
+          const uint8_t* p = first + i * length;
+          double position[3];
+          for (size_t a = 0; a < 3; ++a) position[a] = field<int32_t>(p + 4 * a) * scale[a] + offset[a];
+          visit(position, colour_of(p));
+        }
+      },
+      count, true, bytes.size(), options);
+  if (scene) scene->metadata["points.color"] = brightest ? "rgb" : strongest ? "intensity" : "none";
+  return scene;
+}
+
+Result<Scene> read_las(const std::filesystem::path& file, const ReadOptions& options) {
+  options.progress.say("read", -1);
+  const auto bytes = read_file(file, kMaxFileBytes);
+  if (!bytes) return tl::unexpected(bytes.error());
+  if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
+  auto scene = parse_las(*bytes, options);
+  if (scene) scene->volumes[0].name = scene->instances[0].name = file.stem().string();
+  return scene;
+}
+
+}  // namespace quarry::io

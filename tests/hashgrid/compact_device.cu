@@ -31,9 +31,9 @@ class DeviceTable final : public CompactDeviceTable {
     depths = d.get();
     return out.get();
   }
-  void download(std::vector<uint64_t>& words) override {
-    REQUIRE(words.size() == words_.size());
-    REQUIRE(executor_.download(words.data(), words_.data(), words.size() * sizeof(uint64_t)).has_value());
+  void download(uint64_t* words, size_t count) override {
+    REQUIRE(count == words_.size());
+    REQUIRE(executor_.download(words, words_.data(), count * sizeof(uint64_t)).has_value());
   }
 
  private:

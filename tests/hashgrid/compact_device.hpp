@@ -15,7 +15,7 @@ class CompactDeviceTable {
   virtual BulkReport insert(const std::vector<uint32_t>& keys, const std::vector<uint32_t>& values) = 0;
   virtual BulkReport erase(const std::vector<uint32_t>& keys) = 0;
   virtual std::vector<uint32_t> find(const std::vector<uint32_t>& keys, std::vector<uint8_t>& depths) = 0;
-  virtual void download(std::vector<uint64_t>& words) = 0;
+  virtual void download(uint64_t* words, size_t count) = 0;  // the whole table
 };
 
 // Calls use(table) with a cleared table of `pages` pages; false where there is no device.

@@ -34,6 +34,8 @@ int run_render(const CommandArguments& arguments);
 int run_info(const CommandArguments& arguments);
 int run_generate(const CommandArguments& arguments);
 int run_edit(const CommandArguments& arguments);
+int run_diff(const CommandArguments& arguments);
+int run_validate(const CommandArguments& arguments);
 int run_doctor(const CommandArguments& arguments);
 int run_bench(const CommandArguments& arguments);
 

@@ -18,6 +18,8 @@ constexpr Command kCommands[] = {
     {"convert", "Turn meshes, .vox and other files into worlds, and back", run_convert},
     {"render", "Make a PNG picture of a world, without a window", run_render},
     {"info", "Say what is in a file, and what its hash grid looks like", run_info},
+    {"diff", "Compare two files voxel by voxel", run_diff},
+    {"validate", "Read files whole and say what is wrong with them", run_validate},
     {"generate", "Make a procedural scene", run_generate},
     {"doctor", "Say what this machine has, and what each lack costs", run_doctor},
     {"bench", "Measure", run_bench},

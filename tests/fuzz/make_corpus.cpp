@@ -8,6 +8,7 @@
 #include "tests/voxel/heightmap_seeds.hpp"
 #include "tests/voxel/minecraft_seeds.hpp"
 #include "tests/voxel/points_seeds.hpp"
+#include "tests/voxel/raw_seeds.hpp"
 #include "tests/voxel/store_edits.hpp"
 #include "tests/voxel/vox_builder.hpp"
 #include "voxel/io/store.hpp"
@@ -97,6 +98,7 @@ int main(int argc, char** argv) {
   seeds(dir / "heightmap", test::heightmap_seeds());
   seeds(dir / "minecraft", test::minecraft_seeds());
   seeds(dir / "points", test::points_seeds());
+  seeds(dir / "raw", test::raw_seeds());
   seeds(dir / "binvox", test::binvox_seeds());
   return store_files(dir / "store") ? 0 : 1;
 }

@@ -11,6 +11,7 @@
 #include "voxel/io/minecraft.hpp"
 #include "voxel/io/points.hpp"
 #include "voxel/io/qb.hpp"
+#include "voxel/io/raw.hpp"
 #include "voxel/io/store.hpp"
 #include "voxel/io/volume_write.hpp"
 #include "voxel/io/vox.hpp"
@@ -53,7 +54,7 @@ const Format kOwnFormats[] = {
     {"quarry", "Quarry world", kQuarryExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "SQLite format 3\0"); }, read_quarry, Store::save},
     {"vox", "MagicaVoxel scene", kVoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "VOX "); }, read_vox, write_vox},
     {"binvox", "binvox occupancy", kBinvoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "#binvox"); }, read_binvox, write_binvox},
-    {"raw", "raw volume with NRRD header", kRawExtensions, nullptr, nullptr, write_raw},
+    {"raw", "raw volume with NRRD header", kRawExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "NRRD000"); }, read_raw, write_raw},
     {"qb", "Qubicle matrices", kQbExtensions, looks_like_qb, read_qb, nullptr},
     {"heightmap", "Height map (PNG)", kHeightmapExtensions, is_png, read_heightmap, nullptr},
     {"minecraft", "Minecraft schematic or litematic", kMinecraftExtensions, nullptr, read_minecraft, nullptr},

@@ -21,6 +21,7 @@ struct ReadOptions {
   double time_limit_s = 120;     // of the mesh reading process
   int32_t height = 256;          // height maps: voxels from the lowest to the highest possible value
   std::filesystem::path color_map;  // height maps: a PNG with their colours; empty: the map's own
+  Int3 raw_size{};               // raw grids: voxels along x, y, z; {0,0,0}: as an NRRD header says
   uint32_t threads = 0;
   Progress progress;
   std::vector<std::string>* warnings = nullptr;  // what was skipped or mended, one sentence each

@@ -1,0 +1,181 @@
+// raw.cpp - header after Gordon Kindlmann, "Definition of NRRD File Format".
+#include "voxel/io/raw.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "voxel/io/byte_reader.hpp"
+#include "voxel/io/file_bytes.hpp"
+#include "voxel/io/volume_builder.hpp"
+
+namespace quarry::io {
+namespace {
+
+constexpr uint64_t kMaxFileBytes = uint64_t(1) << 36;
+constexpr double kMaxOrigin = 1 << 24;
+
+Result<void> check_size(Int3 size) {
+  for (const int32_t edge : {size.x, size.y, size.z}) {
+    if (edge < 1) return fail(ErrorCode::invalid_argument, "a grid's size must be at least 1 voxel on each axis");
+    if (edge > kRawMaxEdge) return fail(ErrorCode::unsupported, "an edge of " + std::to_string(edge) + " voxels is longer than the world's " + std::to_string(kRawMaxEdge));
+  }
+  return {};
+}
+
+// material(number of the voxel) for each cell; 0 is none.
+template <class Material>
+Result<BrickMap> fill(Int3 size, uint64_t bytes, const Material& material) {
+  BrickBudget budget(bytes);
+  VolumeBuilder volume(budget);
+  uint64_t n = 0;
+  for (int32_t z = 0; z < size.z; ++z)
+    for (int32_t y = 0; y < size.y; ++y)
+      for (int32_t x = 0; x < size.x; ++x, ++n)
+        if (const uint8_t m = material(n); m && !volume.set({x, y, z}, m)) return tl::unexpected(budget.error(""));
+  return volume.take();
+}
+
+std::string edges_text(Int3 s) { return std::to_string(s.x) + " x " + std::to_string(s.y) + " x " + std::to_string(s.z); }
+
+// Three numbers, in whatever stands around and between them: "4 5 6", "(0.5,1.5,-2.5)".
+bool three_numbers(std::string_view text, double out[3]) {
+  for (int i = 0; i < 3; ++i) {
+    const size_t begin = text.find_first_not_of(" \t\r(,");
+    if (begin == std::string_view::npos) return false;
+    text.remove_prefix(begin);
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out[i]);
+    if (error != std::errc{}) return false;
+    text.remove_prefix(size_t(end - text.data()));
+  }
+  return text.find_first_not_of(" \t\r)") == std::string_view::npos;
+}
+
+bool read_palette(std::string_view hex, Palette* palette) {
+  if (hex.size() != 256 * 8) return false;
+  for (size_t m = 0; m < 256; ++m) {
+    uint32_t rgba = 0;
+    const char* begin = hex.data() + m * 8;
+    const auto [end, error] = std::from_chars(begin, begin + 8, rgba, 16);
+    if (error != std::errc{} || end != begin + 8) return false;
+    Material& material = palette->materials[m];
+    material.r = uint8_t(rgba >> 24);
+    material.g = uint8_t(rgba >> 16);
+    material.b = uint8_t(rgba >> 8);
+    material.a = uint8_t(rgba);
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<Scene> parse_raw(std::span<const uint8_t> bytes, Int3 size, std::vector<std::string>* warnings) {
+  if (auto checked = check_size(size); !checked) return tl::unexpected(checked.error());
+  const uint64_t total = uint64_t(size.x) * uint64_t(size.y) * uint64_t(size.z);
+  if (bytes.size() != total && bytes.size() != total * 4)
+    return fail(ErrorCode::malformed_input, at_byte(std::min<uint64_t>(bytes.size(), total * 4)) + "a grid of " + edges_text(size) + " voxels has " + std::to_string(total) + " bytes (materials) or " +
+                                                std::to_string(total * 4) + " (r, g, b, a), but the file has " + std::to_string(bytes.size()));
+  Scene scene;
+  Result<BrickMap> bricks;
+  if (bytes.size() == total) {
+    bricks = fill(size, bytes.size(), [&](uint64_t n) { return bytes[n]; });
+  } else {
+    const auto rgba_at = [&](uint64_t n) {
+      const uint8_t* p = bytes.data() + n * 4;
+      return rgba_of(p[0], p[1], p[2], p[3]);
+    };
+    ColorTable colours;
+    for (uint64_t n = 0; n < total; ++n)
+      if (bytes[n * 4 + 3]) colours.count(rgba_at(n));
+    colours.finish(scene, warnings);
+    bricks = fill(size, bytes.size(), [&](uint64_t n) { return bytes[n * 4 + 3] ? colours.material(rgba_at(n)) : uint8_t(0); });
+  }
+  if (!bricks) return tl::unexpected(bricks.error());
+  add_single_volume(scene, "raw", std::move(*bricks), size);
+  return scene;
+}
+
+Result<Scene> parse_nrrd(std::span<const uint8_t> header, std::span<const uint8_t> data) {
+  const std::string_view text(reinterpret_cast<const char*>(header.data()), header.size());
+  const auto bad = [](size_t at, const std::string& what) { return fail(ErrorCode::malformed_input, at_byte(at) + what); };
+  if (text.substr(0, 7) != "NRRD000") return bad(0, "expected 'NRRD000', the beginning of an NRRD header");
+  double sizes[3] = {0, 0, 0}, origin[3] = {0, 0, 0};
+  bool has_origin = false, has_type = false, has_encoding = false;
+  Palette palette = Palette::standard();
+  size_t at = 0;
+  for (;;) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    if (end == text.size() && data.empty()) return bad(at, "expected an empty line, the end of the NRRD header, but the data ends");
+    std::string_view line = text.substr(at, end - at);
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    const size_t line_at = at;
+    at = std::min(end + 1, text.size());
+    const bool over = line.empty();
+    const size_t colon = line.find(':');
+    if (!over && line.front() != '#' && line_at > 0 && colon != std::string_view::npos) {
+      const std::string_view key = line.substr(0, colon);
+      std::string_view value = line.substr(colon + 1);
+      if (!value.empty() && value.front() == '=') value.remove_prefix(1);  // "key:=value" is a pair of the writer's own
+      while (!value.empty() && value.front() == ' ') value.remove_prefix(1);
+      if (key == "type") {
+        has_type = value == "uint8" || value == "uchar" || value == "unsigned char" || value == "uint8_t";
+        if (!has_type) return fail(ErrorCode::unsupported, at_byte(line_at) + "expected type uint8; other types of NRRD are not read");
+      } else if (key == "encoding") {
+        has_encoding = value == "raw";
+        if (!has_encoding) return fail(ErrorCode::unsupported, at_byte(line_at) + "expected encoding raw; other encodings of NRRD are not read");
+      } else if (key == "dimension" && value != "3") {
+        return fail(ErrorCode::unsupported, at_byte(line_at) + "expected dimension 3");
+      } else if ((key == "byte skip" || key == "line skip") && value != "0") {
+        return fail(ErrorCode::unsupported, at_byte(line_at) + "skips are not read");
+      } else if (key == "sizes") {
+        if (!three_numbers(value, sizes) || std::any_of(sizes, sizes + 3, [](double s) { return !(s >= 1 && s <= kRawMaxEdge) || s != std::floor(s); }))
+          return bad(line_at, "expected three whole numbers from 1 to " + std::to_string(kRawMaxEdge) + " as sizes");
+      } else if (key == "space origin") {
+        has_origin = three_numbers(value, origin) && std::all_of(origin, origin + 3, [](double o) { return std::abs(o) <= kMaxOrigin; });
+        if (!has_origin) return bad(line_at, "expected three numbers within 2^24 as the origin");
+      } else if (key == "quarry_palette" && !read_palette(value, &palette)) {
+        return bad(line_at, "expected 256 colours of eight hexadecimal digits");
+      }
+    }
+    if (over || end == text.size()) break;
+  }
+  if (!has_type || !has_encoding || sizes[0] == 0) return bad(at, "expected the fields type, encoding and sizes in the NRRD header");
+  const std::span<const uint8_t> grid = data.empty() ? header.subspan(at) : data;
+  const Int3 size{int32_t(sizes[0]), int32_t(sizes[1]), int32_t(sizes[2])};
+  const uint64_t total = uint64_t(size.x) * uint64_t(size.y) * uint64_t(size.z);
+  if (grid.size() != total) return bad(data.empty() ? at : 0, "expected " + std::to_string(total) + " bytes for " + edges_text(size) + " voxels, found " + std::to_string(grid.size()));
+  auto bricks = fill(size, grid.size(), [&](uint64_t n) { return grid[n]; });
+  if (!bricks) return tl::unexpected(bricks.error());
+  Scene scene;
+  scene.palette = palette;
+  add_single_volume(scene, "raw", std::move(*bricks), size);
+  const auto cell = [](double middle) { return int32_t(std::floor(middle)); };  // the origin is the middle of the first voxel
+  if (has_origin) scene.instances[0].offset = {cell(origin[0]), cell(origin[1]), cell(origin[2])};
+  return scene;
+}
+
+Result<Scene> read_raw(const std::filesystem::path& file, const ReadOptions& options) {
+  options.progress.say("read", -1);
+  const auto bytes = read_file(file, kMaxFileBytes);
+  if (!bytes) return tl::unexpected(bytes.error());
+  if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
+  auto beside = file;
+  beside.replace_extension(".nhdr");
+  std::error_code ignored;
+  Result<Scene> scene;
+  if (options.raw_size != Int3{}) {
+    scene = parse_raw(*bytes, options.raw_size, options.warnings);
+  } else if (bytes->size() >= 7 && std::string_view(reinterpret_cast<const char*>(bytes->data()), 7) == "NRRD000") {
+    scene = parse_nrrd(*bytes, {});
+  } else if (std::filesystem::exists(beside, ignored) && !bytes->empty()) {
+    const auto header = read_file(beside, 1 << 20);
+    if (!header) return fail(header.error().code, "its header " + beside.string() + ": " + header.error().message);
+    scene = parse_nrrd(*header, *bytes);
+  } else {
+    return fail(ErrorCode::invalid_argument, "a raw grid does not say how large it is: give its size as WIDTHxHEIGHTxDEPTH, or put an .nhdr of the same name beside it");
+  }
+  if (scene) scene->volumes[0].name = scene->instances[0].name = file.stem().string();
+  return scene;
+}
+
+}  // namespace quarry::io

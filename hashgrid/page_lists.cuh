@@ -53,7 +53,8 @@ struct PageLists {
 };
 
 // Splits one batch and calls work(lists) -> cudaError_t, which launches what is done with them; then waits and reads the totals.
-// totals->overflowed: some list was too short, the lists are worthless; `work`'s kernel must look at it and then do nothing.
+// totals->overflowed: some list was too short (or the batch or the device is not for this), the lists are worthless; `work`'s kernel must
+// look at it and then do nothing.
 template <class Work>
 Result<kernels::MergeTotals> with_page_lists(cudaStream_t stream, uint32_t page_count, const uint32_t* keys, const uint32_t* values,
                                              uint32_t count, const Work& work) {
@@ -64,7 +65,14 @@ Result<kernels::MergeTotals> with_page_lists(cudaStream_t stream, uint32_t page_
   const uint32_t range_room = kernels::list_room(uint64_t{count} << shift, std::max(page_count, 1u << shift));
   const uint32_t page_room = kernels::list_room(count, page_count);
   kernels::MergeTotals got{};
-  if (page_room > kMostRoom) {
+  // Devices before Ampere have too little shared memory for a tile: there keys go one by one.
+  int device = 0, shared_bytes = 0;
+  cudaError_t asked = cudaGetDevice(&device);
+  if (asked == cudaSuccess) asked = cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  if (auto ok = cuda_result(asked, "ask the device"); !ok) return tl::unexpected(ok.error());
+  constexpr size_t kStaticSharedBytes = 128;
+  const size_t needed = kernels::split_shared_bytes(std::max(ranges, 1u << shift)) + kStaticSharedBytes;
+  if (page_room > kMostRoom || needed > size_t(shared_bytes)) {
     got.overflowed = 1;
     return got;
   }

@@ -1,20 +1,45 @@
 #include "app/load.hpp"
 
+#include <charconv>
+#include <string_view>
+
 #include "app/terminal.hpp"
 
 namespace quarry::app {
+namespace {
+
+// "256x128x256"; nothing if it is not so.
+std::optional<Int3> parse_grid_size(std::string_view text) {
+  int32_t edges[3];
+  for (int i = 0; i < 3; ++i) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), edges[i]);
+    if (error != std::errc{} || edges[i] < 1 || edges[i] > 16384) return {};
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    if (i == 2) break;
+    if (text.empty() || text.front() != 'x') return {};
+    text.remove_prefix(1);
+  }
+  if (!text.empty()) return {};
+  return Int3{edges[0], edges[1], edges[2]};
+}
+
+}  // namespace
 
 void LoadOptions::add_to(Arguments& arguments) {
-  arguments.integer("--resolution", resolution, "N", "Meshes: voxels along the longest edge (256)", 1, 8192);
-  arguments.real("--voxel-size", voxel_size, "S", "Meshes: edge of a voxel in the file's units, instead of --resolution", 1e-9, 1e9);
-  arguments.text("--up", up, "AXIS", "Meshes: which axis is up, y or z (what the format says)");
+  arguments.integer("--resolution", resolution, "N", "Meshes, points: voxels along the longest edge (256)", 1, 8192);
+  arguments.real("--voxel-size", voxel_size, "S", "Meshes, points: edge of a voxel in the file's units, instead of --resolution", 1e-9, 1e9);
+  arguments.text("--up", up, "AXIS", "Meshes, points: which axis is up, y or z (what the format says)");
   arguments.integer("--memory-limit", memory_limit_mib, "MIB", "Meshes: memory for the reading process (1024)", 64, 1 << 20);
   arguments.real("--time-limit", time_limit_s, "SECONDS", "Meshes: time for the reading process (120)", 0.1, 86400);
+  arguments.integer("--map-height", map_height, "N", "Height maps: voxels from the lowest to the highest possible value (256)", 1, 8192);
+  arguments.text("--color-map", color_map, "PNG", "Height maps: a picture with their colours");
+  arguments.text("--raw-size", raw_size, "WxHxD", "Raw grids: voxels along x, y and z");
 }
 
 std::optional<int> LoadOptions::check(const Arguments& arguments) const {
   if (!up.empty())
     if (const auto code = arguments.check_name("--up", up, {"y", "z"})) return code;
+  if (!raw_size.empty() && !parse_grid_size(raw_size)) return arguments.wrong("--raw-size '" + raw_size + "' is no size: write 256x128x256, each from 1 to 16384.");
   return {};
 }
 
@@ -26,6 +51,9 @@ Result<Scene> load_scene(const std::filesystem::path& file, const LoadOptions& o
   read.up = options.up;
   read.memory_limit_bytes = static_cast<uint64_t>(options.memory_limit_mib) << 20;
   read.time_limit_s = options.time_limit_s;
+  read.height = static_cast<int32_t>(options.map_height);
+  read.color_map = options.color_map;
+  read.raw_size = parse_grid_size(options.raw_size).value_or(Int3{});
   read.warnings = &warnings;
   ProgressLine line(shown(file));
   read.progress = line.progress();

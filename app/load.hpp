@@ -10,13 +10,15 @@
 
 namespace quarry::app {
 
-// Adds --resolution, --voxel-size, --up, --memory-limit and --time-limit to a command.
+// Adds --resolution, --voxel-size, --up, --memory-limit, --time-limit, --map-height, --color-map and --raw-size to a command.
 struct LoadOptions {
   int64_t resolution = 256;
   double voxel_size = 0;
   std::string up;
   int64_t memory_limit_mib = 1024;
   double time_limit_s = 120;
+  int64_t map_height = 256;
+  std::string color_map, raw_size;
 
   void add_to(Arguments& arguments);
   std::optional<int> check(const Arguments& arguments) const;  // the exit code if a value is wrong

@@ -80,6 +80,7 @@ TEST_CASE("quarry: what is not known is refused with the nearest right name and 
       {{"convert", "x/a.vox", "y/a.obj", "-o", "d", "--to", "quarry"}, "would both become"},
       {{"convert", "a.obj", "-o", "b.quarry", "--resolution", "many"}, "'many' is not a whole number from 1 to 8192"},
       {{"convert", "a.obj", "-o", "b.quarry", "--up", "x"}, "--up 'x' is none of: y, z"},
+      {{"convert", "a.raw", "-o", "b.quarry", "--raw-size", "3x4"}, "--raw-size '3x4' is no size"},
       {{"generate", "terain", "-o", "t.quarry"}, "there is no scene 'terain'. Did you mean 'terrain'?"},
       {{"generate", "terrain", "-o", "t.quarry", "--size", "1"}, "--size 1 is outside"},
       {{"bench", "hashgird"}, "there is no benchmark 'hashgird'. Did you mean 'hashgrid'?"},

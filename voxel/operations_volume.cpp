@@ -91,7 +91,7 @@ class Flood {
   }
 
  private:
-  static constexpr uint8_t kUnseen = 0, kWhole = 1, kMixed = 2, kQueued = 3;
+  static constexpr uint8_t kWhole = 1, kMixed = 2, kQueued = 3;  // 0: not seen yet
 
   bool inside(Int3 b) const { return b.x >= box_.min.x && b.x <= box_.max.x && b.y >= box_.min.y && b.y <= box_.max.y && b.z >= box_.min.z && b.z <= box_.max.z; }
   size_t index(Int3 b) const {

@@ -172,7 +172,7 @@ Result<Scene> read_raw(const std::filesystem::path& file, const ReadOptions& opt
     if (!header) return fail(header.error().code, "its header " + beside.string() + ": " + header.error().message);
     scene = parse_nrrd(*header, *bytes);
   } else {
-    return fail(ErrorCode::invalid_argument, "a raw grid does not say how large it is: give its size as WIDTHxHEIGHTxDEPTH, or put an .nhdr of the same name beside it");
+    return fail(ErrorCode::invalid_argument, "a raw grid does not say how large it is: give its size as WIDTHxHEIGHTxDEPTH (--raw-size), or put an .nhdr of the same name beside it");
   }
   if (scene) scene->volumes[0].name = scene->instances[0].name = file.stem().string();
   return scene;

@@ -25,7 +25,8 @@ uint64_t checksum(const uint8_t* data, size_t size) {  // FNV-1a: against trunca
   return h;
 }
 
-Result<VkPipeline> make_pipeline(Device& device, VkPipelineCache cache, VkPipelineLayout layout, const uint32_t* code, size_t bytes, const char* name) {
+Result<VkPipeline> make_pipeline(Device& device, VkPipelineCache cache, VkPipelineLayout layout, const uint32_t* code, size_t bytes, const char* name,
+                                 bool counts, bool scattered) {
   const VulkanFunctions& vk = device.vk();
   VkShaderModuleCreateInfo module_info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, nullptr, 0, bytes, code};
   VkShaderModule module = VK_NULL_HANDLE;
@@ -37,6 +38,11 @@ Result<VkPipeline> make_pipeline(Device& device, VkPipelineCache cache, VkPipeli
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = module;
   info.stage.pName = "main";
+  // Constants of shaders/traverse.glsl; a shader without them ignores them.
+  const VkBool32 values[3] = {counts, scattered, device.info().type != VK_PHYSICAL_DEVICE_TYPE_CPU};
+  constexpr VkSpecializationMapEntry kEntries[3] = {{0, 0, 4}, {5, 4, 4}, {6, 8, 4}};
+  const VkSpecializationInfo constants{3, kEntries, sizeof values, values};
+  info.stage.pSpecializationInfo = &constants;
   info.layout = layout;
   VkPipeline pipeline = VK_NULL_HANDLE;
   const VkResult result = vk.vkCreateComputePipelines(device.handle(), cache, 1, &info, nullptr, &pipeline);
@@ -123,13 +129,15 @@ Result<std::unique_ptr<Pipelines>> Pipelines::create(Device& device) {
     const uint32_t* code;
     size_t bytes;
     const char* name;
-  } wanted[] = {{&self->march, self->frame_layout, k_march_spirv, sizeof k_march_spirv, "march"},
-                {&self->shade, self->frame_layout, k_shade_spirv, sizeof k_shade_spirv, "shade"},
-                {&self->trace, self->list_layout, k_trace_spirv, sizeof k_trace_spirv, "trace"},
-                {&self->find, self->list_layout, k_find_spirv, sizeof k_find_spirv, "find"}};
+    bool counts, scattered;
+  } wanted[] = {{&self->march, self->frame_layout, k_march_spirv, sizeof k_march_spirv, "march", false, false},
+                {&self->march_counted, self->frame_layout, k_march_spirv, sizeof k_march_spirv, "march, counted", true, false},
+                {&self->shade, self->frame_layout, k_shade_spirv, sizeof k_shade_spirv, "shade", false, true},
+                {&self->trace, self->list_layout, k_trace_spirv, sizeof k_trace_spirv, "trace", true, true},
+                {&self->find, self->list_layout, k_find_spirv, sizeof k_find_spirv, "find", false, false}};
   Result<void> outcome;
   for (const auto& w : wanted) {
-    auto made = make_pipeline(device, cache, w.layout, w.code, w.bytes, w.name);
+    auto made = make_pipeline(device, cache, w.layout, w.code, w.bytes, w.name, w.counts, w.scattered);
     if (!made) {
       outcome = tl::unexpected(made.error());
       break;
@@ -151,7 +159,7 @@ Result<std::unique_ptr<Pipelines>> Pipelines::create(Device& device) {
 
 Pipelines::~Pipelines() {
   const VulkanFunctions& vk = device->vk();
-  for (VkPipeline pipeline : {march, shade, trace, find})
+  for (VkPipeline pipeline : {march, march_counted, shade, trace, find})
     if (pipeline) vk.vkDestroyPipeline(device->handle(), pipeline, nullptr);
   for (VkPipelineLayout layout : {frame_layout, list_layout})
     if (layout) vk.vkDestroyPipelineLayout(device->handle(), layout, nullptr);

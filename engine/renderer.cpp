@@ -255,13 +255,14 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
     if (vk.vkCmdEndDebugUtilsLabelEXT) vk.vkCmdEndDebugUtilsLabelEXT(commands);
   };
   vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, s.pipelines->frame_layout, 0, 1, &frame.target, 0, nullptr);
+  const bool counted = settings.view == DebugView::steps || settings.view == DebugView::probe_depth;
   for (uint32_t sample = 0; sample < samples; ++sample) {
     const QryFramePush push{frame.parameters->address(), sample};
     if (sample) compute_barrier(vk, commands);  // the sample before still reads the visibility buffer
     label("march");
-    vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, s.pipelines->march);
+    vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, counted ? s.pipelines->march_counted : s.pipelines->march);
     vk.vkCmdPushConstants(commands, s.pipelines->frame_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
-    vk.vkCmdDispatch(commands, (settings.width + 7) / 8, (settings.height + 7) / 8, 1);
+    vk.vkCmdDispatch(commands, (settings.width + 7) / 8, (settings.height + 15) / 16, 1);
     end_label();
     compute_barrier(vk, commands);
     label("shade");

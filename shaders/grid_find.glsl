@@ -7,6 +7,8 @@
 // 64-bit words, so that a slot is read by one load: key and value of one pair, also beside a writer.
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryGridWords { uint64_t at[]; };
 
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer QryGridPairs { u64vec2 at[]; };  // two slots of a sector
+
 uvec2 qry_slot(QryGridWords page, uint index) { return unpackUint2x32(page.at[index]); }  // x: key, y: value
 bool qry_never_used(uvec2 slot) { return slot.x == 0xFFFFFFFFu && slot.y == 0xFFFFFFFFu; }
 
@@ -17,13 +19,15 @@ uint qry_grid_find(uint64_t grid_words, uint page_count, uint key, out uint sect
   const QryPlace place = qry_place(key, page_count);
   QryGridWords page = QryGridWords(grid_words + uint64_t(place.page) * uint64_t(kQryPageBytes));
   sectors = 1u;
-  bool never = false;
-  for (uint i = 0u; i < kQrySlotsPerSector; ++i) {
-    const uvec2 slot = qry_slot(page, place.home_sector * kQrySlotsPerSector + i);
-    if (slot.x == key) return slot.y;
-    never = never || qry_never_used(slot);
-  }
-  if (never) return kQryReservedValue;
+  // The whole sector at once: two loads under way together.
+  QryGridPairs pairs = QryGridPairs(uint64_t(page) + uint64_t(place.home_sector * kQrySlotsPerSector * kQrySlotBytes));
+  const u64vec2 low = pairs.at[0], high = pairs.at[1];
+  const uvec2 a = unpackUint2x32(low.x), b = unpackUint2x32(low.y), c = unpackUint2x32(high.x), d = unpackUint2x32(high.y);
+  if (a.x == key) return a.y;
+  if (b.x == key) return b.y;
+  if (c.x == key) return c.y;
+  if (d.x == key) return d.y;
+  if (qry_never_used(a) || qry_never_used(b) || qry_never_used(c) || qry_never_used(d)) return kQryReservedValue;
   const uvec2 states = qry_slot(page, qry_state_word(place.home_sector));
   const uint shift = qry_state_shift(place.home_sector);
   const uint state = (shift < 32u ? states.x >> shift : states.y >> (shift - 32u)) & 3u;

@@ -9,14 +9,14 @@
 #include "shaders/frame.h"
 #include "shaders/frame_access.glsl"
 
-layout(local_size_x = 8, local_size_y = 8) in;  // a warp of 32 is 8 x 4 pixels: coherent in both directions
+layout(local_size_x = 8, local_size_y = 16) in;  // a warp of 32 is 8 x 4 pixels: coherent in both directions
 
 void main() {
   const QryFrame frame = QryFrameRef(push.frame).frame;
   const uvec2 pixel = gl_GlobalInvocationID.xy;
   if (pixel.x >= frame.width || pixel.y >= frame.height) return;
   const QryWorldRoot root = QryRootRef(frame.root).root;
-  const QryHit hit = qry_traverse(root, qry_vec3(frame.origin), qry_pixel_direction(frame, pixel, push.sample_index), 1e29, 0u);
+  const QryHit hit = qry_traverse(root, qry_vec3(frame.origin), qry_pixel_direction(frame, pixel, push.sample_index), 0.0, 1e29, 0u);
   QryVisibility out_hit;
   out_hit.t = hit.t;
   out_hit.xy = 0u;

@@ -87,7 +87,7 @@ vec3 light_of(const QryWorldRoot root, const QryFrame frame, const Surface s, ve
       const float k = float(i - shadow_rays);
       direction = around(s.normal, vec2((k + noise) / float(ambient_rays), fract(noise2 + k * 0.61803399)));
     }
-    const QryHit hit = qry_traverse(root, s.point, direction, to_sun ? 1e29 : frame.ambient_reach, 0u);
+    const QryHit hit = qry_traverse(root, s.point, direction, 0.0, to_sun ? 1e29 : frame.ambient_reach, 0u);
     QryMaterial m;
     if (hit.t >= 0.0) m = QryPalette(root.palette).at[qry_material(root, hit.brick, hit.voxel)];
     if (to_sun) {
@@ -164,7 +164,7 @@ void main() {
       if (s.transparency > 0.01) {
         // Straight through everything of this material to what is behind, tinted on the way; the sky mirrored in the surface.
         const vec3 inside = s.point - s.normal * (1.0 / 32.0);
-        const QryHit behind = qry_traverse(root, inside, d, 1e29, s.material);
+        const QryHit behind = qry_traverse(root, inside, d, 0.0, 1e29, s.material);
         vec3 through = qry_sky_diffuse(d, sun) * frame.sky_strength;
         float depth_inside = 24.0;
         if (behind.t >= 0.0) {

@@ -30,9 +30,8 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Qry
 const ivec3 kVoxelBias = ivec3(int(kQryVoxelBiasXZ), int(kQryVoxelBiasY), int(kQryVoxelBiasXZ));
 const ivec3 kVoxelExtent = 2 * kVoxelBias;
 
-// Of the cell's low two coordinate bits: is its bit set, and is any bit of the aligned 2x2x2 block around it?
+// Of the cell's low two coordinate bits: is any bit of the aligned 2x2x2 block around it set?
 uint qry_half(uvec2 word, ivec3 cell) { return (cell.z & 2) != 0 ? word.y : word.x; }
-bool qry_bit(uvec2 word, ivec3 cell) { return (qry_half(word, cell) >> ((cell.x & 3) | ((cell.y & 3) << 2) | ((cell.z & 1) << 4)) & 1u) != 0u; }
 bool qry_block(uvec2 word, ivec3 cell) { return (qry_half(word, cell) & (0x00330033u << ((cell.x & 2) | ((cell.y & 2) << 2)))) != 0u; }
 
 uint qry_key_of(ivec3 biased_voxel) {
@@ -47,26 +46,28 @@ uint qry_find_brick(const QryWorldRoot root, uint key, out uint sectors) {
   return brick < root.brick_capacity ? brick : kQryReservedValue;
 }
 
-// Looks down the pyramid to the voxel's 32^3 chunk. 0 and the chunk's word, or the edge of an empty aligned cube around the voxel.
-int qry_find_chunk(const QryWorldRoot root, ivec3 v, out uvec2 chunk) {
-  chunk = uvec2(0u);
-  QryWords words = QryWords(root.pyramid);
+// The voxel's 128^3 region: 0, its word and the address of its 64 chunk words, or the edge of an empty aligned cube around the voxel.
+// From below: near surfaces the region's own word answers, and only in wide emptiness are the levels above it read.
+int qry_find_region(const QryWorldRoot root, ivec3 v, out uvec2 word, out uint64_t block_address) {
+  word = uvec2(0u);
+  block_address = 0ul;
   const uvec3 u = uvec3(v);
+  if (any(greaterThanEqual(u, uvec3(kVoxelExtent)))) return 128;  // beyond the world, whose extent is a multiple
+  QryWords words = QryWords(root.pyramid);
   const uvec3 c4 = u >> 11, c3 = u >> 9, c2 = u >> 7;
-  const uvec2 w4 = words.at[kQryLevel2Words + kQryLevel3Words + (c4.x | (c4.y << 3) | (c4.z << 5))];
-  if ((w4.x | w4.y) == 0u) return 2048;
-  if (!qry_bit(w4, v >> 9)) return qry_block(w4, v >> 9) ? 512 : 1024;
-  const uvec2 w3 = words.at[kQryLevel2Words + (c3.x | (c3.y << 5) | (c3.z << 9))];
-  if (!qry_bit(w3, v >> 7)) return qry_block(w3, v >> 7) ? 128 : 256;
   const uint region = c2.x | (c2.y << 7) | (c2.z << 13);
-  const uvec2 w2 = words.at[region];
-  if (!qry_bit(w2, v >> 5)) return qry_block(w2, v >> 5) ? 32 : 64;
+  word = words.at[region];
   const uint block = QryUints(root.pyramid + uint64_t(8u * (kQryLevel2Words + kQryLevel3Words + kQryLevel4Words))).at[region];
-  if (block >= root.block_capacity) return 32;
-  const uint64_t slab = QryAddresses(root.block_slabs).at[block >> kQryBlockSlabShift];
-  const uvec3 k = (u >> 5) & 3u;
-  chunk = QryWords(slab).at[(block & ((1u << kQryBlockSlabShift) - 1u)) * 64u + (k.x | (k.y << 2) | (k.z << 4))];
-  return (chunk.x | chunk.y) == 0u ? 32 : 0;
+  if ((word.x | word.y) != 0u) {
+    if (block >= root.block_capacity) return 128;
+    block_address = QryAddresses(root.block_slabs).at[block >> kQryBlockSlabShift] + uint64_t((block & ((1u << kQryBlockSlabShift) - 1u)) * 512u);
+    return 0;
+  }
+  const uvec2 w3 = words.at[kQryLevel2Words + (c3.x | (c3.y << 5) | (c3.z << 9))];
+  if ((w3.x | w3.y) != 0u) return qry_block(w3, v >> 7) ? 128 : 256;
+  const uvec2 w4 = words.at[kQryLevel2Words + kQryLevel3Words + (c4.x | (c4.y << 3) | (c4.z << 5))];
+  if ((w4.x | w4.y) != 0u) return qry_block(w4, v >> 9) ? 512 : 1024;
+  return 2048;
 }
 
 uint64_t qry_mask_address(const QryWorldRoot root, uint brick) {

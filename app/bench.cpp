@@ -16,6 +16,7 @@ namespace {
 
 constexpr Bench kBenches[] = {
     {"hashgrid", "Hash grid on host threads: insert, find, erase, beside std::unordered_map", bench_hashgrid_host},
+    {"render", "Ray-marcher on reference scenes: primary, shadow, ambient rays and frames, beside two ceilings", bench_render},
 };
 
 std::string processor_name() {
@@ -33,13 +34,19 @@ std::span<const Bench> benches() { return kBenches; }
 
 int run_bench(const CommandArguments& words) {
   std::string name;
+  BenchOptions options;
   bool as_json = false, list = false;
   int64_t keys = 1 << 22, repeats = 5;
   Arguments arguments("bench", "Measure, and print ratios to rivals measured in the same run.",
-                      "  quarry bench --list\n  quarry bench hashgrid\n  quarry bench hashgrid --keys 16777216 --json\n");
+                      "  quarry bench --list\n  quarry bench hashgrid\n  quarry bench hashgrid --keys 16777216 --json\n"
+                      "  quarry bench render --scene sponge\n");
   arguments.text("name", name, "NAME", "Which benchmark; see --list");
   arguments.integer("--keys", keys, "N", "Problem size in keys (4194304)", 1000, int64_t(1) << 31);
   arguments.integer("--repeats", repeats, "N", "The median of these is reported (5)", 1, 1000);
+  arguments.text("--scene", options.scene, "NAME", "render: terrain, sponge or sphere (all)");
+  arguments.text("--device", options.device, "NAME", "render: part of a Vulkan device's name");
+  arguments.flag("--small", options.small, "render: miniatures at 320x180, for software drivers");
+  arguments.flag("--validation", options.validation, "render: with the Vulkan validation layers");
   arguments.flag("--json", as_json, "Print one JSON document");
   arguments.flag("--list", list, "Show the benchmarks there are");
   if (const auto code = arguments.parse(words)) return *code;
@@ -56,7 +63,9 @@ int run_bench(const CommandArguments& words) {
   }
   if (!chosen) return arguments.wrong(fmt::format("there is no benchmark '{}'.{}", name, did_you_mean(name, known)));
 
-  auto result = chosen->run({static_cast<uint64_t>(keys), static_cast<uint32_t>(repeats)});
+  options.keys = static_cast<uint64_t>(keys);
+  options.repeats = static_cast<uint32_t>(repeats);
+  auto result = chosen->run(options);
   if (!result) {
     say_error(name, result.error());
     return exit_code_of(result.error());
@@ -64,8 +73,14 @@ int run_bench(const CommandArguments& words) {
   (*result)["bench"] = name;
   (*result)["version"] = QRY_VERSION;
   (*result)["machine"] = {{"processor", processor_name()}, {"threads", thread_count()}};
+  const std::string table = result->value("table", "");
+  result->erase("table");
   if (as_json) {
     fmt::print("{}\n", result->dump(2));
+    return kExitDone;
+  }
+  if (!table.empty()) {
+    fmt::print("{}", table);
     return kExitDone;
   }
   fmt::print("{} on {}, {} threads\n\n", name, processor_name(), thread_count());

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <span>
+#include <string>
 
 #include "hashgrid/result.hpp"
 
@@ -12,17 +13,22 @@ namespace quarry::app {
 struct BenchOptions {
   uint64_t keys = 1u << 22;  // problem size
   uint32_t repeats = 5;      // the median of these is reported, after one warm-up
+  std::string scene, device;  // of "render": one scene instead of all; part of a device's name
+  bool small = false;         // of "render": miniatures, for software drivers
+  bool validation = false;    // of "render": with the validation layers
 };
 
 struct Bench {
   const char* name;
   const char* title;
-  // {"rows": [{"what", "load_factor", "million_per_s", "rival", "rival_million_per_s", "ratio"}...], and what else it has to say}
+  // {"rows": [{"what", "load_factor", "million_per_s", "rival", "rival_million_per_s", "ratio"}...], and what else it has to say}, or
+  // {"table": text for people, ...}
   Result<nlohmann::json> (*run)(const BenchOptions& options);
 };
 
 std::span<const Bench> benches();
 
 Result<nlohmann::json> bench_hashgrid_host(const BenchOptions& options);
+Result<nlohmann::json> bench_render(const BenchOptions& options);
 
 }  // namespace quarry::app

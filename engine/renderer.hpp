@@ -16,6 +16,8 @@
 #include "engine/shared_buffer.hpp"
 #include "voxel/world.hpp"
 
+struct QryWorldRoot;  // shaders/world_root.h
+
 namespace quarry::engine {
 
 // A World readable by shaders. host_import: the world's own memory, zero copies. zero_copy: a CUDA executor writes grid, bricks and
@@ -37,6 +39,7 @@ class SharedWorld {
   SharingMode mode() const;
   const std::string& sharing_reason() const;
   uint64_t root_address() const;     // device address of the root structure of shaders/world.glsl
+  const QryWorldRoot& root() const;  // the same structure, for push constants; lives as long as what root_address() points to
   uint64_t device_bytes() const;
   // Statistics of the grid that shaders read: of the CUDA-built table in zero_copy mode, else the world's own.
   Result<hashgrid::Stats> grid_stats(const World& world) const;

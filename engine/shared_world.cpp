@@ -49,15 +49,21 @@ class RootRing {
     std::memcpy(&root, bytes, sizeof root);
     for (uint64_t* address : {&root.mask_slabs, &root.material_slabs, &root.block_slabs, &root.palette}) *address += slot->memory->address();
     std::memcpy(bytes, &root, sizeof root);
+    slot->root = root;
     current_ = slot;
     return {};
   }
   uint64_t address() const { return current_ ? current_->memory->address() : 0; }
+  const QryWorldRoot& root() const {
+    static const QryWorldRoot nothing{};
+    return current_ ? current_->root : nothing;
+  }
 
  private:
   struct Slot {
     std::unique_ptr<DeviceMemory> memory;
     std::vector<uint8_t> image;
+    QryWorldRoot root{};  // with absolute addresses
     uint64_t last_frame = 0;
   };
   std::vector<std::unique_ptr<Slot>> slots_;
@@ -222,6 +228,7 @@ void SharedWorld::frame_completed(uint64_t value) {
 SharingMode SharedWorld::mode() const { return state_->choice.mode; }
 const std::string& SharedWorld::sharing_reason() const { return state_->choice.reason; }
 uint64_t SharedWorld::root_address() const { return state_->roots.address(); }
+const QryWorldRoot& SharedWorld::root() const { return state_->roots.root(); }
 uint64_t SharedWorld::device_bytes() const { return state_->memory->size_bytes(); }
 
 Result<hashgrid::Stats> SharedWorld::grid_stats(const World& world) const {

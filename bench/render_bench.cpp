@@ -1,0 +1,345 @@
+// render_bench.cpp - the dispatches, their timestamps, and the checks without which a figure is void.
+#include "bench/render_bench.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "bench/render_scenes.hpp"
+#include "bench_rays_spirv.h"
+#include "engine/device_memory.hpp"
+#include "engine/renderer.hpp"
+#include "engine/timeline.hpp"
+#include "engine/vulkan_loader.hpp"
+#include "hashgrid/parallel.hpp"
+#include "shaders/bench_rays.h"
+#include "shaders/frame.h"
+
+namespace quarry::bench {
+namespace {
+
+using engine::BufferHome;
+using engine::DeviceMemory;
+using engine::vk_check;
+
+static_assert(sizeof(QryBenchFrame) == 112 && offsetof(QryBenchFrame, origin) == 40 && offsetof(QryBenchFrame, width) == 104);
+static_assert(sizeof(QryBenchPush) == 96 && sizeof(QryBenchPush) <= 128);
+
+struct Pass {
+  const char* name;
+  uint32_t pass;
+  uint32_t rows;  // a workgroup is 8 x this many pixels; a warp of 32 is 8 x 4 of them
+  bool only_pyramid = false, from_beams = false, scattered = false;
+  uint32_t rays_a_thread = 1;
+  float reach = 1e29f;
+  bool per_hit = false;  // rays counted: hits, else pixels
+};
+constexpr Pass kPasses[] = {
+    {.name = "make rays", .pass = kQryBenchMakeRays, .rows = 16},
+    {.name = "pyramid only", .pass = kQryBenchPrimary, .rows = 16, .only_pyramid = true},
+    {.name = "beams", .pass = kQryBenchBeams, .rows = 1, .only_pyramid = true},
+    {.name = "primary", .pass = kQryBenchPrimary, .rows = 16},
+    {.name = "primary after beams", .pass = kQryBenchPrimary, .rows = 16, .from_beams = true},
+    {.name = "shadow", .pass = kQryBenchShadow, .rows = 16, .scattered = true, .per_hit = true},
+    {.name = "ambient, 4 a thread", .pass = kQryBenchAmbient, .rows = 4, .scattered = true, .rays_a_thread = 4, .per_hit = true},
+    {.name = "ambient", .pass = kQryBenchAmbient, .rows = 4, .scattered = true, .per_hit = true},
+    {.name = "ambient, 64 voxels", .pass = kQryBenchAmbient, .rows = 4, .scattered = true, .reach = 64.0f, .per_hit = true},
+    {.name = "shade", .pass = kQryBenchShade, .rows = 16},
+};
+constexpr size_t kPassCount = std::size(kPasses);
+
+class Passes {
+ public:
+  static Result<std::unique_ptr<Passes>> create(engine::Device& device, uint32_t width, uint32_t height);
+  ~Passes();
+  // Microseconds of each pass, a median; what the last one leaves is in the buffers.
+  Result<void> measure(const engine::SharedWorld& world, engine::Device::TimelinePoint ready, const engine::View& view, uint32_t repeats, double (&median_us)[kPassCount]);
+  uint64_t hits() const;          // of the last measure()
+  Result<uint64_t> differing();   // pixels in which rays that start at beams hit something else
+
+ private:
+  explicit Passes(engine::Device& d) : device_(&d) {}
+  Result<VkPipeline> make(const Pass& pass);
+  void record(uint32_t pass);
+  Result<void> submit(engine::Device::TimelinePoint ready);
+  engine::Device* device_;
+  uint32_t width_ = 0, height_ = 0;
+  VkPipelineLayout layout_ = VK_NULL_HANDLE;
+  VkPipeline pipelines_[kPassCount] = {};
+  VkQueryPool queries_ = VK_NULL_HANDLE;
+  VkCommandPool pool_ = VK_NULL_HANDLE;
+  VkCommandBuffer commands_ = VK_NULL_HANDLE;
+  std::unique_ptr<engine::Timeline> timeline_;
+  std::unique_ptr<DeviceMemory> frame_, near_frame_, visibility_, lit_, open_, picture_, beams_, seen_, seen_beams_;
+};
+
+Result<VkPipeline> Passes::make(const Pass& pass) {
+  const auto& vk = device_->vk();
+  VkShaderModuleCreateInfo module_info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, nullptr, 0, sizeof k_bench_rays_spirv, k_bench_rays_spirv};
+  VkShaderModule module = VK_NULL_HANDLE;
+  if (auto ok = vk_check(vk.vkCreateShaderModule(device_->handle(), &module_info, nullptr, &module), "vkCreateShaderModule", pass.name); !ok)
+    return tl::unexpected(ok.error());
+  const bool beams = pass.pass == kQryBenchBeams;
+  const uint32_t fused = device_->info().type != VK_PHYSICAL_DEVICE_TYPE_CPU;
+  const uint32_t values[9] = {0, pass.only_pyramid, pass.pass, pass.from_beams, pass.rays_a_thread, pass.scattered, beams ? 32u : 8u, beams ? 1u : pass.rows, fused};
+  constexpr uint32_t kIds[9] = {0, 1, 2, 3, 4, 5, 10, 11, 6};
+  VkSpecializationMapEntry entries[9];
+  for (uint32_t i = 0; i < 9; ++i) entries[i] = {kIds[i], i * 4, 4};
+  const VkSpecializationInfo constants{9, entries, sizeof values, values};
+  VkComputePipelineCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
+  info.stage = {VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, nullptr, 0, VK_SHADER_STAGE_COMPUTE_BIT, module, "main", &constants};
+  info.layout = layout_;
+  VkPipeline pipeline = VK_NULL_HANDLE;
+  const VkResult result = vk.vkCreateComputePipelines(device_->handle(), VK_NULL_HANDLE, 1, &info, nullptr, &pipeline);
+  vk.vkDestroyShaderModule(device_->handle(), module, nullptr);
+  if (auto ok = vk_check(result, "vkCreateComputePipelines", pass.name); !ok) return tl::unexpected(ok.error());
+  return pipeline;
+}
+
+Result<std::unique_ptr<Passes>> Passes::create(engine::Device& device, uint32_t width, uint32_t height) {
+  std::unique_ptr<Passes> self(new Passes(device));
+  self->width_ = width;
+  self->height_ = height;
+  const auto& vk = device.vk();
+  const auto pixels = uint64_t(width) * height;
+  const struct {
+    std::unique_ptr<DeviceMemory>* memory;
+    BufferHome home;
+    uint64_t bytes;
+  } wanted[] = {{&self->frame_, BufferHome::host_upload, sizeof(QryBenchFrame)}, {&self->near_frame_, BufferHome::host_upload, sizeof(QryBenchFrame)},
+                {&self->visibility_, BufferHome::device, pixels * sizeof(QryVisibility)}, {&self->lit_, BufferHome::device, pixels * 4},
+                {&self->open_, BufferHome::device, pixels * 16}, {&self->picture_, BufferHome::device, pixels * 4},
+                {&self->beams_, BufferHome::device, uint64_t((width + 7) / 8) * ((height + 7) / 8) * 4},
+                {&self->seen_, BufferHome::host_readback, pixels * sizeof(QryVisibility)}, {&self->seen_beams_, BufferHome::host_readback, pixels * sizeof(QryVisibility)}};
+  for (const auto& w : wanted) {
+    auto made = DeviceMemory::create(device, w.home, w.bytes, "quarry bench");
+    if (!made) return tl::unexpected(made.error());
+    *w.memory = std::move(*made);
+  }
+  auto timeline = engine::Timeline::create(device, "quarry bench");
+  if (!timeline) return tl::unexpected(timeline.error());
+  self->timeline_ = std::move(*timeline);
+  const VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr, VK_COMMAND_POOL_CREATE_TRANSIENT_BIT, device.queue_family()};
+  if (auto ok = vk_check(vk.vkCreateCommandPool(device.handle(), &pool, nullptr, &self->pool_), "vkCreateCommandPool", "benchmark"); !ok) return tl::unexpected(ok.error());
+  const VkCommandBufferAllocateInfo allocate{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr, self->pool_, VK_COMMAND_BUFFER_LEVEL_PRIMARY, 1};
+  if (auto ok = vk_check(vk.vkAllocateCommandBuffers(device.handle(), &allocate, &self->commands_), "vkAllocateCommandBuffers", "benchmark"); !ok)
+    return tl::unexpected(ok.error());
+  const VkQueryPoolCreateInfo queries{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO, nullptr, 0, VK_QUERY_TYPE_TIMESTAMP, 2 * kPassCount, 0};
+  if (auto ok = vk_check(vk.vkCreateQueryPool(device.handle(), &queries, nullptr, &self->queries_), "vkCreateQueryPool", "timestamps"); !ok) return tl::unexpected(ok.error());
+  const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(QryBenchPush)};
+  const VkPipelineLayoutCreateInfo layout{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 0, nullptr, 1, &range};
+  if (auto ok = vk_check(vk.vkCreatePipelineLayout(device.handle(), &layout, nullptr, &self->layout_), "vkCreatePipelineLayout", "benchmark"); !ok)
+    return tl::unexpected(ok.error());
+
+  Result<VkPipeline> made[kPassCount];
+  parallel_for(kPassCount, 1, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) made[i] = self->make(kPasses[i]);
+  });
+  Result<void> outcome;
+  for (size_t i = 0; i < kPassCount; ++i) {
+    if (made[i]) self->pipelines_[i] = *made[i];
+    else outcome = tl::unexpected(made[i].error());
+  }
+  if (!outcome) return tl::unexpected(outcome.error());
+  return self;
+}
+
+Passes::~Passes() {
+  const auto& vk = device_->vk();
+  for (VkPipeline pipeline : pipelines_)
+    if (pipeline) vk.vkDestroyPipeline(device_->handle(), pipeline, nullptr);
+  if (layout_) vk.vkDestroyPipelineLayout(device_->handle(), layout_, nullptr);
+  if (queries_) vk.vkDestroyQueryPool(device_->handle(), queries_, nullptr);
+  if (pool_) vk.vkDestroyCommandPool(device_->handle(), pool_, nullptr);
+}
+
+void Passes::record(uint32_t index) {
+  const auto& vk = device_->vk();
+  const Pass& pass = kPasses[index];
+  const uint64_t frame = pass.reach != 64.0f ? frame_->address() : near_frame_->address();
+  vk.vkCmdPushConstants(commands_, layout_, VK_SHADER_STAGE_COMPUTE_BIT, offsetof(QryBenchPush, frame), 8, &frame);
+  vk.vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_[index]);
+  const uint32_t tiles = ((width_ + kQryBenchBeamTile - 1) / kQryBenchBeamTile) * ((height_ + kQryBenchBeamTile - 1) / kQryBenchBeamTile);
+  if (pass.pass == kQryBenchBeams) vk.vkCmdDispatch(commands_, (tiles + 3) / 4, 1, 1);
+  else vk.vkCmdDispatch(commands_, (width_ + 7) / 8, (height_ + pass.rows - 1) / pass.rows, pass.pass == kQryBenchAmbient ? 4 / pass.rays_a_thread : 1);
+}
+
+Result<void> Passes::submit(engine::Device::TimelinePoint ready) {
+  if (auto ok = vk_check(device_->vk().vkEndCommandBuffer(commands_), "vkEndCommandBuffer", "benchmark"); !ok) return ok;
+  const uint64_t value = timeline_->last() + 1;
+  if (auto ok = device_->submit(commands_, {ready}, {{timeline_->handle(), value}}); !ok) return ok;
+  timeline_->next();
+  return timeline_->wait(value);
+}
+
+Result<void> Passes::measure(const engine::SharedWorld& world, engine::Device::TimelinePoint ready, const engine::View& view, uint32_t repeats,
+                             double (&median_us)[kPassCount]) {
+  const auto& vk = device_->vk();
+  QryBenchFrame f{};
+  f.visibility = visibility_->address();
+  f.lit = lit_->address();
+  f.open = open_->address();
+  f.picture = picture_->address();
+  f.beams = beams_->address();
+  std::copy_n(view.origin, 3, f.origin);
+  std::copy_n(view.forward, 3, f.forward);
+  std::copy_n(view.right, 3, f.right);
+  std::copy_n(view.up, 3, f.up);
+  const float sun[3] = {-0.43f, 0.77f, -0.37f}, length = std::sqrt(sun[0] * sun[0] + sun[1] * sun[1] + sun[2] * sun[2]);
+  for (int i = 0; i < 3; ++i) f.sun[i] = sun[i] / length;
+  f.reach = 1e29f;
+  f.width = width_;
+  f.height = height_;
+  std::memcpy(frame_->mapped(), &f, sizeof f);
+  f.reach = 64;
+  std::memcpy(near_frame_->mapped(), &f, sizeof f);
+
+  VkPhysicalDeviceProperties properties{};
+  vk.vkGetPhysicalDeviceProperties(device_->physical_device(), &properties);
+  std::vector<double> times[kPassCount];
+  const QryBenchPush push{world.root(), 0};
+  constexpr VkAccessFlags kShader = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
+  const VkMemoryBarrier between{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, kShader | VK_ACCESS_TRANSFER_READ_BIT, kShader | VK_ACCESS_TRANSFER_READ_BIT};
+  const VkMemoryBarrier to_host{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_TRANSFER_WRITE_BIT, VK_ACCESS_HOST_READ_BIT};
+  constexpr VkPipelineStageFlags kWork = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+  for (uint32_t round = 0; round < repeats + 2; ++round) {
+    if (auto ok = vk_check(vk.vkResetCommandPool(device_->handle(), pool_, 0), "vkResetCommandPool", "benchmark"); !ok) return ok;
+    const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr};
+    if (auto ok = vk_check(vk.vkBeginCommandBuffer(commands_, &begin), "vkBeginCommandBuffer", "benchmark"); !ok) return ok;
+    vk.vkCmdResetQueryPool(commands_, queries_, 0, 2 * kPassCount);
+    vk.vkCmdPushConstants(commands_, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
+    for (uint32_t i = 0; i < kPassCount; ++i) {
+      vk.vkCmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_, 2 * i);
+      record(i);
+      vk.vkCmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_, 2 * i + 1);
+      vk.vkCmdPipelineBarrier(commands_, kWork, kWork, 0, 1, &between, 0, nullptr, 0, nullptr);
+      const bool plain = std::strcmp(kPasses[i].name, "primary") == 0, beams = kPasses[i].from_beams;
+      if (round == 0 && (plain || beams)) {  // kept for hits() and differing()
+        const VkBufferCopy copy{0, 0, visibility_->size_bytes()};
+        vk.vkCmdCopyBuffer(commands_, visibility_->buffer(), (plain ? seen_ : seen_beams_)->buffer(), 1, &copy);
+        vk.vkCmdPipelineBarrier(commands_, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &to_host, 0, nullptr, 0, nullptr);
+        vk.vkCmdPipelineBarrier(commands_, kWork, kWork, 0, 1, &between, 0, nullptr, 0, nullptr);
+      }
+    }
+    if (auto ok = submit(ready); !ok) return ok;
+    uint64_t ticks[2 * kPassCount];
+    if (auto ok = vk_check(vk.vkGetQueryPoolResults(device_->handle(), queries_, 0, 2 * kPassCount, sizeof ticks, ticks, 8, VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
+                           "vkGetQueryPoolResults", "timestamps");
+        !ok)
+      return ok;
+    if (round >= 2)
+      for (size_t i = 0; i < kPassCount; ++i) times[i].push_back(double(ticks[2 * i + 1] - ticks[2 * i]) * double(properties.limits.timestampPeriod) * 1e-3);
+  }
+  for (size_t i = 0; i < kPassCount; ++i) {
+    std::ranges::sort(times[i]);
+    median_us[i] = times[i][times[i].size() / 2];
+  }
+  return {};
+}
+
+uint64_t Passes::hits() const {
+  const auto* seen = static_cast<const QryVisibility*>(seen_->mapped());
+  return uint64_t(std::count_if(seen, seen + uint64_t(width_) * height_, [](const QryVisibility& v) { return v.t >= 0; }));
+}
+
+Result<uint64_t> Passes::differing() {
+  const auto* plain = static_cast<const QryVisibility*>(seen_->mapped());
+  const auto* beams = static_cast<const QryVisibility*>(seen_beams_->mapped());
+  uint64_t count = 0;
+  for (uint64_t i = 0; i < uint64_t(width_) * height_; ++i) count += plain[i].xy != beams[i].xy || plain[i].zm != beams[i].zm || (plain[i].t < 0) != (beams[i].t < 0);
+  return count;
+}
+
+}  // namespace
+
+Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
+  engine::DeviceOptions wanted;
+  wanted.prefer = options.device;
+  wanted.validation = options.validation;
+  wanted.log = [](int severity, const char* message) { if (severity > 0) fmt::print(stderr, "{}\n", message); };
+  auto device = engine::Device::create(wanted);
+  if (!device) return tl::unexpected(device.error());
+  auto passes = Passes::create(**device, options.width, options.height);
+  if (!passes) return tl::unexpected(passes.error());
+  nlohmann::json result{{"device", (*device)->info().name}, {"driver", (*device)->info().driver}, {"width", options.width}, {"height", options.height},
+                        {"repeats", options.repeats}, {"full_size", options.full_size}, {"scenes", nlohmann::json::array()}};
+  for (const int scene : options.scenes) {
+    const RenderScene& about = render_scene(scene);
+    const int size = options.full_size ? about.full_size : about.small_size;
+    auto shared = engine::SharedWorld::create(**device);
+    if (!shared) return tl::unexpected(shared.error());
+    auto world = World::create((*shared)->memory());
+    if (!world) return tl::unexpected(world.error());
+    if (auto ok = fill_scene(*world, scene, size, options.interrupted); !ok) return tl::unexpected(ok.error());
+    if (options.full_size && (world->voxel_count() != about.voxels || world->brick_count() != about.bricks))
+      return fail(ErrorCode::device, fmt::format("{}: {} voxels in {} bricks instead of {} in {}: the measurement is void", about.name, world->voxel_count(),
+                                                 world->brick_count(), about.voxels, about.bricks));
+    auto ready = (*shared)->publish(*world, Palette::standard());
+    if (!ready) return tl::unexpected(ready.error());
+    const auto voxels = double(world->voxel_count());
+    nlohmann::json cameras = nlohmann::json::array();
+    for (int camera = 0; camera < kCameraCount; ++camera) {
+      if (options.interrupted()) return fail(ErrorCode::cancelled, "interrupted");
+      double us[kPassCount];
+      const engine::View view = scene_view(scene, camera, size, options.width, options.height);
+      if (auto ok = (*passes)->measure(**shared, *ready, view, options.repeats, us); !ok) return tl::unexpected(ok.error());
+      const uint64_t hits = (*passes)->hits(), pixels = uint64_t(options.width) * options.height;
+      auto differing = (*passes)->differing();
+      if (!differing) return tl::unexpected(differing.error());
+      // Directions are rounded differently by every driver, so a ray in 100,000 may pass on the other side of an edge.
+      if (options.full_size && options.width == 1920 && options.height == 1080) {
+        const uint64_t expected = about.hits[camera], off = hits > expected ? hits - expected : expected - hits;
+        if (off > 20) return fail(ErrorCode::device, fmt::format("{}, {}: {} hits instead of {}: the measurement is void", about.name, camera_name(camera), hits, expected));
+      }
+      if (*differing > pixels / 2000)
+        return fail(ErrorCode::device, fmt::format("{}, {}: {} pixels differ when rays start at beams: the measurement is void", about.name, camera_name(camera), *differing));
+      nlohmann::json rows = nlohmann::json::object();
+      double by_name[kPassCount];
+      for (size_t i = 0; i < kPassCount; ++i) {
+        const uint64_t rays = (kPasses[i].per_hit ? hits : pixels) * (kPasses[i].pass == kQryBenchAmbient ? 4 : 1);
+        rows[kPasses[i].name] = {{"rays", rays}, {"microseconds", us[i]}, {"million_per_s", double(rays) / us[i]}};
+        by_name[i] = us[i];
+      }
+      const auto time_of = [&](const char* name) {
+        for (size_t i = 0; i < kPassCount; ++i)
+          if (std::strcmp(kPasses[i].name, name) == 0) return by_name[i];
+        return 0.0;
+      };
+      const double with_beams = time_of("beams") + time_of("primary after beams"), primary = std::min(time_of("primary"), with_beams);
+      rows["primary with beams"] = {{"rays", pixels}, {"microseconds", with_beams}, {"million_per_s", double(pixels) / with_beams}};
+      const double frame = primary + time_of("shadow") + time_of("ambient, 64 voxels") + time_of("shade");
+      rows["whole frame"] = {{"rays", pixels + 5 * hits}, {"microseconds", frame}, {"million_per_s", double(pixels + 5 * hits) / frame}};
+      cameras.push_back({{"camera", camera_name(camera)}, {"hits", hits}, {"differ_with_beams", *differing}, {"passes", rows}});
+    }
+    result["sharing"] = engine::to_string((*shared)->mode());
+    result["scenes"].push_back({{"scene", about.name}, {"title", about.title}, {"size", size}, {"voxels", world->voxel_count()}, {"bricks", world->brick_count()},
+                                {"bytes_per_voxel", double(world->size_bytes()) / voxels},
+                                {"brick_bytes_per_voxel", double(world->brick_count()) * (sizeof(BrickMask) + sizeof(BrickMaterials)) / voxels}, {"cameras", cameras}});
+  }
+  result["validation_errors"] = (*device)->validation_errors();
+  return result;
+}
+
+std::string render_table(const nlohmann::json& result) {
+  std::string text = fmt::format("{} ({}), {}, {}x{}, median of {}; 10^6 rays a second\n", result["device"].get<std::string>(), result["driver"].get<std::string>(),
+                                 result["sharing"].get<std::string>(), result["width"].get<int>(), result["height"].get<int>(), result["repeats"].get<int>());
+  for (const auto& scene : result["scenes"]) {
+    text += fmt::format("\n{}: {} voxels in {} bricks, {:.2f} bytes a voxel ({:.2f} in bricks)\n{:<24}", scene["title"].get<std::string>(), scene["voxels"].get<uint64_t>(),
+                        scene["bricks"].get<uint64_t>(), scene["bytes_per_voxel"].get<double>(), scene["brick_bytes_per_voxel"].get<double>(), "");
+    const auto& cameras = scene["cameras"];
+    for (const auto& camera : cameras) text += fmt::format("{:>12}", camera["camera"].get<std::string>());
+    text += fmt::format("\n{:<24}", "hits");
+    for (const auto& camera : cameras) text += fmt::format("{:>12}", camera["hits"].get<uint64_t>());
+    for (const auto& [name, row] : cameras[0]["passes"].items()) {
+      text += fmt::format("\n{:<24}", name);
+      for (const auto& camera : cameras) text += fmt::format("{:>12.0f}", camera["passes"][name]["million_per_s"].get<double>());
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace quarry::bench

@@ -1,0 +1,137 @@
+#version 460
+// bench_rays.comp.glsl - the passes of `quarry bench render`, each a pipeline of its own through kPass: rays of the reference scenes, through
+// the same traversal as the pictures. Arithmetic of rays is spelt out with fma, as that specification has it.
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#extension GL_GOOGLE_include_directive : require
+
+#include "shaders/beam.glsl"
+#include "shaders/frame.h"
+#include "shaders/bench_rays.h"
+
+layout(local_size_x_id = 10, local_size_y_id = 11) in;
+layout(constant_id = 2) const uint kPass = 0u;
+layout(constant_id = 3) const bool kFromBeams = false;
+const uint kBeamTile = kQryBenchBeamTile;
+layout(constant_id = 4) const uint kRaysAThread = 1u;  // ambient: 1 (the sample is the dispatch's z, the same for a whole warp) or 4
+
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryBenchFrameRef { QryBenchFrame frame; };
+layout(buffer_reference, scalar, buffer_reference_align = 16) buffer QryVisibilityRef { uvec4 at[]; };  // QryVisibility: t, xy, zm, cost
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer QryFloats { float at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer QryPixels { uint at[]; };
+layout(push_constant, scalar) uniform QryPush { QryBenchPush push; };
+
+vec3 of(const float a[3]) { return vec3(a[0], a[1], a[2]); }
+
+vec3 unit(vec3 v) {
+  const float l = 1.0 / sqrt(fma(v.x, v.x, fma(v.y, v.y, v.z * v.z)));
+  return v * l;
+}
+
+vec3 ray_through(const QryBenchFrame f, vec2 at) {
+  const float a = fma(2.0 / float(f.width), at.x, -1.0), b = fma(-2.0 / float(f.height), at.y, 1.0);
+  return unit(vec3(fma(a, f.right[0], fma(b, f.up[0], f.forward[0])), fma(a, f.right[1], fma(b, f.up[1], f.forward[1])),
+                   fma(a, f.right[2], fma(b, f.up[2], f.forward[2]))));
+}
+
+uint mixed(uint x) {
+  x ^= x >> 16;
+  x *= 0x7feb352du;
+  x ^= x >> 15;
+  x *= 0x846ca68bu;
+  return x ^ (x >> 16);
+}
+
+vec3 normal_of(uint face) {
+  vec3 n = vec3(0.0);
+  n[face >> 1] = (face & 1u) != 0u ? 1.0 : -1.0;
+  return n;
+}
+
+// Cosine-weighted about the face's normal: normal + a point of the unit sphere, by rejection (G. Marsaglia, 1972).
+vec3 ambient_direction(uint pixel, uint ray, uint face) {
+  uint h = mixed(pixel * 4u + ray + 0x51ed270bu);
+  float a = 0.25, b = 0.25, q = 2.0;
+  for (int k = 0; k < 16 && q >= 1.0; ++k) {
+    a = fma(float(h & 0xffffu), 2.0 / 65536.0, -1.0 + 1.0 / 65536.0);
+    b = fma(float(h >> 16), 2.0 / 65536.0, -1.0 + 1.0 / 65536.0);
+    q = fma(a, a, b * b);
+    h = mixed(h + 0x9e3779b9u);
+  }
+  if (q >= 1.0) a = 0.25, b = 0.25, q = 0.125;
+  const float r = 2.0 * sqrt(1.0 - q);
+  const vec3 n = normal_of(face), v = vec3(fma(a, r, n.x), fma(b, r, n.y), fma(-2.0, q, 1.0) + n.z);
+  return dot(v, v) < 1e-6 ? n : unit(v);
+}
+
+void main() {
+  const QryBenchFrame f = QryBenchFrameRef(push.frame).frame;
+  if (kPass == kQryBenchBeams) {
+    const uint beam = gl_WorkGroupID.x * 4u + (gl_LocalInvocationIndex >> 3), across = (f.width + kBeamTile - 1u) / kBeamTile, down = (f.height + kBeamTile - 1u) / kBeamTile;
+    if (gl_WorkGroupID.x * 4u >= across * down) return;
+    const vec2 low = vec2(beam % across, min(beam / across, down - 1u)) * float(kBeamTile);
+    const vec3 d = ray_through(f, low + 0.5 * float(kBeamTile));
+    float chord = 0.0;
+    for (uint i = 0u; i < 4u; ++i) chord = max(chord, distance(d, ray_through(f, low + float(kBeamTile) * vec2(i & 1u, i >> 1))));
+    const float t = qry_beam(push.root, of(f.origin), d, chord * 1.01 + 1e-6);
+    if ((gl_LocalInvocationIndex & 7u) == 0u && beam < across * down) QryFloats(f.beams).at[beam] = t;
+    return;
+  }
+
+  const uvec2 at = gl_GlobalInvocationID.xy;
+  if (at.x >= f.width || at.y >= f.height) return;
+  const uint pixel = at.y * f.width + at.x;
+  if (kPass == kQryBenchMakeRays) {
+    const vec3 d = ray_through(f, vec2(at) + 0.5);
+    QryVisibilityRef(f.visibility).at[pixel] = uvec4(floatBitsToUint(d.x), floatBitsToUint(d.y), floatBitsToUint(d.z), 0u);
+    return;
+  }
+  if (kPass == kQryBenchPrimary) {
+    const vec3 d = ray_through(f, vec2(at) + 0.5);
+    const float t_min = kFromBeams ? QryFloats(f.beams).at[(at.y / kBeamTile) * ((f.width + kBeamTile - 1u) / kBeamTile) + at.x / kBeamTile] : 0.0;
+    const QryHit hit = qry_traverse(push.root, of(f.origin), d, t_min, 1e29, 0u);
+    uvec4 seen = uvec4(floatBitsToUint(hit.t), 0u, 0u, min(hit.steps, 0xFFFFu) | (min(hit.sectors, 0xFFFFu) << 16));
+    if (hit.t >= 0.0) {
+      seen.y = uint(hit.voxel.x) | (uint(hit.voxel.y) << 14) | (hit.face << 27);
+      seen.z = uint(hit.voxel.z) | (kQryStopAtBricks ? 0u : qry_material(push.root, hit.brick, hit.voxel) << 14);
+    }
+    QryVisibilityRef(f.visibility).at[pixel] = seen;
+    return;
+  }
+
+  const uvec4 seen = QryVisibilityRef(f.visibility).at[pixel];
+  const float t = uintBitsToFloat(seen.x);
+  const uint face = seen.y >> 27;
+  if (kPass == kQryBenchShade) {
+    vec3 color = vec3(0.55, 0.7, 0.9);
+    if (t >= 0.0) {
+      const vec3 albedo = unpackUnorm4x8(QryPalette(push.root.palette).at[(seen.z >> 14) & 255u].rgba).rgb;
+      const uint count = f.width * f.height;
+      float open = 0.0;
+      for (uint i = 0u; i < 4u; ++i) open += QryFloats(f.open).at[i * count + pixel];
+      color = albedo * (0.25 * open * vec3(0.45, 0.55, 0.7) + QryFloats(f.lit).at[pixel] * max(dot(normal_of(face), of(f.sun)), 0.0) * vec3(0.9, 0.8, 0.65));
+    }
+    QryPixels(f.picture).at[pixel] = packUnorm4x8(vec4(sqrt(clamp(color, 0.0, 1.0)), 1.0));
+    return;
+  }
+
+  // Secondary rays: from 1/64 voxel off the face that was entered, the other coordinates strictly inside it.
+  if (t < 0.0) return;
+  const ivec3 voxel = ivec3(seen.y & 16383u, (seen.y >> 14) & 8191u, seen.z & 16383u) - kVoxelBias;
+  const vec3 d = ray_through(f, vec2(at) + 0.5), low = vec3(voxel);
+  vec3 o = vec3(fma(t, d.x, f.origin[0]), fma(t, d.y, f.origin[1]), fma(t, d.z, f.origin[2]));
+  o = clamp(o, low + 1.0 / 256.0, low + (1.0 - 1.0 / 256.0));
+  const float off = (face & 1u) != 0u ? 1.0 + 1.0 / 64.0 : -1.0 / 64.0;
+  if (face < 2u) o.x = low.x + off;
+  else if (face < 4u) o.y = low.y + off;
+  else o.z = low.z + off;
+  if (kPass == kQryBenchShadow) {
+    QryFloats(f.lit).at[pixel] = qry_traverse(push.root, o, of(f.sun), 0.0, 1e29, 0u).t < 0.0 ? 1.0 : 0.0;
+  } else {
+    for (uint i = 0u; i < kRaysAThread; ++i) {
+      const uint ray = gl_GlobalInvocationID.z * kRaysAThread + i;
+      QryFloats(f.open).at[ray * f.width * f.height + pixel] = qry_traverse(push.root, o, ambient_direction(pixel, ray, face), 0.0, f.reach, 0u).t < 0.0 ? 1.0 : 0.0;
+    }
+  }
+}

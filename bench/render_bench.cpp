@@ -43,9 +43,9 @@ constexpr Pass kPasses[] = {
     {.name = "primary", .pass = kQryBenchPrimary, .rows = 16},
     {.name = "primary after beams", .pass = kQryBenchPrimary, .rows = 16, .from_beams = true},
     {.name = "shadow", .pass = kQryBenchShadow, .rows = 16, .scattered = true, .per_hit = true},
-    {.name = "ambient, 4 a thread", .pass = kQryBenchAmbient, .rows = 4, .scattered = true, .rays_a_thread = 4, .per_hit = true},
-    {.name = "ambient", .pass = kQryBenchAmbient, .rows = 4, .scattered = true, .per_hit = true},
-    {.name = "ambient, 64 voxels", .pass = kQryBenchAmbient, .rows = 4, .scattered = true, .reach = 64.0f, .per_hit = true},
+    {.name = "ambient, 1 a thread", .pass = kQryBenchAmbient, .rows = 4, .scattered = true, .per_hit = true},
+    {.name = "ambient", .pass = kQryBenchAmbient, .rows = 4, .scattered = true, .rays_a_thread = 4, .per_hit = true},
+    {.name = "ambient, 64 voxels", .pass = kQryBenchAmbient, .rows = 4, .scattered = true, .rays_a_thread = 4, .reach = 64.0f, .per_hit = true},
     {.name = "shade", .pass = kQryBenchShade, .rows = 16},
 };
 constexpr size_t kPassCount = std::size(kPasses);

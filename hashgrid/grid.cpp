@@ -51,6 +51,11 @@ struct Grid::State {
   uint64_t version = 0;
   // The table has not been written since it was cleared, nor could a user's kernel have done so: no view was handed out.
   mutable std::atomic<bool> untouched{true};
+  // Reading before writing matters: readers ask for a view per key, and threads that all write one line of cache wait for each other
+  // (a walk of 16 threads through a world was 70 times slower without it).
+  void handed_out() const {
+    if (untouched.load(std::memory_order_relaxed)) untouched.store(false, std::memory_order_relaxed);
+  }
 
   State() = default;
   State(const State&) = delete;
@@ -235,11 +240,11 @@ Result<Grid> Grid::create(Executor& executor, const GridOptions& options, Memory
 }
 
 GridView Grid::view() const {
-  state_->untouched = false;
+  state_->handed_out();
   return state_->view();
 }
 const MemoryBlock& Grid::block() const {
-  state_->untouched = false;
+  state_->handed_out();
   return state_->block;
 }
 uint64_t Grid::size() const { return state_->size; }

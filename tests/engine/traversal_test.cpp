@@ -131,13 +131,17 @@ TEST_CASE("traverse: 20 kinds of world x random rays give the voxel and depth of
     const Box3 bounds = scene.world().bounds();
     const Box3 around = bounds.empty() ? Box3{{-8, -8, -8}, {7, 7, 7}} : bounds;
     const Rays rays = random_rays(scene.world(), around, rays_wanted(kind.quick_rays), 7);
+    const auto start = std::chrono::steady_clock::now();
     auto hits = (*renderer)->trace(scene.shared(), scene.world(), scene.palette, rays.origins, rays.directions);
+    const auto traced = std::chrono::steady_clock::now();
     REQUIRE(hits);
     REQUIRE(hits->size() == rays.size());
     const Comparison c = compare(scene.world(), bounds, rays, *hits);
+    const auto compared = std::chrono::steady_clock::now();
     INFO(c.first_wrong);
-    std::printf("%-24s %7zu rays %7llu hits %4llu differ at an edge %4llu wrong\n", kind.name, rays.size(), static_cast<unsigned long long>(c.hits),
-                static_cast<unsigned long long>(c.near_edge), static_cast<unsigned long long>(c.wrong));
+    std::printf("%-24s %7zu rays %7llu hits %4llu differ at an edge %4llu wrong; traced in %.2f s, walked in %.2f s\n", kind.name, rays.size(),
+                static_cast<unsigned long long>(c.hits), static_cast<unsigned long long>(c.near_edge), static_cast<unsigned long long>(c.wrong),
+                std::chrono::duration<double>(traced - start).count(), std::chrono::duration<double>(compared - traced).count());
     std::fflush(stdout);
     CHECK(c.wrong == 0);
     CHECK(c.near_edge <= 1 + rays.size() / 2000);

@@ -8,25 +8,21 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <set>
 #include <unordered_map>
 
 #include "tests/test_data.hpp"
+#include "tests/voxel/foreign_file.hpp"
 #include "tests/voxel/vox_builder.hpp"
 
 using namespace quarry;
 using quarry::io::parse_vox;
+using test::file_bytes;
 using test::VoxBuilder;
 using Pairs = VoxBuilder::Pairs;
 namespace fs = std::filesystem;
 
 namespace {
-
-std::vector<uint8_t> file_bytes(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // The rules once more, without any of the library's transforms: cells in the file's z-up axes, instance by instance.
 struct Recount {
@@ -483,20 +479,6 @@ VoxBuilder rich_file() {
   f.dict_chunk("MATL", 1, {{"_type", "_glass"}, {"_alpha", "0.5"}}).dict_chunk("rCAM", 0, {{"_focus", "0 0 0"}}).chunk("IMAP", VoxBuilder::Bytes(256, 1));
   return f;
 }
-// Whatever comes out must hold together; what it is does not matter.
-void check_sane(const Result<Scene>& scene) {
-  if (!scene) {
-    REQUIRE((scene.error().code == ErrorCode::malformed_input || scene.error().code == ErrorCode::unsupported));
-    REQUIRE(!scene.error().message.empty());
-    return;
-  }
-  for (const Instance& i : scene->instances) {
-    REQUIRE(i.volume < scene->volumes.size());
-    REQUIRE(i.layer < int64_t(scene->layers.size()));
-  }
-  for (const Volume& v : scene->volumes)
-    for (const auto& [at, brick] : v.bricks.bricks()) REQUIRE_FALSE(brick.empty());
-}
 }  // namespace
 
 TEST_CASE("vox: cut after any byte, a file is an error that says so") {
@@ -519,31 +501,9 @@ TEST_CASE("vox: thousands of seeded mutations end in a whole scene or a clean er
   std::vector<std::vector<uint8_t>> seeds{rich_file().bytes()};
   if (const fs::path data = test::data_dir(); !data.empty())
     for (const char* name : {"vox/crabby.vox", "vox/robo.vox", "vox/hierarchy.vox"}) seeds.push_back(file_bytes(data / name));
-  std::mt19937 random(20240611);
-  constexpr uint32_t kNasty[] = {0, 1, 2, 0x7f, 0x80, 0xff, 0x100, 0x7fffffff, 0x80000000, 0xffffffff, 0x10000, 0x40000000, 0xfffffffe};
-  int good = 0, bad = 0;
-  for (int round = 0; round < 6000; ++round) {
-    std::vector<uint8_t> bytes = seeds[random() % seeds.size()];
-    for (uint32_t n = 1 + random() % 4; n > 0; --n) {
-      const size_t at = random() % bytes.size();
-      switch (random() % 4) {
-        case 0: bytes[at] = uint8_t(random()); break;
-        case 1: bytes[at] ^= uint8_t(1u << random() % 8); break;
-        case 2:
-          if (at + 4 <= bytes.size()) std::memcpy(&bytes[at], &kNasty[random() % std::size(kNasty)], 4);
-          break;
-        default: {
-          const size_t from = random() % bytes.size(), count = std::min<size_t>(random() % 64, bytes.size() - std::max(at, from));
-          std::memmove(&bytes[at], &bytes[from], count);
-        }
-      }
-    }
-    std::vector<std::string> warnings;
-    const auto scene = parse_vox(bytes, &warnings);
-    check_sane(scene);
-    (scene ? good : bad)++;
-    REQUIRE(warnings.size() <= 51);
-  }
+  constexpr int kRounds = 6000;
+  const int good = test::check_mutations(seeds, [](const test::Bytes& bytes, std::vector<std::string>* warnings) { return parse_vox(bytes, warnings); }, kRounds);
+  const int bad = kRounds - good;
   CHECK(good > 100);  // the mutations reach beyond the header
   CHECK(bad > 100);
 }

@@ -7,11 +7,14 @@
 #include <cstring>
 #include <fstream>
 
+#include "ambient_spirv.h"
+#include "behind_spirv.h"
 #include "engine/vulkan_loader.hpp"
 #include "find_spirv.h"
 #include "march_spirv.h"
 #include "shade_spirv.h"
 #include "shaders/frame.h"
+#include "shadow_spirv.h"
 #include "trace_spirv.h"
 
 namespace quarry::engine {
@@ -132,7 +135,10 @@ Result<std::unique_ptr<Pipelines>> Pipelines::create(Device& device) {
     bool counts, scattered;
   } wanted[] = {{&self->march, self->frame_layout, k_march_spirv, sizeof k_march_spirv, "march", false, false},
                 {&self->march_counted, self->frame_layout, k_march_spirv, sizeof k_march_spirv, "march, counted", true, false},
-                {&self->shade, self->frame_layout, k_shade_spirv, sizeof k_shade_spirv, "shade", false, true},
+                {&self->shadow, self->frame_layout, k_shadow_spirv, sizeof k_shadow_spirv, "shadow", false, true},
+                {&self->ambient, self->frame_layout, k_ambient_spirv, sizeof k_ambient_spirv, "ambient", false, true},
+                {&self->behind, self->frame_layout, k_behind_spirv, sizeof k_behind_spirv, "behind", false, false},
+                {&self->shade, self->frame_layout, k_shade_spirv, sizeof k_shade_spirv, "shade", false, false},
                 {&self->trace, self->list_layout, k_trace_spirv, sizeof k_trace_spirv, "trace", true, true},
                 {&self->find, self->list_layout, k_find_spirv, sizeof k_find_spirv, "find", false, false}};
   Result<void> outcome;
@@ -159,7 +165,7 @@ Result<std::unique_ptr<Pipelines>> Pipelines::create(Device& device) {
 
 Pipelines::~Pipelines() {
   const VulkanFunctions& vk = device->vk();
-  for (VkPipeline pipeline : {march, march_counted, shade, trace, find})
+  for (VkPipeline pipeline : {march, march_counted, shadow, ambient, behind, shade, trace, find})
     if (pipeline) vk.vkDestroyPipeline(device->handle(), pipeline, nullptr);
   for (VkPipelineLayout layout : {frame_layout, list_layout})
     if (layout) vk.vkDestroyPipelineLayout(device->handle(), layout, nullptr);

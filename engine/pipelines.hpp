@@ -1,4 +1,4 @@
-// pipelines.hpp - the five compute pipelines, made once per device, and their cache on disk.
+// pipelines.hpp - the compute pipelines, made once per device, and their cache on disk.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,8 @@ struct Pipelines {
   VkDescriptorSetLayout target_layout = VK_NULL_HANDLE;  // binding 0: the storage image that shade writes
   VkPipelineLayout frame_layout = VK_NULL_HANDLE;        // set 0 = target_layout, QryFramePush
   VkPipelineLayout list_layout = VK_NULL_HANDLE;         // no sets; QryTracePush or QryFindPush
-  VkPipeline march = VK_NULL_HANDLE, march_counted = VK_NULL_HANDLE, shade = VK_NULL_HANDLE;
+  VkPipeline march = VK_NULL_HANDLE, march_counted = VK_NULL_HANDLE, shadow = VK_NULL_HANDLE, ambient = VK_NULL_HANDLE;
+  VkPipeline behind = VK_NULL_HANDLE, shade = VK_NULL_HANDLE;
   VkPipeline trace = VK_NULL_HANDLE, find = VK_NULL_HANDLE;
 
  private:

@@ -14,8 +14,8 @@
 
 namespace quarry::engine {
 
-static_assert(offsetof(QryFrame, origin) == 24 && offsetof(QryFrame, width) == 72 && offsetof(QryFrame, sun_direction) == 108 &&
-                  offsetof(QryFrame, highlight_max) == 144 && sizeof(QryFrame) == 160,
+static_assert(offsetof(QryFrame, origin) == 40 && offsetof(QryFrame, width) == 88 && offsetof(QryFrame, sun_direction) == 124 &&
+                  offsetof(QryFrame, highlight_max) == 160 && sizeof(QryFrame) == 176,
               "the frame's layout in C++ is not GLSL's scalar layout");
 static_assert(sizeof(QryVisibility) == 16 && sizeof(QryRay) == 24 && sizeof(QryRayHit) == 32 && offsetof(QryFramePush, sample_index) == 8);
 
@@ -56,7 +56,7 @@ struct Renderer::State {
   std::unique_ptr<Pipelines> pipelines;
   VkDescriptorPool descriptor_pool = VK_NULL_HANDLE;
   struct Frame {
-    std::unique_ptr<DeviceMemory> parameters, visibility, accumulation;
+    std::unique_ptr<DeviceMemory> parameters, visibility, behind, light, accumulation;
     VkDescriptorSet target = VK_NULL_HANDLE;
   } frames[kFrames + 1];
   VkCommandPool command_pool = VK_NULL_HANDLE;
@@ -203,11 +203,18 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   const uint64_t pixels = uint64_t(settings.width) * settings.height;
   const uint32_t samples = settings.samples * settings.samples;
   if (auto ok = s.ensure(frame.visibility, BufferHome::device, pixels * sizeof(QryVisibility), "quarry visibility"); !ok) return ok;
+  const bool shaded = settings.view == DebugView::shaded, glass = shaded && world.has_glass();
+  if (shaded)
+    if (auto ok = s.ensure(frame.light, BufferHome::device, pixels * 16, "quarry light"); !ok) return ok;
+  if (glass)
+    if (auto ok = s.ensure(frame.behind, BufferHome::device, pixels * sizeof(QryVisibility), "quarry behind"); !ok) return ok;
   if (auto ok = s.ensure(frame.accumulation, BufferHome::device, samples > 1 ? pixels * 16 : 16, "quarry accumulation"); !ok) return ok;
 
   QryFrame f{};
   f.root = world.root_address();
   f.visibility = frame.visibility->address();
+  f.behind = glass ? frame.behind->address() : 0;
+  f.light = shaded ? frame.light->address() : 0;
   f.accumulation = frame.accumulation->address();
   std::copy_n(view.origin, 3, f.origin);
   std::copy_n(view.forward, 3, f.forward);
@@ -246,29 +253,32 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   write.pImageInfo = &image;
   vk.vkUpdateDescriptorSets(s.device->handle(), 1, &write, 0, nullptr);
 
-  const auto label = [&](const char* name) {
-    if (!vk.vkCmdBeginDebugUtilsLabelEXT) return;
-    VkDebugUtilsLabelEXT info{VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT, nullptr, name, {0.9f, 0.6f, 0.2f, 1}};
-    vk.vkCmdBeginDebugUtilsLabelEXT(commands, &info);
-  };
-  const auto end_label = [&] {
+  // A dispatch over all pixels, labelled for those who look at captures. Shaders' workgroups: 8 x `rows` pixels.
+  const auto pass = [&](const char* name, VkPipeline pipeline, uint32_t rows) {
+    if (vk.vkCmdBeginDebugUtilsLabelEXT) {
+      VkDebugUtilsLabelEXT info{VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT, nullptr, name, {0.9f, 0.6f, 0.2f, 1}};
+      vk.vkCmdBeginDebugUtilsLabelEXT(commands, &info);
+    }
+    vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+    vk.vkCmdDispatch(commands, (settings.width + 7) / 8, (settings.height + rows - 1) / rows, 1);
     if (vk.vkCmdEndDebugUtilsLabelEXT) vk.vkCmdEndDebugUtilsLabelEXT(commands);
   };
-  vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, s.pipelines->frame_layout, 0, 1, &frame.target, 0, nullptr);
+  const Pipelines& with = *s.pipelines;
+  vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, with.frame_layout, 0, 1, &frame.target, 0, nullptr);
   const bool counted = settings.view == DebugView::steps || settings.view == DebugView::probe_depth;
   for (uint32_t sample = 0; sample < samples; ++sample) {
     const QryFramePush push{frame.parameters->address(), sample};
-    if (sample) compute_barrier(vk, commands);  // the sample before still reads the visibility buffer
-    label("march");
-    vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, counted ? s.pipelines->march_counted : s.pipelines->march);
-    vk.vkCmdPushConstants(commands, s.pipelines->frame_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
-    vk.vkCmdDispatch(commands, (settings.width + 7) / 8, (settings.height + 15) / 16, 1);
-    end_label();
+    vk.vkCmdPushConstants(commands, with.frame_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
+    if (sample) compute_barrier(vk, commands);  // the sample before still reads the buffers
+    pass("march", counted ? with.march_counted : with.march, 16);
     compute_barrier(vk, commands);
-    label("shade");
-    vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, s.pipelines->shade);
-    vk.vkCmdDispatch(commands, (settings.width + 7) / 8, (settings.height + 7) / 8, 1);
-    end_label();
+    if (shaded) {  // none of these reads what another writes
+      pass("shadow", with.shadow, 16);
+      pass("ambient", with.ambient, 4);
+      if (glass) pass("behind", with.behind, 16);
+      compute_barrier(vk, commands);
+    }
+    pass("shade", with.shade, 8);
   }
   return {};
 }

@@ -2,7 +2,9 @@
 //
 //   SharedWorld (addresses of grid, masks, materials, pyramid, palette)
 //     -> march.comp.glsl   primary rays: t, voxel, face, material, steps, probe depth      (16 B a pixel + 8 B debug)
-//     -> shade.comp.glsl   sun, sky, shadow rays, ambient occlusion, palette -> RGBA8
+//     -> shadow.comp.glsl, ambient.comp.glsl   rays to the sun, to all around            (16 B a pixel)
+//     -> behind.comp.glsl  what glass lets through, only where the palette has any         (16 B a pixel)
+//     -> shade.comp.glsl   sun, sky, palette -> RGBA8
 //     -> read-back (PNG, C API), swapchain image (app/editor) or the host engine's image
 // Every pass records into a command buffer given by the caller, never submits and never waits; render() is the convenience that does.
 #pragma once
@@ -40,6 +42,7 @@ class SharedWorld {
   const std::string& sharing_reason() const;
   uint64_t root_address() const;     // device address of the root structure of shaders/world.glsl
   const QryWorldRoot& root() const;  // the same structure, for push constants; lives as long as what root_address() points to
+  bool has_glass() const;            // of the palette last published: a material lets light through
   uint64_t device_bytes() const;
   // Statistics of the grid that shaders read: of the CUDA-built table in zero_copy mode, else the world's own.
   Result<hashgrid::Stats> grid_stats(const World& world) const;
@@ -92,7 +95,7 @@ class Renderer {
   Result<std::vector<Hit>> trace(SharedWorld& world, World& data, const Palette& palette, std::span<const float> origins, std::span<const float> directions);
   // Looks `keys` up with the GLSL twin of the grid's find: values and sectors read, for the conformance tests.
   Result<std::vector<std::pair<uint32_t, uint32_t>>> find_keys(SharedWorld& world, World& data, const Palette& palette, std::span<const uint32_t> keys);
-  // Records march and shade into `commands`; the result is in `target`, a storage image in GENERAL layout with format RGBA8_UNORM of
+  // Records all passes into `commands`; the result is in `target`, a storage image in GENERAL layout with format RGBA8_UNORM of
   // settings' size, which is written by compute (barriers around it are the caller's). `frame` counts frames in flight, 0..2.
   Result<void> record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, VkImageView target, uint32_t frame);
  private:

@@ -8,6 +8,8 @@
 struct QryFrame {
   QRY_U64 root;          // QryWorldRoot
   QRY_U64 visibility;    // width*height QryVisibility
+  QRY_U64 behind;        // width*height QryVisibility: what glass lets through, written only there; 0 when the palette has none
+  QRY_U64 light;         // width*height vec4: light from all around, and how much of the sun is seen
   QRY_U64 accumulation;  // width*height vec4: tone-mapped colour summed over sub-pixel samples
   QRY_F32 origin[3];
   QRY_F32 forward[3];

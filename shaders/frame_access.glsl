@@ -1,4 +1,4 @@
-// frame_access.glsl - how the passes reach the frame's parameters and buffers, and which ray belongs to a pixel.
+// frame_access.glsl - how the passes reach the frame's parameters and buffers, and which ray belongs to a pixel. After traverse.glsl and frame.h.
 #ifndef QRY_FRAME_ACCESS_GLSL
 #define QRY_FRAME_ACCESS_GLSL
 
@@ -18,5 +18,19 @@ vec3 qry_pixel_direction(const QryFrame frame, uvec2 pixel, uint sample_index) {
                       fma(a, frame.right[2], fma(b, frame.up[2], frame.forward[2])));
   return normalize(d);
 }
+
+// A visibility record, put together and taken apart.
+QryVisibility qry_seen(const QryHit hit, uint material) {
+  QryVisibility v = QryVisibility(hit.t, 0u, 0u, min(hit.steps, 0xFFFFu) | (min(hit.sectors, 0xFFFFu) << 16));
+  if (hit.t >= 0.0) {
+    v.xy = uint(hit.voxel.x) | (uint(hit.voxel.y) << 14) | (hit.face << 27);
+    v.zm = uint(hit.voxel.z) | (material << 14);
+  }
+  return v;
+}
+bool seen_hit(QryVisibility v) { return v.t >= 0.0; }
+ivec3 seen_voxel(QryVisibility v) { return ivec3(v.xy & 16383u, (v.xy >> 14) & 8191u, v.zm & 16383u); }
+uint seen_face(QryVisibility v) { return (v.xy >> 27) & 7u; }
+uint seen_material(QryVisibility v) { return (v.zm >> 14) & 255u; }
 
 #endif

@@ -17,14 +17,5 @@ void main() {
   if (pixel.x >= frame.width || pixel.y >= frame.height) return;
   const QryWorldRoot root = QryRootRef(frame.root).root;
   const QryHit hit = qry_traverse(root, qry_vec3(frame.origin), qry_pixel_direction(frame, pixel, push.sample_index), 0.0, 1e29, 0u);
-  QryVisibility out_hit;
-  out_hit.t = hit.t;
-  out_hit.xy = 0u;
-  out_hit.zm = 0u;
-  out_hit.cost = min(hit.steps, 0xFFFFu) | (min(hit.sectors, 0xFFFFu) << 16);
-  if (hit.t >= 0.0) {
-    out_hit.xy = uint(hit.voxel.x) | (uint(hit.voxel.y) << 14) | (hit.face << 27);
-    out_hit.zm = uint(hit.voxel.z) | (qry_material(root, hit.brick, hit.voxel) << 14);
-  }
-  QryVisibilityRef(frame.visibility).at[pixel.y * frame.width + pixel.x] = out_hit;
+  QryVisibilityRef(frame.visibility).at[pixel.y * frame.width + pixel.x] = qry_seen(hit, hit.t >= 0.0 ? qry_material(root, hit.brick, hit.voxel) : 0u);
 }

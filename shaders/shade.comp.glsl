@@ -1,110 +1,27 @@
 #version 460
-// shade.comp.glsl - visibility buffer -> colour: sun, sky, shadow and ambient rays, palette materials, glass, tone mapping, debug views,
-// the highlighted box. Runs once for each sub-pixel sample; the last run writes the picture.
+// shade.comp.glsl - visibility and light -> colour: palette materials in sun and sky, glass, tone mapping, debug views, the highlighted box.
+// Traces nothing: the passes before it did. Runs once for each sub-pixel sample; the last run writes the picture.
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #extension GL_GOOGLE_include_directive : require
 
-#include "shaders/traverse.glsl"
-#include "shaders/frame.h"
-#include "shaders/frame_access.glsl"
+#include "shaders/surface.glsl"
 #include "shaders/sky.glsl"
-#include "shaders/ramp.glsl"
 
 layout(local_size_x = 8, local_size_y = 8) in;
 layout(set = 0, binding = 0, rgba8) uniform writeonly image2D target;
 
 const uint kShaded = 0u, kAlbedo = 1u, kNormals = 2u, kDepth = 3u, kBricks = 4u, kProbeDepth = 5u, kSteps = 6u;  // engine::DebugView
-const float kPi = 3.14159265;
 
-vec3 from_srgb(vec3 c) { return mix(c / 12.92, pow((c + 0.055) / 1.055, vec3(2.4)), greaterThan(c, vec3(0.04045))); }
 vec3 to_srgb(vec3 c) { return mix(c * 12.92, 1.055 * pow(max(c, vec3(0.0)), vec3(1.0 / 2.4)) - 0.055, greaterThan(c, vec3(0.0031308))); }
 // The curve of K. Narkowicz, "ACES Filmic Tone Mapping Curve", 2015.
 vec3 tone_map(vec3 c) { return clamp(c * (2.51 * c + 0.03) / (c * (2.43 * c + 0.59) + 0.14), 0.0, 1.0); }
 
-vec3 face_normal(uint face) {
-  vec3 n = vec3(0.0);
-  n[face >> 1] = (face & 1u) != 0u ? 1.0 : -1.0;
-  return n;
-}
-
-struct Surface {
-  vec3 point, normal, albedo;
-  float roughness, metalness, emission, transparency, ior;
-  uint material;
-};
-
-Surface surface_of(const QryWorldRoot root, vec3 o, vec3 d, float t, ivec3 voxel, uint face, uint material) {
-  const QryMaterial m = QryPalette(root.palette).at[material];
-  Surface s;
-  s.normal = face_normal(face);
-  // The hit point kept inside the voxel's face, then 1/64 voxel off it: no ray from here starts inside its own voxel.
-  const vec3 low = vec3(voxel - kVoxelBias);
-  s.point = clamp(o + t * d, low + 1.0 / 256.0, low + 255.0 / 256.0);
-  const uint axis = face >> 1;
-  s.point[axis] = (face & 1u) != 0u ? low[axis] + 1.0 + 1.0 / 64.0 : low[axis] - 1.0 / 64.0;
-  s.albedo = from_srgb(unpackUnorm4x8(m.rgba).rgb);
-  s.roughness = m.roughness;
-  s.metalness = m.metalness;
-  s.emission = m.emission;
-  s.transparency = m.transparency;
-  s.ior = m.ior;
-  s.material = material;
-  return s;
-}
-
-// Cosine-weighted about the normal, from two numbers in 0..1.
-vec3 around(vec3 n, vec2 u) {
-  const float z = 1.0 - 2.0 * u.x, r = sqrt(max(0.0, 1.0 - z * z)), phi = 2.0 * kPi * u.y;
-  const vec3 d = n + vec3(r * cos(phi), r * sin(phi), z);
-  return dot(d, d) < 1e-6 ? n : normalize(d);
-}
-
-// Light that leaves the surface towards the eye. All secondary rays go through one call of the traversal.
-vec3 light_of(const QryWorldRoot root, const QryFrame frame, const Surface s, vec3 d, vec3 sun, uvec2 pixel, uint sample_index, uint ambient_rays) {
+// Light that leaves the surface towards the eye, where `ambient` comes from all around and `lit` of the sun is seen.
+vec3 light_of(const QryFrame frame, const Surface s, vec3 d, vec3 sun, vec3 ambient, float lit) {
   const float facing_sun = max(dot(s.normal, sun), 0.0);
   const vec3 sun_light = frame.sun_strength * qry_sun_color(sun);
-  // Interleaved gradient noise (J. Jimenez, 2014) spreads the error over neighbouring pixels; each further ray turns by the plastic number's
-  // fractions (M. Roberts, "R2", 2018).
-  const vec2 p = vec2(pixel) + 5.588238 * float((frame.seed * 16u + sample_index) & 63u);
-  const float noise = fract(52.9829189 * fract(dot(p, vec2(0.06711056, 0.00583715))));
-  const float noise2 = float(qry_mix(pixel.x + pixel.y * 65536u + (frame.seed * 16u + sample_index) * 0x9E3779B9u) >> 8) / 16777216.0;
-
-  const uint shadow_rays = facing_sun > 0.0 ? frame.shadow_rays : 0u;
-  float lit = facing_sun > 0.0 && shadow_rays == 0u ? 1.0 : 0.0;
-  vec3 ambient = vec3(0.0);
-  for (uint i = 0u; i < shadow_rays + ambient_rays; ++i) {
-    const bool to_sun = i < shadow_rays;
-    vec3 direction;
-    if (to_sun) {
-      // The sun is a disc: several rays soften its shadow, a single one goes to the middle.
-      const vec2 u = fract(vec2(noise, noise2) + float(i) * vec2(0.7548777, 0.5698403));
-      const vec3 side = normalize(cross(sun, vec3(0.31, 0.17, 0.93))), other = cross(sun, side);
-      const float r = shadow_rays > 1u ? 0.012 * sqrt(u.x) : 0.0;
-      direction = normalize(sun + r * (cos(2.0 * kPi * u.y) * side + sin(2.0 * kPi * u.y) * other));
-    } else {
-      const float k = float(i - shadow_rays);
-      direction = around(s.normal, vec2((k + noise) / float(ambient_rays), fract(noise2 + k * 0.61803399)));
-    }
-    const QryHit hit = qry_traverse(root, s.point, direction, 0.0, to_sun ? 1e29 : frame.ambient_reach, 0u);
-    QryMaterial m;
-    if (hit.t >= 0.0) m = QryPalette(root.palette).at[qry_material(root, hit.brick, hit.voxel)];
-    if (to_sun) {
-      lit += (hit.t < 0.0 ? 1.0 : 0.85 * m.transparency) / float(shadow_rays);
-    } else if (hit.t < 0.0) {
-      ambient += qry_sky_light(direction, sun) * frame.sky_strength / float(ambient_rays);
-    } else {
-      // What is near gives its own colour's light back: emission, and a guess at what it gets from the sky.
-      const vec3 color = from_srgb(unpackUnorm4x8(m.rgba).rgb);
-      const float open_air = hit.t / frame.ambient_reach;
-      const vec3 bounced = color * (0.25 + 0.5 * open_air) * qry_sky_light(normalize(vec3(direction.x, abs(direction.y) + 0.3, direction.z)), sun) * frame.sky_strength;
-      const float hit_sun = max(dot(face_normal(hit.face), sun), 0.0);
-      ambient += (bounced + color * (m.emission * 2.0 + 0.4 * hit_sun * sun_light)) / float(ambient_rays);
-    }
-  }
-  if (ambient_rays == 0u) ambient = mix(vec3(0.35), qry_sky_light(normalize(s.normal + vec3(0.0, 0.35, 0.0)), sun), 0.7) * frame.sky_strength;
-
   const vec3 diffuse = s.albedo * (1.0 - s.metalness) * (ambient + sun_light * facing_sun * lit);
   // A glossy coat or metal: the sky it mirrors, blurred by roughness, dimmed where the surroundings are dark.
   const vec3 f0 = mix(vec3(0.04), s.albedo, s.metalness);
@@ -149,9 +66,9 @@ void main() {
   const uint at = pixel.y * frame.width + pixel.x;
   const QryVisibility seen = QryVisibilityRef(frame.visibility).at[at];
   const vec3 o = qry_vec3(frame.origin), d = qry_pixel_direction(frame, pixel, push.sample_index), sun = qry_vec3(frame.sun_direction);
-  const bool hit = seen.t >= 0.0;
-  const ivec3 voxel = ivec3(seen.xy & 16383u, (seen.xy >> 14) & 8191u, seen.zm & 16383u);
-  const uint face = (seen.xy >> 27) & 7u, material = (seen.zm >> 14) & 255u;
+  const bool hit = seen_hit(seen);
+  const ivec3 voxel = seen_voxel(seen);
+  const uint face = seen_face(seen), material = seen_material(seen);
 
   vec3 color = vec3(0.0);  // display-linear, 0..1
   if (frame.view == kShaded) {
@@ -160,15 +77,16 @@ void main() {
       light = qry_sky(d, sun) * mix(1.0, frame.sky_strength, 0.5);
     } else {
       Surface s = surface_of(root, o, d, seen.t, voxel, face, material);
-      light = light_of(root, frame, s, d, sun, pixel, push.sample_index, frame.ambient_rays);
-      if (s.transparency > 0.01) {
+      const vec4 reaching = QryColorRef(frame.light).at[at];
+      light = light_of(frame, s, d, sun, reaching.rgb, reaching.a);
+      if (frame.behind != 0ul && lets_through(s.transparency)) {
         // Straight through everything of this material to what is behind, tinted on the way; the sky mirrored in the surface.
-        const vec3 inside = s.point - s.normal * (1.0 / 32.0);
-        const QryHit behind = qry_traverse(root, inside, d, 0.0, 1e29, s.material);
+        const vec3 inside = point_inside(s.point, s.normal);
+        const QryVisibility behind = QryVisibilityRef(frame.behind).at[at];
         vec3 through = qry_sky_diffuse(d, sun) * frame.sky_strength;
         float depth_inside = 24.0;
-        if (behind.t >= 0.0) {
-          const Surface b = surface_of(root, inside, d, behind.t, behind.voxel, behind.face, qry_material(root, behind.brick, behind.voxel));
+        if (seen_hit(behind)) {
+          const Surface b = surface_of(root, inside, d, behind.t, seen_voxel(behind), seen_face(behind), seen_material(behind));
           const float facing_sun = max(dot(b.normal, sun), 0.0);
           through = b.albedo * (frame.sun_strength * qry_sun_color(sun) * facing_sun * 0.7 + qry_sky_light(b.normal, sun) * frame.sky_strength * 0.5 + b.emission);
           depth_inside = behind.t;

@@ -1,0 +1,27 @@
+#version 460
+// behind.comp.glsl - what lies behind glass: where the visible voxel lets light through, the first voxel of another material straight on.
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#extension GL_GOOGLE_include_directive : require
+
+#include "shaders/traverse.glsl"
+#include "shaders/surface.glsl"
+
+layout(local_size_x = 8, local_size_y = 16) in;
+
+void main() {
+  const QryFrame frame = QryFrameRef(push.frame).frame;
+  const uvec2 pixel = gl_GlobalInvocationID.xy;
+  if (pixel.x >= frame.width || pixel.y >= frame.height) return;
+  const uint at = pixel.y * frame.width + pixel.x;
+  const QryVisibility seen = QryVisibilityRef(frame.visibility).at[at];
+  if (!seen_hit(seen)) return;
+  const QryWorldRoot root = QryRootRef(frame.root).root;
+  const uint material = seen_material(seen);
+  if (!lets_through(QryPalette(root.palette).at[material].transparency)) return;
+  const vec3 d = qry_pixel_direction(frame, pixel, push.sample_index);
+  const vec3 inside = point_inside(leaving_point(qry_vec3(frame.origin), d, seen.t, seen_voxel(seen), seen_face(seen)), face_normal(seen_face(seen)));
+  const QryHit hit = qry_traverse(root, inside, d, 0.0, 1e29, material);
+  QryVisibilityRef(frame.behind).at[at] = qry_seen(hit, hit.t >= 0.0 ? qry_material(root, hit.brick, hit.voxel) : 0u);
+}

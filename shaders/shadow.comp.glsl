@@ -1,0 +1,39 @@
+#version 460
+// shadow.comp.glsl - how much of the sun each visible point sees: visibility buffer -> the fourth component of the light buffer.
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#extension GL_GOOGLE_include_directive : require
+
+#include "shaders/traverse.glsl"
+#include "shaders/surface.glsl"
+
+layout(local_size_x = 8, local_size_y = 16) in;
+
+void main() {
+  const QryFrame frame = QryFrameRef(push.frame).frame;
+  const uvec2 pixel = gl_GlobalInvocationID.xy;
+  if (pixel.x >= frame.width || pixel.y >= frame.height) return;
+  const uint at = pixel.y * frame.width + pixel.x;
+  const QryVisibility seen = QryVisibilityRef(frame.visibility).at[at];
+  if (!seen_hit(seen)) return;
+  const vec3 sun = qry_vec3(frame.sun_direction);
+  const uint face = seen_face(seen);
+  float lit = 0.0;
+  if (dot(face_normal(face), sun) > 0.0) {
+    const QryWorldRoot root = QryRootRef(frame.root).root;
+    const vec3 o = leaving_point(qry_vec3(frame.origin), qry_pixel_direction(frame, pixel, push.sample_index), seen.t, seen_voxel(seen), face);
+    const vec2 noise = pixel_noise(frame, pixel, push.sample_index);
+    for (uint i = 0u; i < frame.shadow_rays; ++i) {
+      // The sun is a disc: several rays soften its shadow, a single one goes to the middle.
+      const vec2 u = fract(noise + float(i) * vec2(0.7548777, 0.5698403));
+      const vec3 side = normalize(cross(sun, vec3(0.31, 0.17, 0.93))), other = cross(sun, side);
+      const float r = frame.shadow_rays > 1u ? 0.012 * sqrt(u.x) : 0.0;
+      const QryHit hit = qry_traverse(root, o, normalize(sun + r * (cos(2.0 * kPi * u.y) * side + sin(2.0 * kPi * u.y) * other)), 0.0, 1e29, 0u);
+      const float free = hit.t < 0.0 ? 1.0 : 0.85 * QryPalette(root.palette).at[qry_material(root, hit.brick, hit.voxel)].transparency;
+      lit += free / float(frame.shadow_rays);
+    }
+    if (frame.shadow_rays == 0u) lit = 1.0;
+  }
+  QryColorRef(frame.light).at[at].a = lit;
+}

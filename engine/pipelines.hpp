@@ -1,7 +1,6 @@
-// pipelines.hpp - the compute pipelines, made once per device, and their cache on disk.
+// pipelines.hpp - the compute pipelines, made once per device.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 
 #include "engine/device.hpp"
@@ -23,11 +22,5 @@ struct Pipelines {
   explicit Pipelines(Device& d) : device(&d) {}
   Device* device;
 };
-
-// $XDG_CACHE_HOME/quarry or ~/.cache/quarry, the file named after the device's UUID and driver; empty where there is no home.
-std::filesystem::path pipeline_cache_file(const DeviceInfo& info);
-// What was stored, whole and for this device, or nothing: a damaged or foreign file is as good as none.
-std::vector<uint8_t> load_pipeline_cache(const std::filesystem::path& file);
-void store_pipeline_cache(const std::filesystem::path& file, const std::vector<uint8_t>& data);
 
 }  // namespace quarry::engine

@@ -6,9 +6,8 @@
 #include <cstddef>
 #include <cstring>
 
-#include "engine/device_memory.hpp"
+#include "engine/offscreen.hpp"
 #include "engine/pipelines.hpp"
-#include "engine/timeline.hpp"
 #include "engine/vulkan_loader.hpp"
 #include "shaders/frame.h"
 
@@ -25,12 +24,6 @@ constexpr uint32_t kFrames = 3, kOwnFrame = kFrames;  // frames in flight of rec
 constexpr uint32_t kMaxEdge = 16384, kMaxSamples = 16, kMaxRays = 256;
 constexpr uint32_t kListBatch = 1u << 20;  // rays or keys a dispatch: well below 65535 groups of 64
 
-void compute_barrier(const VulkanFunctions& vk, VkCommandBuffer commands) {
-  const VkAccessFlags access = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
-  VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, access, access};
-  vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &barrier, 0, nullptr, 0, nullptr);
-}
-
 Result<void> check_settings(const RenderSettings& s) {
   if (!s.width || !s.height || s.width > kMaxEdge || s.height > kMaxEdge)
     return fail(ErrorCode::invalid_argument, "a picture of " + std::to_string(s.width) + "x" + std::to_string(s.height) + ": each side must be 1 to 16384 pixels");
@@ -42,13 +35,6 @@ Result<void> check_settings(const RenderSettings& s) {
   return {};
 }
 
-struct Target {  // the image that render() reads back
-  VkImage image = VK_NULL_HANDLE;
-  VkDeviceMemory memory = VK_NULL_HANDLE;
-  VkImageView view = VK_NULL_HANDLE;
-  uint32_t width = 0, height = 0;
-};
-
 }  // namespace
 
 struct Renderer::State {
@@ -59,91 +45,19 @@ struct Renderer::State {
     std::unique_ptr<DeviceMemory> parameters, visibility, behind, light, accumulation;
     VkDescriptorSet target = VK_NULL_HANDLE;
   } frames[kFrames + 1];
-  VkCommandPool command_pool = VK_NULL_HANDLE;
-  VkCommandBuffer commands = VK_NULL_HANDLE;
-  std::unique_ptr<Timeline> timeline;
-  Target target;
-  std::unique_ptr<DeviceMemory> pixels, list_in, list_out;
+  std::unique_ptr<Offscreen> offscreen;
+  std::unique_ptr<DeviceMemory> list_in, list_out;
 
   ~State() {
-    const VulkanFunctions& vk = device->vk();
-    drop_target();
-    if (command_pool) vk.vkDestroyCommandPool(device->handle(), command_pool, nullptr);
-    if (descriptor_pool) vk.vkDestroyDescriptorPool(device->handle(), descriptor_pool, nullptr);
+    if (descriptor_pool) device->vk().vkDestroyDescriptorPool(device->handle(), descriptor_pool, nullptr);
   }
 
-  void drop_target() {
-    const VulkanFunctions& vk = device->vk();
-    if (target.view) vk.vkDestroyImageView(device->handle(), target.view, nullptr);
-    if (target.image) vk.vkDestroyImage(device->handle(), target.image, nullptr);
-    if (target.memory) vk.vkFreeMemory(device->handle(), target.memory, nullptr);
-    target = {};
-  }
-
-  // Makes `memory` at least so large; what it held is lost.
   Result<void> ensure(std::unique_ptr<DeviceMemory>& memory, BufferHome home, uint64_t size_bytes, const char* label) {
-    if (memory && memory->size_bytes() >= size_bytes) return {};
-    memory.reset();
-    auto made = DeviceMemory::create(*device, home, size_bytes, label);
-    if (!made) return tl::unexpected(made.error());
-    memory = std::move(*made);
-    return {};
+    return ensure_memory(*device, memory, home, size_bytes, label);
   }
 
-  Result<void> ensure_target(uint32_t width, uint32_t height);
-  Result<void> begin();
-  Result<void> submit_and_wait(Device::TimelinePoint ready);
   Result<void> run_list(VkPipeline pipeline, SharedWorld& world, Device::TimelinePoint ready, const void* in, uint64_t in_bytes, uint64_t out_bytes, uint32_t count);
 };
-
-Result<void> Renderer::State::ensure_target(uint32_t width, uint32_t height) {
-  if (target.image && target.width == width && target.height == height) return {};
-  drop_target();
-  const VulkanFunctions& vk = device->vk();
-  VkImageCreateInfo info{};
-  info.sType = VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO;
-  info.imageType = VK_IMAGE_TYPE_2D;
-  info.format = VK_FORMAT_R8G8B8A8_UNORM;
-  info.extent = {width, height, 1};
-  info.mipLevels = info.arrayLayers = 1;
-  info.samples = VK_SAMPLE_COUNT_1_BIT;
-  info.tiling = VK_IMAGE_TILING_OPTIMAL;
-  info.usage = VK_IMAGE_USAGE_STORAGE_BIT | VK_IMAGE_USAGE_TRANSFER_SRC_BIT;
-  const std::string purpose = "a picture of " + std::to_string(width) + "x" + std::to_string(height);
-  if (auto ok = vk_check(vk.vkCreateImage(device->handle(), &info, nullptr, &target.image), "vkCreateImage", purpose); !ok) return ok;
-  VkMemoryRequirements requirements{};
-  vk.vkGetImageMemoryRequirements(device->handle(), target.image, &requirements);
-  auto type = device->memory_type(requirements.memoryTypeBits, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
-  if (!type) return tl::unexpected(type.error());
-  VkMemoryAllocateInfo allocate{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, nullptr, requirements.size, *type};
-  if (auto ok = vk_check(vk.vkAllocateMemory(device->handle(), &allocate, nullptr, &target.memory), "vkAllocateMemory", purpose); !ok) return ok;
-  if (auto ok = vk_check(vk.vkBindImageMemory(device->handle(), target.image, target.memory, 0), "vkBindImageMemory", purpose); !ok) return ok;
-  VkImageViewCreateInfo view{};
-  view.sType = VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO;
-  view.image = target.image;
-  view.viewType = VK_IMAGE_VIEW_TYPE_2D;
-  view.format = info.format;
-  view.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
-  if (auto ok = vk_check(vk.vkCreateImageView(device->handle(), &view, nullptr, &target.view), "vkCreateImageView", purpose); !ok) return ok;
-  target.width = width;
-  target.height = height;
-  return {};
-}
-
-Result<void> Renderer::State::begin() {
-  const VulkanFunctions& vk = device->vk();
-  if (auto ok = vk_check(vk.vkResetCommandPool(device->handle(), command_pool, 0), "vkResetCommandPool", "rendering"); !ok) return ok;
-  VkCommandBufferBeginInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr};
-  return vk_check(vk.vkBeginCommandBuffer(commands, &info), "vkBeginCommandBuffer", "rendering");
-}
-
-Result<void> Renderer::State::submit_and_wait(Device::TimelinePoint ready) {
-  if (auto ok = vk_check(device->vk().vkEndCommandBuffer(commands), "vkEndCommandBuffer", "rendering"); !ok) return ok;
-  const uint64_t value = timeline->last() + 1;
-  if (auto ok = device->submit(commands, {ready}, {{timeline->handle(), value}}); !ok) return ok;
-  timeline->next();
-  return timeline->wait(value);
-}
 
 Result<void> Renderer::State::run_list(VkPipeline pipeline, SharedWorld& world, Device::TimelinePoint ready, const void* in, uint64_t in_bytes, uint64_t out_bytes,
                                        uint32_t count) {
@@ -151,14 +65,15 @@ Result<void> Renderer::State::run_list(VkPipeline pipeline, SharedWorld& world, 
   if (auto ok = ensure(list_in, BufferHome::host_upload, in_bytes, "quarry list in"); !ok) return ok;
   if (auto ok = ensure(list_out, BufferHome::host_readback, out_bytes, "quarry list out"); !ok) return ok;
   std::memcpy(list_in->mapped(), in, in_bytes);
-  if (auto ok = begin(); !ok) return ok;
+  auto begun = offscreen->begin();
+  if (!begun) return tl::unexpected(begun.error());
+  const VkCommandBuffer commands = *begun;
   vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
   QryTracePush push{world.root_address(), list_in->address(), list_out->address(), count};
   vk.vkCmdPushConstants(commands, pipelines->list_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
   vk.vkCmdDispatch(commands, (count + 63) / 64, 1, 1);
-  VkMemoryBarrier to_host{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_SHADER_WRITE_BIT, VK_ACCESS_HOST_READ_BIT};
-  vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &to_host, 0, nullptr, 0, nullptr);
-  return submit_and_wait(ready);
+  host_read_barrier(vk, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT);
+  return offscreen->submit_and_wait(ready);
 }
 
 Renderer::Renderer(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -182,15 +97,9 @@ Result<std::unique_ptr<Renderer>> Renderer::create(Device& device) {
       return tl::unexpected(ok.error());
     if (auto ok = s.ensure(frame.parameters, BufferHome::host_upload, sizeof(QryFrame), "quarry frame"); !ok) return tl::unexpected(ok.error());
   }
-  VkCommandPoolCreateInfo command_pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr, VK_COMMAND_POOL_CREATE_TRANSIENT_BIT, device.queue_family()};
-  if (auto ok = vk_check(vk.vkCreateCommandPool(device.handle(), &command_pool, nullptr, &s.command_pool), "vkCreateCommandPool", "rendering"); !ok)
-    return tl::unexpected(ok.error());
-  VkCommandBufferAllocateInfo buffers{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr, s.command_pool, VK_COMMAND_BUFFER_LEVEL_PRIMARY, 1};
-  if (auto ok = vk_check(vk.vkAllocateCommandBuffers(device.handle(), &buffers, &s.commands), "vkAllocateCommandBuffers", "rendering"); !ok)
-    return tl::unexpected(ok.error());
-  auto timeline = Timeline::create(device, "quarry renderer");
-  if (!timeline) return tl::unexpected(timeline.error());
-  s.timeline = std::move(*timeline);
+  auto offscreen = Offscreen::create(device, "quarry renderer");
+  if (!offscreen) return tl::unexpected(offscreen.error());
+  s.offscreen = std::move(*offscreen);
   return std::unique_ptr<Renderer>(new Renderer(std::move(state)));
 }
 
@@ -285,38 +194,17 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
 
 Result<Picture> Renderer::render(SharedWorld& world, World& data, const Palette& palette, const View& view, const RenderSettings& settings) {
   if (auto ok = check_settings(settings); !ok) return tl::unexpected(ok.error());
-  State& s = *state_;
-  const VulkanFunctions& vk = s.device->vk();
-  const uint64_t bytes = uint64_t(settings.width) * settings.height * 4;
-  if (auto ok = s.ensure_target(settings.width, settings.height); !ok) return tl::unexpected(ok.error());
-  if (auto ok = s.ensure(s.pixels, BufferHome::host_readback, bytes, "quarry pixels"); !ok) return tl::unexpected(ok.error());
+  Offscreen& offscreen = *state_->offscreen;
   auto ready = world.publish(data, palette);
   if (!ready) return tl::unexpected(ready.error());
-  if (auto ok = s.begin(); !ok) return tl::unexpected(ok.error());
-  VkImageMemoryBarrier barrier{};
-  barrier.sType = VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER;
-  barrier.dstAccessMask = VK_ACCESS_SHADER_WRITE_BIT;
-  barrier.oldLayout = VK_IMAGE_LAYOUT_UNDEFINED;
-  barrier.newLayout = VK_IMAGE_LAYOUT_GENERAL;
-  barrier.srcQueueFamilyIndex = barrier.dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;
-  barrier.image = s.target.image;
-  barrier.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
-  vk.vkCmdPipelineBarrier(s.commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 0, nullptr, 0, nullptr, 1, &barrier);
-  if (auto ok = record(s.commands, world, view, settings, s.target.view, kOwnFrame); !ok) return tl::unexpected(ok.error());
-  barrier.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT;
-  barrier.dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT;
-  barrier.oldLayout = VK_IMAGE_LAYOUT_GENERAL;
-  barrier.newLayout = VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL;
-  vk.vkCmdPipelineBarrier(s.commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 0, nullptr, 0, nullptr, 1, &barrier);
-  VkBufferImageCopy copy{};
-  copy.imageSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, 1};
-  copy.imageExtent = {settings.width, settings.height, 1};
-  vk.vkCmdCopyImageToBuffer(s.commands, s.target.image, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, s.pixels->buffer(), 1, &copy);
-  VkMemoryBarrier to_host{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_TRANSFER_WRITE_BIT, VK_ACCESS_HOST_READ_BIT};
-  vk.vkCmdPipelineBarrier(s.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &to_host, 0, nullptr, 0, nullptr);
-  if (auto ok = s.submit_and_wait(*ready); !ok) return tl::unexpected(ok.error());
-  const auto* first = static_cast<const uint8_t*>(s.pixels->mapped());
-  return Picture{settings.width, settings.height, std::vector<uint8_t>(first, first + bytes)};
+  auto commands = offscreen.begin();
+  if (!commands) return tl::unexpected(commands.error());
+  auto target = offscreen.begin_image(settings.width, settings.height);
+  if (!target) return tl::unexpected(target.error());
+  if (auto ok = record(*commands, world, view, settings, *target, kOwnFrame); !ok) return tl::unexpected(ok.error());
+  if (auto ok = offscreen.read_image(); !ok) return tl::unexpected(ok.error());
+  if (auto ok = offscreen.submit_and_wait(*ready); !ok) return tl::unexpected(ok.error());
+  return offscreen.picture();
 }
 
 Result<std::vector<Hit>> Renderer::trace(SharedWorld& world, World& data, const Palette& palette, std::span<const float> origins, std::span<const float> directions) {

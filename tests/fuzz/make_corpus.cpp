@@ -5,6 +5,7 @@
 
 #include "tests/voxel/binvox_seeds.hpp"
 #include "tests/voxel/qb_seeds.hpp"
+#include "tests/voxel/qbcl_seeds.hpp"
 #include "tests/voxel/heightmap_seeds.hpp"
 #include "tests/voxel/minecraft_seeds.hpp"
 #include "tests/voxel/points_seeds.hpp"
@@ -95,6 +96,7 @@ int main(int argc, char** argv) {
   fs::create_directories(dir / "store");
   vox_files(dir / "vox");
   seeds(dir / "qb", test::qb_seeds());
+  seeds(dir / "qbcl", test::qbcl_seeds());
   seeds(dir / "heightmap", test::heightmap_seeds());
   seeds(dir / "minecraft", test::minecraft_seeds());
   seeds(dir / "points", test::points_seeds());

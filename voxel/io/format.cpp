@@ -46,6 +46,7 @@ constexpr const char* kVoxExtensions[] = {"vox"};
 constexpr const char* kBinvoxExtensions[] = {"binvox"};
 constexpr const char* kRawExtensions[] = {"raw", "nrrd"};
 constexpr const char* kQbExtensions[] = {"qb"};
+constexpr const char* kQbclExtensions[] = {"qbcl"};
 constexpr const char* kHeightmapExtensions[] = {"png"};
 constexpr const char* kMinecraftExtensions[] = {"schem", "litematic"};
 constexpr const char* kLasExtensions[] = {"las"};
@@ -56,6 +57,7 @@ const Format kOwnFormats[] = {
     {"binvox", "binvox occupancy", kBinvoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "#binvox"); }, read_binvox, write_binvox},
     {"raw", "raw volume with NRRD header", kRawExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "NRRD000"); }, read_raw, write_raw},
     {"qb", "Qubicle matrices", kQbExtensions, looks_like_qb, read_qb, nullptr},
+    {"qbcl", "Qubicle project", kQbclExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "QBCL"); }, read_qbcl, nullptr},
     {"heightmap", "Height map (PNG)", kHeightmapExtensions, is_png, read_heightmap, nullptr},
     {"minecraft", "Minecraft schematic or litematic", kMinecraftExtensions, nullptr, read_minecraft, nullptr},
     {"las", "LAS point cloud", kLasExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "LASF"); }, read_las, nullptr},

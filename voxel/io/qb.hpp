@@ -1,4 +1,5 @@
-// qb.hpp - Qubicle binary (.qb): named matrices of coloured voxels with positions, plain or in runs.
+// qb.hpp - Qubicle binary (.qb): named matrices of coloured voxels with positions, plain or in runs; and its project format (.qbcl), a
+// tree of such matrices. What is said of matrices holds for both; a project is left-handed.
 // Axes: y is up in the file; a right-handed file's cells stay as they are, a left-handed one's z is mirrored (z becomes -1 - z). Each
 // matrix is a volume that fills [0, size) and one instance at its position; where matrices overlap, the later one wins.
 #pragma once
@@ -21,6 +22,9 @@ constexpr int32_t kQbMaxPosition = 1 << 24;    // either way
 // Memory: at most 640 MiB + 60 times the bytes given.
 Result<Scene> parse_qb(std::span<const uint8_t> bytes, std::vector<std::string>* warnings = nullptr);
 Result<Scene> read_qb(const std::filesystem::path& file, const ReadOptions& options);
+// The same for a project, errors too; groups become paths, hidden nodes hidden instances. `memory_limit_bytes` bounds an inflated matrix.
+Result<Scene> parse_qbcl(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes, std::vector<std::string>* warnings = nullptr);
+Result<Scene> read_qbcl(const std::filesystem::path& file, const ReadOptions& options);
 // .qb has no magic number; its six first fields are small numbers that no other known format begins with.
 bool looks_like_qb(std::span<const uint8_t> head);
 

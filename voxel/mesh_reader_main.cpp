@@ -3,71 +3,17 @@
 //
 //   quarry-mesh-reader [--memory BYTES] [--cpu-seconds N] [--up y|z|auto] [--] FILE
 // Exit code 0: a mesh was written; 1: an error was written; 2: wrong usage or nobody listens.
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <csignal>
-#include <cstdlib>
-#include <cstring>
 #include <iostream>
 #include <new>
 
 #include "voxel/mesh_reader.hpp"
 #include "voxel/mesh_stream.hpp"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define QRY_SANITIZED 1
-// A crash must look like a crash to the client, not like a report and exit code 1.
-extern "C" const char* __asan_default_options();
-extern "C" const char* __asan_default_options() {
-  return "handle_segv=0:handle_abort=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0:abort_on_error=1:detect_leaks=0:"
-         "alloc_dealloc_mismatch=0:detect_odr_violation=0:detect_container_overflow=0";
-}
-extern "C" const char* __tsan_default_options();
-extern "C" const char* __tsan_default_options() {
-  return "handle_segv=0:handle_abort=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0:abort_on_error=1";
-}
-#endif
+#include "voxel/reader_program.hpp"
 
 namespace {
 using namespace quarry;
-
-constexpr uint64_t kBaseBytes = uint64_t(192) << 20;  // the program and its libraries, before any file
-
-void set_limit(int resource, uint64_t value) {
-  rlimit limit{};
-  if (getrlimit(__rlimit_resource(resource), &limit) != 0) return;
-  const rlim_t wanted = limit.rlim_max == RLIM_INFINITY ? value : std::min<rlim_t>(value, limit.rlim_max);
-  limit.rlim_cur = limit.rlim_max = wanted;
-  setrlimit(__rlimit_resource(resource), &limit);
-}
-
-void limit_self(uint64_t memory_bytes, uint64_t cpu_seconds) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  set_limit(RLIMIT_CORE, 0);
-  set_limit(RLIMIT_FSIZE, 0);  // it writes to pipes only
-  if (cpu_seconds) {
-    // The soft limit sends SIGXCPU, which the client knows; the hard one is SIGKILL.
-    rlimit limit{cpu_seconds, cpu_seconds + 2};
-    setrlimit(RLIMIT_CPU, &limit);
-  }
-#ifndef QRY_SANITIZED  // sanitizers reserve terabytes of addresses
-  if (memory_bytes) set_limit(RLIMIT_AS, memory_bytes + kBaseBytes);
-#else
-  (void)memory_bytes;
-  (void)kBaseBytes;
-#endif
-}
-
-bool parse_number(const char* text, uint64_t& value) {
-  char* end = nullptr;
-  errno = 0;
-  value = std::strtoull(text, &end, 10);
-  return errno == 0 && end != text && *end == 0;
-}
 
 int usage() {
   std::cerr << "usage: quarry-mesh-reader [--memory BYTES] [--cpu-seconds N] [--up y|z|auto] [--] FILE\n"
@@ -91,25 +37,9 @@ int main(int argc, char** argv) {
     else return usage();
   }
   if (file.empty() || (up != "auto" && up != "y" && up != "z")) return usage();
-  if (isatty(STDOUT_FILENO)) {
-    std::cerr << "quarry-mesh-reader: standard output is a terminal; this program writes binary data for other programs of Quarry.\n";
-    return 2;
-  }
-  limit_self(memory_bytes, cpu_seconds);
-  std::signal(SIGPIPE, SIG_IGN);
-
-  // The stream keeps the pipe for itself: what a library prints goes to standard error.
-  const int out = dup(STDOUT_FILENO);
-  if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return 2;
-  const ByteSink sink = [out](std::span<const uint8_t> bytes) {
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(out, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) return false;
-      bytes = bytes.subspan(size_t(written));
-    }
-    return true;
-  };
+  limit_self({memory_bytes, cpu_seconds});
+  const ByteSink sink = take_standard_output("quarry-mesh-reader");
+  if (!sink) return 2;
 
   std::vector<std::string> warnings;
   Result<Mesh> mesh = fail(ErrorCode::malformed_input, "nothing was read");

@@ -1,27 +1,14 @@
 #include "voxel/mesh_stream.hpp"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
-#include <bit>
+#include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <memory>
 
 namespace quarry {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "the stream is written as it lies in memory");
-
-constexpr char kMagic[8] = {'Q', 'R', 'Y', 'M', 'E', 'S', 'H', '1'};
-constexpr uint64_t kMaxMaterials = 1u << 20, kMaxImages = 4096, kMaxText = 1u << 16, kMaxWarnings = 256;
-
-struct SectionHead {
-  char tag[4];
-  uint32_t zero = 0;
-  uint64_t length = 0;
-};
-static_assert(sizeof(SectionHead) == 16);
+constexpr std::string_view kMagic = "QRYMESH1";
+constexpr uint64_t kMaxMaterials = 1u << 20, kMaxImages = 4096;
 
 struct MaterialRecord {
   float base_color[4], roughness, metalness, emission[3];
@@ -30,76 +17,9 @@ struct MaterialRecord {
 };
 static_assert(sizeof(MaterialRecord) == 56);
 
-struct HashFree {
-  void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
-};
-using Hash = std::unique_ptr<XXH3_state_t, HashFree>;
-Hash new_hash() {
-  Hash hash(XXH3_createState());
-  if (hash) XXH3_64bits_reset(hash.get());
-  return hash;
-}
-
-class Writer {
- public:
-  explicit Writer(const ByteSink& sink) : sink_(sink), hash_(new_hash()) { send(kMagic, sizeof kMagic); }
-
-  void section(const char (&tag)[5], std::initializer_list<std::span<const uint8_t>> parts) {
-    SectionHead head;
-    std::memcpy(head.tag, tag, 4);
-    for (const auto part : parts) head.length += part.size();
-    send(&head, sizeof head);
-    for (const auto part : parts) {
-      if (hash_) XXH3_64bits_update(hash_.get(), part.data(), part.size());
-      send(part.data(), part.size());
-    }
-  }
-  bool finish() {
-    const uint64_t sum = hash_ ? XXH3_64bits_digest(hash_.get()) : 0;
-    SectionHead head;
-    std::memcpy(head.tag, "DONE", 4);
-    head.length = sizeof sum;
-    send(&head, sizeof head);
-    send(&sum, sizeof sum);
-    return ok_;
-  }
-
- private:
-  void send(const void* data, size_t size) {
-    if (ok_ && size) ok_ = sink_({static_cast<const uint8_t*>(data), size});
-  }
-  const ByteSink& sink_;
-  Hash hash_;
-  bool ok_ = true;
-};
-
-template <class T>
-std::span<const uint8_t> bytes_of(const std::vector<T>& values) {
-  return {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(T)};
-}
-template <class T>
-std::span<const uint8_t> bytes_of(const T& value) requires std::is_trivially_copyable_v<T> {
-  return {reinterpret_cast<const uint8_t*>(&value), sizeof value};
-}
-std::span<const uint8_t> text_bytes(const std::string& text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), std::min<size_t>(text.size(), kMaxText)};
-}
-
-void write_warnings(Writer& out, const std::vector<std::string>& warnings) {
-  for (size_t i = 0; i < warnings.size() && i < kMaxWarnings; ++i) out.section("WARN", {text_bytes(warnings[i])});
-}
-
 Error bad_stream(const std::string& what) {
   return {ErrorCode::malformed_input,
           "the mesh reader sent something that is not a mesh (" + what + "); is quarry-mesh-reader of the same version?"};
-}
-
-// Text from the other process: control characters would spoil a terminal or a log.
-std::string clean_text(std::span<const uint8_t> bytes) {
-  std::string text(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(bytes.size(), kMaxText));
-  for (char& c : text)
-    if (uint8_t(c) < 0x20 || c == 0x7F) c = ' ';
-  return text;
 }
 
 template <class T>
@@ -148,8 +68,8 @@ Result<void> take_image(std::span<const uint8_t> payload, Mesh& mesh) {
 }  // namespace
 
 bool write_mesh_stream(const Mesh& mesh, const std::vector<std::string>& warnings, const ByteSink& sink) {
-  Writer out(sink);
-  write_warnings(out, warnings);
+  SectionWriter out(kMagic, sink);
+  out.warnings(warnings);
   for (const MeshMaterial& m : mesh.materials) {
     const MaterialRecord r{{m.base_color[0], m.base_color[1], m.base_color[2], m.base_color[3]}, m.roughness, m.metalness,
                            {m.emission[0], m.emission[1], m.emission[2]}, m.base_color_image, m.metal_rough_image, m.emission_image,
@@ -166,65 +86,25 @@ bool write_mesh_stream(const Mesh& mesh, const std::vector<std::string>& warning
 }
 
 bool write_error_stream(const Error& error, const std::vector<std::string>& warnings, const ByteSink& sink) {
-  Writer out(sink);
-  write_warnings(out, warnings);
-  out.section("FAIL", {bytes_of(uint32_t(error.code)), text_bytes(error.message)});
+  SectionWriter out(kMagic, sink);
+  out.warnings(warnings);
+  out.failure(error);
   return out.finish();
 }
 
 Result<Mesh> parse_mesh_stream(std::span<const uint8_t> bytes, std::vector<std::string>* warnings) {
-  if (bytes.size() < sizeof kMagic || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
-    return tl::unexpected(bad_stream("wrong magic"));
-  bytes = bytes.subspan(sizeof kMagic);
-  const Hash hash = new_hash();
-  if (!hash) return fail(ErrorCode::out_of_memory, "no memory to read what the mesh reader sent");
   Mesh mesh;
-  size_t warned = 0;
-  for (;;) {
-    SectionHead head;
-    if (bytes.size() < sizeof head) return tl::unexpected(bad_stream("it ends too soon"));
-    std::memcpy(&head, bytes.data(), sizeof head);
-    bytes = bytes.subspan(sizeof head);
-    if (head.zero != 0 || head.length > bytes.size()) return tl::unexpected(bad_stream("a section's length"));
-    const auto payload = bytes.first(size_t(head.length));
-    bytes = bytes.subspan(size_t(head.length));
-    const std::string_view tag(head.tag, 4);
-    if (tag == "DONE") {
-      uint64_t sum = 0;
-      if (payload.size() == sizeof sum) std::memcpy(&sum, payload.data(), sizeof sum);
-      if (payload.size() != sizeof sum || sum != XXH3_64bits_digest(hash.get())) return tl::unexpected(bad_stream("wrong checksum"));
-      if (!bytes.empty()) return tl::unexpected(bad_stream("bytes after its end"));
-      break;
-    }
-    XXH3_64bits_update(hash.get(), payload.data(), payload.size());
-    Result<void> taken;
-    if (tag == "WARN") {
-      if (warnings && ++warned <= kMaxWarnings) warnings->push_back(clean_text(payload));
-    } else if (tag == "FAIL") {
-      uint32_t code = 0;
-      if (payload.size() < sizeof code) return tl::unexpected(bad_stream("an error without code"));
-      std::memcpy(&code, payload.data(), sizeof code);
-      if (code > uint32_t(ErrorCode::conflict)) return tl::unexpected(bad_stream("an unknown error code"));
-      return fail(ErrorCode(code), clean_text(payload.subspan(sizeof code)));
-    } else if (tag == "POSN") {
-      taken = take_array(payload, 3, mesh.positions, "POSN");
-    } else if (tag == "TEXC") {
-      taken = take_array(payload, 2, mesh.uvs, "TEXC");
-    } else if (tag == "COLR") {
-      taken = take_array(payload, 4, mesh.colors, "COLR");
-    } else if (tag == "INDX") {
-      taken = take_array(payload, 3, mesh.indices, "INDX");
-    } else if (tag == "TMAT") {
-      taken = take_array(payload, 1, mesh.triangle_material, "TMAT");
-    } else if (tag == "MATL") {
-      taken = take_material(payload, mesh);
-    } else if (tag == "IMAG") {
-      taken = take_image(payload, mesh);
-    } else {
-      return tl::unexpected(bad_stream("an unknown section"));
-    }
-    if (!taken) return tl::unexpected(taken.error());
-  }
+  const auto take = [&](std::string_view tag, std::span<const uint8_t> payload) -> Result<void> {
+    if (tag == "POSN") return take_array(payload, 3, mesh.positions, "POSN");
+    if (tag == "TEXC") return take_array(payload, 2, mesh.uvs, "TEXC");
+    if (tag == "COLR") return take_array(payload, 4, mesh.colors, "COLR");
+    if (tag == "INDX") return take_array(payload, 3, mesh.indices, "INDX");
+    if (tag == "TMAT") return take_array(payload, 1, mesh.triangle_material, "TMAT");
+    if (tag == "MATL") return take_material(payload, mesh);
+    if (tag == "IMAG") return take_image(payload, mesh);
+    return tl::unexpected(bad_stream("an unknown section"));
+  };
+  if (const auto read = SectionReader{kMagic, bad_stream, take}.read(bytes, warnings); !read) return tl::unexpected(read.error());
   if (const auto checked = check_mesh(mesh); !checked) return tl::unexpected(bad_stream(checked.error().message));
   return mesh;
 }

@@ -1,26 +1,20 @@
 // mesh_stream.hpp - the bytes between quarry-mesh-reader and its client: one mesh, or one error, and warnings.
 //
-// Little-endian. A head, then sections in any order, then the end:
-//   "QRYMESH1"                                 8 B   magic and version
-//   tag (4 letters) | u32 zero | u64 length    16 B  then `length` bytes of payload, repeated
-//   "DONE" with length 8                             XXH3-64 of every payload byte before it, in order
-// Sections: WARN text; FAIL u32 ErrorCode, text; POSN f32 x 3n; TEXC f32 x 2n; COLR u8 x 4n; INDX u32 x 3t; TMAT u32 x t;
+// A section stream (section_stream.hpp) of magic "QRYMESH1"; sections in any order:
+//   POSN f32 x 3n; TEXC f32 x 2n; COLR u8 x 4n; INDX u32 x 3t; TMAT u32 x t;
 //   MATL one material: MaterialRecord, name; IMAG one image: u32 width, u32 height, RGBA.
 // The reading side takes the bytes as foreign: a reader that went mad, or was replaced, gives an error and never more.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "voxel/mesh.hpp"
+#include "voxel/section_stream.hpp"
 
 namespace quarry {
-
-// Gets pieces of the stream in order; false: the other side has gone.
-using ByteSink = std::function<bool(std::span<const uint8_t>)>;
 
 bool write_mesh_stream(const Mesh& mesh, const std::vector<std::string>& warnings, const ByteSink& sink);
 bool write_error_stream(const Error& error, const std::vector<std::string>& warnings, const ByteSink& sink);

@@ -111,10 +111,6 @@ __global__ void __launch_bounds__(256) six_finds(GridView view, const uint32_t* 
   look(z > 0, key - (1u << 21)), look(z < 2047, key + (1u << 21));
   out[i] = seen;
 }
-__global__ void make_near(const uint32_t* keys, uint32_t count, uint32_t* near_keys) {
-  const uint32_t i = blockIdx.x * 256 + threadIdx.x;
-  if (i < count) near_keys[i] = qry_near_key(keys[i]);
-}
 __global__ void check_values(const uint32_t* values, const uint32_t* got, uint32_t count, unsigned long long* wrong) {
   const uint32_t i = blockIdx.x * 256 + threadIdx.x;
   if (i < count && values[i] != got[i]) atomicAdd(wrong, 1ull);
@@ -388,13 +384,10 @@ int run(int argc, char** argv) {
 
   {  // Bricks.
     const uint32_t pages = 8192;
-    const GridView view{a.table, pages, 1};
     const uint32_t count = make_scan(a.keys, a.values, a.absent);
     uint32_t* const bits = device_array<uint32_t>(size_t{1} << 27);
     require(cudaMemset(bits, 0, size_t{1} << 29), "clear bits");
     mark<<<blocks(count), 256>>>(a.keys, count, bits);
-    uint32_t* const near_keys = a.absent;  // the bricks, as a grid of near keys has them
-    make_near<<<blocks(count), 256>>>(a.keys, count, near_keys);
     const auto counted = [&](const auto& check) {
       require(cudaMemset(a.counter, 0, sizeof(*a.counter)), "clear a counter");
       check();
@@ -404,16 +397,17 @@ int run(int argc, char** argv) {
     };
     const auto neighbours_right = [&] { check_six<<<blocks(count), 256>>>(bits, a.keys, count, a.out, a.counter); };
     const auto values_right = [&] { check_values<<<blocks(count), 256>>>(a.values, a.out, count, a.counter); };
-    for (const bool near_by : {false, true}) {
-      const std::string how = near_by ? ", near keys" : ", plain keys";
-      const uint32_t* const keys = near_by ? near_keys : a.keys;
+    for (const uint32_t locality : {kQryPlain, kQryRowsOfFour}) {
+      const GridView view{a.table, pages, 1, locality};
+      const std::string how = locality == kQryPlain ? ", plain" : ", rows";
+      const uint32_t* const keys = a.keys;
       double s = time([&] { report = good(cuda.insert_alone(view, keys, a.values, count, true)); }, [&] { good(cuda.clear(view)); });
       const Stats stats = good(cuda.stats(view));
       table.add({"V: scan insert" + how, rate(count, s), "G/s", c.radix_16_bits, "two radix passes", report.inserted != count,
                  std::to_string(count) + " bricks, depth mean " + fixed(stats.depth_mean, 3) + " max " + std::to_string(stats.depth_max)});
       s = time([&] { report = good(cuda.find(view, keys, count, a.out, nullptr)); }, nothing);
       table.add({"V: self" + how, rate(count, s), "G/s", c.read_8, "random reads", counted(values_right), ""});
-      if (near_by)
+      if (locality == kQryRowsOfFour)
         s = time(
             [&] {
               kernels::visit_neighbours<<<blocks(count), 256, 0, stream>>>(view, a.keys, count, XorOfNeighbours{a.out, 0});

@@ -52,7 +52,7 @@ std::vector<WorldPiece> collect_pieces(const World& world, const WorldChanges& c
     out.add(WorldPart::grid, 0, 0, grid.words, uint64_t(grid.page_count) * kQryPageBytes);
   } else if (with_grid) {
     std::vector<uint32_t> pages;
-    for (uint32_t key : changes.keys) pages.push_back(qry_place(key, grid.page_count).page);
+    for (uint32_t key : changes.keys) pages.push_back(qry_page(qry_stored_key(key, grid.locality), grid.page_count));
     std::sort(pages.begin(), pages.end());
     pages.erase(std::unique(pages.begin(), pages.end()), pages.end());
     for (uint32_t page : pages) out.add(WorldPart::grid, 0, uint64_t(page) * kQryPageBytes, grid.words + uint64_t(page) * kQryPageWords, kQryPageBytes);

@@ -21,13 +21,14 @@ __global__ void __launch_bounds__(kFindThreads) find_keys(GridView view, const u
   for (size_t base = size_t{blockIdx.x} * kFindThreads + threadIdx.x / 32 * 32; base < count; base += size_t{gridDim.x} * kFindThreads) {
     const size_t i = base + threadIdx.x % 32;
     const uint32_t key = i < count ? __ldcs(keys + i) : kQryReservedKey;
-    const QryPlace place = qry_place(key, view.page_count);
+    const uint32_t stored = qry_stored_key(key, kQryPlain);
+    const QryPlace place = qry_place_stored(stored, view.page_count);
     const uint64_t* const page = detail::page_of(view, place);
     const uint64_t* const mine = page + place.home_sector * kQrySlotsPerSector;
 
     // Each lane looks for its partner's key too: one value goes across, not a sector.
     const auto other = reinterpret_cast<const uint64_t*>(__shfl_xor_sync(0xFFFFFFFFu, reinterpret_cast<unsigned long long>(mine), 1));
-    const uint32_t other_key = __shfl_xor_sync(0xFFFFFFFFu, key, 1);
+    const uint32_t other_stored = __shfl_xor_sync(0xFFFFFFFFu, stored, 1);
     const ulonglong2 a = load_two_words((odd ? other : mine) + (odd ? 2 : 0));
     const ulonglong2 b = load_two_words((odd ? mine : other) + (odd ? 2 : 0));
     const auto value_in = [](const ulonglong2& two, uint32_t wanted) {
@@ -37,7 +38,7 @@ __global__ void __launch_bounds__(kFindThreads) find_keys(GridView view, const u
       return value;
     };
     const auto never_in = [](const ulonglong2& two) { return uint32_t{two.x == detail::kNeverUsed || two.y == detail::kNeverUsed}; };
-    const uint32_t value_a = value_in(a, odd ? other_key : key), value_b = value_in(b, odd ? key : other_key);
+    const uint32_t value_a = value_in(a, odd ? other_stored : stored), value_b = value_in(b, odd ? stored : other_stored);
     const uint32_t never_a = never_in(a), never_b = never_in(b);
     const uint32_t got = __shfl_xor_sync(0xFFFFFFFFu, odd ? value_a : value_b, 1);
     const uint32_t got_never = __shfl_xor_sync(0xFFFFFFFFu, odd ? never_a : never_b, 1);
@@ -51,7 +52,7 @@ __global__ void __launch_bounds__(kFindThreads) find_keys(GridView view, const u
     // No value is the reserved one, all ones: the smaller of the two is the one that was found.
     uint32_t value = min(odd ? value_b : value_a, got), sectors = 1;
     if (value == kQryReservedValue && !((odd ? never_b : never_a) | got_never)) {
-      const detail::Located at = detail::locate_beyond_home<detail::SharedWords>(page, place, key);
+      const detail::Located at = detail::locate_beyond_home<detail::SharedWords>(page, place, stored);
       sectors = at.sectors;
       if (at.index != detail::kNoSlot) value = detail::high(at.word);
     }

@@ -44,8 +44,8 @@ __global__ void __launch_bounds__(kWindowThreads) erase_in_pages(GridView view, 
 #endif
   uint32_t absent = 0;
   for (uint32_t i = threadIdx.x; i < size; i += kWindowThreads) {
-    const uint32_t mixed = __ldcs(list + i).x;
-    absent += detail::take<detail::SharedWords>(words, qry_place_mixed(mixed, view.page_count), qry_unmix(mixed), view.phase, nullptr) ==
+    const uint32_t stored = __ldcs(list + i).x;
+    absent += detail::take<detail::SharedWords>(words, qry_place_stored(stored, view.page_count), stored, view.phase, nullptr) ==
               Outcome::absent;
   }
   absent = __reduce_add_sync(0xFFFFFFFFu, absent);
@@ -63,7 +63,7 @@ Result<BulkReport> bulk_merge(cudaStream_t stream, const GridView& view, const u
   BulkReport report;
   for (size_t begin = 0; begin < count; begin += kMostBatch) {
     const uint32_t batch = uint32_t(std::min(kMostBatch, count - begin));
-    const auto got = with_page_lists(stream, view.page_count, keys + begin, values + begin, batch, [&](const PageLists& pages) {
+    const auto got = with_page_lists(stream, view.page_count, kernels::SplitForm(view.locality), keys + begin, values + begin, batch, [&](const PageLists& pages) {
       return fresh && begin == 0 ? merge<true>(stream, view, pages.lists, pages.room, pages.sizes, pages.totals)
                                  : merge<false>(stream, view, pages.lists, pages.room, pages.sizes, pages.totals);
     });
@@ -85,7 +85,7 @@ bool worth_windows(uint32_t page_count, size_t count) {
 }
 
 Result<BulkReport> bulk_erase(cudaStream_t stream, const GridView& view, const uint32_t* keys, size_t count) {
-  const auto got = with_page_lists(stream, view.page_count, keys, keys, uint32_t(count), [&](const PageLists& pages) {
+  const auto got = with_page_lists(stream, view.page_count, kernels::SplitForm(view.locality), keys, keys, uint32_t(count), [&](const PageLists& pages) {
     erase_in_pages<<<view.page_count, kWindowThreads, 0, stream>>>(view, pages);
     return cudaGetLastError();
   });

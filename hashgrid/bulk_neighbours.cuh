@@ -1,4 +1,4 @@
-// bulk_neighbours.cuh - the six face neighbours of many bricks in one kernel, for grids that hold near keys (qry_near_key of layout.h).
+// bulk_neighbours.cuh - the six face neighbours of many bricks in one kernel, for grids of rows.
 //
 // Lanes that follow each other in scan order read the same sectors, and a brick's neighbours along x mostly its own: so the loads go
 // through L1. A line read since the launch may be out of date by what other kernels have done since; each look-up of the batch was called
@@ -37,8 +37,8 @@ __global__ void __launch_bounds__(256) visit_neighbours(GridView view, const uin
       uint32_t value = kQryReservedValue;
       const uint32_t neighbour = side % 2 == 0 ? brick - step : brick + step;
       if ((side % 2 == 0 ? at != 0 : at != last) && neighbour != kQryReservedKey) {
-        const uint32_t key = qry_near_key(neighbour);
-        const QryPlace place = qry_place(key, view.page_count);
+        const uint32_t key = qry_stored_key(neighbour, view.locality);
+        const QryPlace place = qry_place_stored(key, view.page_count);
         const detail::Located found = detail::locate<CachedWords>(detail::page_of(view, place), place, key);
         if (found.index != detail::kNoSlot) value = detail::high(found.word);
       }

@@ -35,7 +35,7 @@ struct MergePage {
   uint32_t listed, walker_count, next_walker, area_tickets, present, refused, live;
 };
 
-__device__ inline uint32_t bucket_of(uint32_t mixed, uint32_t page_count) { return __umulhi(mixed * page_count, kQryBucketsPerPage); }
+__device__ inline uint32_t bucket_of(uint32_t stored, uint32_t page_count) { return qry_home_bucket(stored, page_count); }
 // Where the n-th claim of a bucket goes. Turned from bucket to bucket, so that a warp's stores spread over the banks.
 __device__ inline uint32_t claimed_slot(uint32_t bucket, uint32_t n) { return (n + (bucket >> 2)) & 3u; }
 __device__ inline uint64_t* bucket_words(MergePage& page, uint32_t bucket) {
@@ -170,11 +170,11 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(uint64_t* words
 #pragma unroll
       for (uint32_t j = 0; j < kHeld; ++j) {
         if (base + j * kThreads + thread >= size) continue;
-        const uint32_t key = qry_unmix(held[j].x), bucket = bucket_of(held[j].x, page_count);
+        const uint32_t key = held[j].x, bucket = bucket_of(held[j].x, page_count);
         bool has = slots_with(bucket_words(page, bucket), key) != 0;
         const uint32_t state = state_of(page, kQryStateSectors + bucket);
         if (!has && state != 0) {
-          const QryPlace place = qry_place_mixed(held[j].x, page_count);
+          const QryPlace place = qry_place_stored(held[j].x, page_count);
           has = slots_with(page.words + place.next_sector * kQrySlotsPerSector, key) != 0 ||
                 ((state & kQryBucketToArea) != 0 && area_word_with(page, place, key) != detail::kNoSlot);
         }
@@ -189,7 +189,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(uint64_t* words
       const uint32_t bucket = bucket_of(held[j].x, page_count);
       const uint32_t n = claim(page, bucket);
       if (n < kQrySlotsPerSector)
-        bucket_words(page, bucket)[claimed_slot(bucket, n)] = detail::pair_word(qry_unmix(held[j].x), held[j].y);
+        bucket_words(page, bucket)[claimed_slot(bucket, n)] = detail::pair_word(held[j].x, held[j].y);
       else
         list[atomicAdd(&page.listed, 1u)] = held[j];
     }
@@ -214,8 +214,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(uint64_t* words
     bool copy = true, home_room = false, next_room = false;
     if (mine) {
       pair = list[base + thread];
-      key = qry_unmix(pair.x);
-      const QryPlace place = qry_place_mixed(pair.x, page_count);
+      key = pair.x;
+      const QryPlace place = qry_place_stored(pair.x, page_count);
       home = place.home_sector - kQryStateSectors;
       next = place.next_sector - kQryStateSectors;
       copy = (slots_with(bucket_words(page, home), key) | slots_with(bucket_words(page, next), key)) != 0;
@@ -259,7 +259,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(uint64_t* words
         const uint32_t walker = atomicAdd(&page.next_walker, 1u);
         if (walker >= walkers) break;
         hand = page.walkers[walker];
-        const QryPlace place = qry_place(detail::low(hand), page_count);
+        const QryPlace place = qry_place_stored(detail::low(hand), page_count);
         if (for_area != 0 && atomicAdd(&page.area_tickets, 1u) < for_area) {
           if (!place_in_area(page, place, hand)) atomicAdd(&page.refused, 1u);
           hand = detail::kNeverUsed;
@@ -278,7 +278,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(uint64_t* words
         hand = detail::kNeverUsed;
         continue;
       }
-      const QryPlace place = qry_place(detail::low(hand), page_count);
+      const QryPlace place = qry_place_stored(detail::low(hand), page_count);
       if (++steps == kWalkSteps) {
         if (!place_in_area(page, place, hand)) atomicAdd(&page.refused, 1u);
         hand = detail::kNeverUsed;
@@ -299,8 +299,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(uint64_t* words
     uint32_t slots = 0, in_area = detail::kNoSlot;
     QryPlace place{};
     if (base + thread < listed) {
-      const uint32_t mixed = list[base + thread].x, key = qry_unmix(mixed);
-      place = qry_place_mixed(mixed, page_count);
+      const uint32_t key = list[base + thread].x;
+      place = qry_place_stored(key, page_count);
       slots = slots_with(page.words + place.home_sector * kQrySlotsPerSector, key) |
               slots_with(page.words + place.next_sector * kQrySlotsPerSector, key) << 4;
       if ((state_of(page, place.home_sector) & kQryBucketToArea) != 0) in_area = area_word_with(page, place, key);

@@ -2,8 +2,8 @@
 // The second half, which builds the pages, is bulk_pages.cuh; the launches are in bulk_merge.cu.
 //
 // A pass is unordered: a block ranks its pairs by range with counters in shared memory, takes room in every range's list with one global
-// atomic per range, sorts the pairs in shared memory and writes each range's run in one piece. Pairs travel as {mixed key, value}: the
-// mixer is a bijection, so it is applied once, and undone where a pair reaches its page.
+// atomic per range, sorts the pairs in shared memory and writes each range's run in one piece. Pairs travel as {stored key, value}, which
+// is what a slot holds.
 //
 // Measured on an H200: 256 ranges 185 G pairs/s, 1024 ranges 140, 4096 ranges 95; writing from registers without the sort 44.
 // That is why two passes of at most 256 ranges beat one pass of many.
@@ -33,6 +33,9 @@ inline uint32_t list_room(uint64_t count, uint32_t ranges) {
   return (uint32_t(mean + 24.0 * __builtin_sqrt(mean)) + 67u) & ~3u;
 }
 
+// What keys become on the way to their lists. `mixed`: qry_mix alone, for the compact layout; else the stored key of a locality.
+enum class SplitForm : uint32_t { plain = kQryPlain, rows = kQryRowsOfFour, mixed };
+
 struct SplitPass {
   const uint32_t* keys;  // first pass: the batch
   const uint32_t* values;
@@ -41,6 +44,7 @@ struct SplitPass {
   uint32_t room_in;
   uint32_t count;  // first pass: pairs of the batch
   uint32_t page_count;
+  SplitForm form;
   uint32_t shift;   // pages of one range of the first pass, as a power of two
   uint32_t ranges;  // lists a block writes to
   uint2* lists;
@@ -67,8 +71,9 @@ __global__ void __launch_bounds__(kSplitThreads, 2) split_pairs(SplitPass pass) 
   if (begin >= size) return;
   const uint32_t count = min(size - begin, kSplitTile);
   const auto index_of = [thread](uint32_t j) { return (j / kWide * kSplitThreads + thread) * kWide + j % kWide; };
-  const auto range_of = [&pass](uint32_t mixed) {
-    const uint32_t page = __umulhi(mixed, pass.page_count);
+  const uint32_t row_mask = pass.form == SplitForm::mixed ? ~0u : ~3u;  // qry_page() of layout.h
+  const auto range_of = [&pass, row_mask](uint32_t stored) {
+    const uint32_t page = __umulhi(stored & row_mask, pass.page_count);
     return kFirst ? page >> pass.shift : page & ((1u << pass.shift) - 1u);
   };
 
@@ -117,7 +122,7 @@ __global__ void __launch_bounds__(kSplitThreads, 2) split_pairs(SplitPass pass) 
         atomicAdd(&dropped, 1u);
         continue;
       }
-      pair[j].x = qry_mix(pair[j].x);
+      pair[j].x = pass.form == SplitForm::mixed ? qry_mix(pair[j].x) : qry_stored_key(pair[j].x, uint32_t(pass.form));
     }
     const uint32_t range = range_of(pair[j].x);
     place[j] = range << 16 | atomicAdd(&ranks[range], 1u);

@@ -215,7 +215,7 @@ Result<BulkReport> compact_build(cudaStream_t stream, const CompactView& view, c
   if (count > kMostBatch || keys == nullptr || values == nullptr)
     return fail(ErrorCode::invalid_argument,
                 "compact hash grid: a build takes 1 to 2^28 keys and their values, not " + std::to_string(count));
-  const auto got = with_page_lists(stream, view.page_count, keys, values, uint32_t(count), [&](const PageLists& pages) {
+  const auto got = with_page_lists(stream, view.page_count, kernels::SplitForm::mixed, keys, values, uint32_t(count), [&](const PageLists& pages) {
     build_compact<<<view.page_count, kThreads, kQryPageBytes, stream>>>(view, pages);
     return cudaGetLastError();
   });

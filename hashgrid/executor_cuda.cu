@@ -105,9 +105,9 @@ struct IsFull {
 constexpr uint32_t kSimpleThreads = 256;
 
 __global__ void __launch_bounds__(kSimpleThreads) pages_of_positions(const uint32_t* keys, const uint64_t* positions, uint64_t count,
-                                                                     uint32_t page_count, uint32_t* pages) {
+                                                                     uint32_t page_count, uint32_t locality, uint32_t* pages) {
   for (uint64_t i = uint64_t{blockIdx.x} * kSimpleThreads + threadIdx.x; i < count; i += uint64_t{gridDim.x} * kSimpleThreads)
-    pages[i] = qry_place(keys[positions[i]], page_count).page;
+    pages[i] = qry_page(qry_stored_key(keys[positions[i]], locality), page_count);
 }
 
 __global__ void __launch_bounds__(kSimpleThreads) count_outcomes_at(const Outcome* outcomes, const uint64_t* positions, uint64_t count,
@@ -217,7 +217,8 @@ class CudaExecutor final : public Executor {
     if (!positions) return tl::unexpected(positions.error());
     uint32_t* unsorted_pages = pages->as<uint32_t>();
     uint32_t* sorted_pages = unsorted_pages + waiting;
-    pages_of_positions<<<simple_blocks(waiting), kSimpleThreads, 0, stream_>>>(keys, chosen->as<uint64_t>(), waiting, view.page_count, unsorted_pages);
+    pages_of_positions<<<simple_blocks(waiting), kSimpleThreads, 0, stream_>>>(keys, chosen->as<uint64_t>(), waiting, view.page_count, view.locality,
+                                                                               unsorted_pages);
     ok = with_temporary("sort refused keys", [&](void* temporary, size_t& size_bytes) {
       return cub::DeviceRadixSort::SortPairs(temporary, size_bytes, unsorted_pages, sorted_pages, chosen->as<uint64_t>(), positions->as<uint64_t>(),
                                              waiting, 0, 32, stream_);
@@ -264,7 +265,8 @@ class CudaExecutor final : public Executor {
     });
     if (!ok) return tl::unexpected(ok.error());
     if (capacity != 0)
-      kernels::write_pairs<<<page_blocks(view.page_count), kernels::kPageThreads, 0, stream_>>>(view.words, view.page_count, begins, keys, values, capacity);
+      kernels::write_pairs<<<page_blocks(view.page_count), kernels::kPageThreads, 0, stream_>>>(view.words, view.page_count, view.locality, begins, keys, values,
+                                                                                              capacity);
     if (ok = finish("enumerate"); !ok) return tl::unexpected(ok.error());
     uint64_t total = 0;
     if (ok = download(&total, begins + view.page_count, sizeof(total)); !ok) return tl::unexpected(ok.error());

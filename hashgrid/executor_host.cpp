@@ -54,28 +54,28 @@ class HostExecutor final : public Executor {
   }
 
   Result<BulkReport> insert(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
-    return for_keys(view, keys, values, count, outcomes, [&](uint64_t* page, const QryPlace& place, size_t i) {
+    return for_keys(view, keys, values, count, outcomes, [&](uint64_t* page, const QryPlace& place, uint32_t stored, size_t i) {
       uint32_t value = values[i];
       if (value == kQryReservedValue) return Outcome::reserved;
-      return detail::put<SharedWords, detail::IfPresent::keep>(page, place, keys[i], value, view.phase);
+      return detail::put<SharedWords, detail::IfPresent::keep>(page, place, stored, value, view.phase);
     });
   }
   Result<BulkReport> assign(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
-    return for_keys(view, keys, values, count, outcomes, [&](uint64_t* page, const QryPlace& place, size_t i) {
+    return for_keys(view, keys, values, count, outcomes, [&](uint64_t* page, const QryPlace& place, uint32_t stored, size_t i) {
       uint32_t value = values[i];
       if (value == kQryReservedValue) return Outcome::reserved;
-      return detail::put<SharedWords, detail::IfPresent::replace>(page, place, keys[i], value, view.phase);
+      return detail::put<SharedWords, detail::IfPresent::replace>(page, place, stored, value, view.phase);
     });
   }
   Result<BulkReport> find_or_insert(const GridView& view, const uint32_t* keys, uint32_t* values, size_t count, Outcome* outcomes) override {
-    return for_keys(view, keys, values, count, outcomes, [&](uint64_t* page, const QryPlace& place, size_t i) {
+    return for_keys(view, keys, values, count, outcomes, [&](uint64_t* page, const QryPlace& place, uint32_t stored, size_t i) {
       if (values[i] == kQryReservedValue) return Outcome::reserved;
-      return detail::put<SharedWords, detail::IfPresent::keep>(page, place, keys[i], values[i], view.phase);
+      return detail::put<SharedWords, detail::IfPresent::keep>(page, place, stored, values[i], view.phase);
     });
   }
   Result<BulkReport> find(const GridView& view, const uint32_t* keys, size_t count, uint32_t* values_out, uint8_t* depths_out) override {
-    return for_keys(view, keys, keys, count, nullptr, [&](uint64_t* page, const QryPlace& place, size_t i) {
-      const detail::Located at = detail::locate<SharedWords>(page, place, keys[i]);
+    return for_keys(view, keys, keys, count, nullptr, [&](uint64_t* page, const QryPlace& place, uint32_t stored, size_t i) {
+      const detail::Located at = detail::locate<SharedWords>(page, place, stored);
       const bool hit = at.index != detail::kNoSlot;
       if (values_out != nullptr) values_out[i] = hit ? detail::high(at.word) : kQryReservedValue;
       if (depths_out != nullptr) depths_out[i] = uint8_t(at.sectors);
@@ -86,9 +86,9 @@ class HostExecutor final : public Executor {
     });
   }
   Result<BulkReport> erase(const GridView& view, const uint32_t* keys, size_t count, uint32_t* old_values, Outcome* outcomes) override {
-    return for_keys(view, keys, keys, count, outcomes, [&](uint64_t* page, const QryPlace& place, size_t i) {
+    return for_keys(view, keys, keys, count, outcomes, [&](uint64_t* page, const QryPlace& place, uint32_t stored, size_t i) {
       uint32_t old = kQryReservedValue;
-      const Outcome outcome = detail::take<SharedWords>(page, place, keys[i], view.phase, &old);
+      const Outcome outcome = detail::take<SharedWords>(page, place, stored, view.phase, &old);
       if (old_values != nullptr) old_values[i] = old;
       return outcome;
     }, [&](size_t i) {
@@ -104,7 +104,7 @@ class HostExecutor final : public Executor {
     };
     std::vector<Waiting> waiting;
     for (size_t i = 0; i < count; ++i)
-      if (outcomes[i] == Outcome::full) waiting.push_back({qry_place(keys[i], view.page_count).page, i});
+      if (outcomes[i] == Outcome::full) waiting.push_back({qry_page(qry_stored_key(keys[i], view.locality), view.page_count), i});
     std::sort(waiting.begin(), waiting.end(), [](const Waiting& a, const Waiting& b) { return a.page != b.page ? a.page < b.page : a.position < b.position; });
     std::vector<size_t> groups;  // where each page's keys begin
     for (size_t i = 0; i < waiting.size(); ++i)
@@ -117,7 +117,8 @@ class HostExecutor final : public Executor {
         uint64_t* page = page_words(view, waiting[groups[group]].page);
         for (size_t w = groups[group]; w < groups[group + 1]; ++w) {
           const uint64_t i = waiting[w].position;
-          outcomes[i] = detail::place_with_moves(page, qry_place(keys[i], view.page_count), keys[i], values[i], view.page_count, scratch);
+          const uint32_t stored = qry_stored_key(keys[i], view.locality);
+          outcomes[i] = detail::place_with_moves(page, qry_place_stored(stored, view.page_count), stored, values[i], view.page_count, scratch);
         }
         detail::drain_area(page, view.page_count, scratch);
         detail::mark_places(page, view.page_count);
@@ -142,7 +143,7 @@ class HostExecutor final : public Executor {
       uint64_t at = begins[page];
       for (uint32_t i = detail::kFirstSlotWord; i < kQryPageWords && at < capacity; ++i) {
         if (detail::is_empty(words[i])) continue;
-        if (keys != nullptr) keys[at] = detail::low(words[i]);
+        if (keys != nullptr) keys[at] = qry_key_of_stored(detail::low(words[i]), view.locality);
         if (values != nullptr) values[at] = detail::high(words[i]);
         ++at;
       }
@@ -165,7 +166,7 @@ class HostExecutor final : public Executor {
         for (uint32_t i = detail::kFirstSlotWord; i < kQryPageWords; ++i) {
           if (detail::is_empty(words[i])) continue;
           const uint32_t key = detail::low(words[i]);
-          const QryPlace place = qry_place(key, to.page_count);
+          const QryPlace place = qry_place_stored(key, to.page_count);
           if (place.page != page) continue;
           uint32_t value = detail::high(words[i]);
           if (detail::put<detail::PrivateWords, detail::IfPresent::keep>(target, place, key, value, to.phase) == Outcome::full &&
@@ -222,7 +223,7 @@ class HostExecutor final : public Executor {
     }, threads_);
   }
 
-  // operate(page words, place, i) -> Outcome for every key that is not reserved; refuse(i) for those that are.
+  // operate(page words, place, stored key, i) -> Outcome for every key that is not reserved; refuse(i) for those that are.
   template <class Operate, class Refuse>
   Result<BulkReport> for_keys(const GridView& view, const uint32_t* keys, const uint32_t* inputs, size_t count, Outcome* outcomes,
                               const Operate& operate, const Refuse& refuse) const {
@@ -231,17 +232,19 @@ class HostExecutor final : public Executor {
     parallel_for(count, kKeysPerPiece, [&](size_t begin, size_t end) {
       BulkReport report;
       QryPlace places[kKeysPerGroup];
+      uint32_t stored[kKeysPerGroup];
       for (size_t group = begin; group < end; group += kKeysPerGroup) {
         const size_t in_group = std::min(kKeysPerGroup, end - group);
         for (size_t j = 0; j < in_group; ++j) {
-          places[j] = qry_place(keys[group + j], view.page_count);
+          stored[j] = qry_stored_key(keys[group + j], view.locality);
+          places[j] = qry_place_stored(stored[j], view.page_count);
           __builtin_prefetch(detail::page_of(view, places[j]) + places[j].home_sector * kQrySlotsPerSector);
         }
         for (size_t j = 0; j < in_group; ++j) {
           const size_t i = group + j;
           Outcome outcome = Outcome::reserved;
           if (keys[i] != kQryReservedKey)
-            outcome = operate(detail::page_of(view, places[j]), places[j], i);
+            outcome = operate(detail::page_of(view, places[j]), places[j], stored[j], i);
           else
             refuse(i);
           if (outcomes != nullptr) outcomes[i] = outcome;

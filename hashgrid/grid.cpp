@@ -64,7 +64,7 @@ struct Grid::State {
     if (block.data != nullptr) memory->release(block);
   }
 
-  GridView view() const { return {static_cast<uint64_t*>(block.data), page_count, phase}; }
+  GridView view() const { return {static_cast<uint64_t*>(block.data), page_count, phase, uint32_t(options.locality)}; }
 
   // Everything started before has finished: slots it freed may be used again.
   void begin_change() {
@@ -99,7 +99,7 @@ struct Grid::State {
     for (;; pages *= 2) {
       auto fresh = make_table(pages);
       if (!fresh) return tl::unexpected(fresh.error());
-      const GridView to{static_cast<uint64_t*>(fresh->data), uint32_t(pages), phase};
+      const GridView to{static_cast<uint64_t*>(fresh->data), uint32_t(pages), phase, uint32_t(options.locality)};
       const auto refused = executor->rehash(view(), to);
       if (!refused || *refused != 0) memory->release(*fresh);
       if (!refused) return tl::unexpected(refused.error());

@@ -56,6 +56,7 @@ QRY_CONST kQryPageBytes = 32768u;
 QRY_CONST kQryPageWords = 4096u;         // 64-bit words
 QRY_CONST kQryStateSectors = 8u;         // sectors 0..7: bucket states
 QRY_CONST kQryBucketsPerPage = 992u;     // sectors 8..999
+QRY_CONST kQryLinesPerPage = 496u;       // of two buckets, 64 bytes, aligned to 64
 QRY_CONST kQryAreaFirstSector = 1000u;   // sectors 1000..1023: overflow area
 QRY_CONST kQryAreaSlots = 96u;
 QRY_CONST kQrySlotsPerPage = 4064u;      // buckets and overflow area: what a load factor is counted against
@@ -86,33 +87,37 @@ QRY_FN QRY_U32 qry_unmix(QRY_U32 x) {
   return x;
 }
 
-QRY_CONST kQryNearOfReserved = 0xba974837u;  // what qry_near_key() would make of the reserved key
+// Locality: how a key becomes what its slot holds (the *stored* key), chosen when a grid is made. Both ways are bijections that map the
+// reserved key to itself, and the place of a key depends on its stored form alone: whoever works on whole pages need not know the way.
+QRY_CONST kQryPlain = 0u;        // every key by itself
+QRY_CONST kQryRowsOfFour = 1u;   // the four keys 4n .. 4n+3 share a 64-byte line: for bricks a row of four along x
 
-// Keys that keep neighbours together: the four keys 4n .. 4n+3 become keys that share a home bucket (but for 1 group in 200, which falls
-// on two), and so one memory sector. A bijection, undone by qry_far_key(): whoever wants it gives the grid near keys in place of keys; the
-// grid is the same. For bricks 4n is a row of four along x: look-ups in scan order and of neighbours read a sector for four bricks.
-QRY_FN QRY_U32 qry_near_key(QRY_U32 key) {
-  // The mixer once more, on 30 bits; then what qry_mix() will do is undone in advance.
-  QRY_U32 x = key >> 2;
+QRY_CONST kQryMixOfReserved = 0x6768824au;  // qry_mix(kQryReservedKey)
+QRY_CONST kQryRowMixOfLast = 0x2e203962u;   // qry_mix_row(0x3FFFFFFF)
+
+// The mixer on 30 bits.
+QRY_FN QRY_U32 qry_mix_row(QRY_U32 x) {
   x ^= x >> 15;
   x = (x * 0x7feb352du) & 0x3FFFFFFFu;
   x ^= x >> 14;
   x = (x * 0x846ca68bu) & 0x3FFFFFFFu;
-  x ^= x >> 15;
-  const QRY_U32 near_key = qry_unmix((x << 2) | (key & 3u));
-  if (near_key == kQryReservedKey) return kQryNearOfReserved;  // these two change places, so that the reserved key stays what it is
-  return key == kQryReservedKey ? kQryReservedKey : near_key;
+  return x ^ (x >> 15);
 }
-
-QRY_FN QRY_U32 qry_far_key(QRY_U32 near_key) {
-  const QRY_U32 mixed = qry_mix(near_key == kQryReservedKey ? kQryNearOfReserved : near_key == kQryNearOfReserved ? kQryReservedKey : near_key);
-  QRY_U32 x = mixed >> 2;
+QRY_FN QRY_U32 qry_unmix_row(QRY_U32 x) {
   x ^= x >> 15;
   x = (x * 0x43021123u) & 0x3FFFFFFFu;
   x ^= (x >> 14) ^ (x >> 28);
   x = (x * 0x1d69e2a5u) & 0x3FFFFFFFu;
-  x ^= x >> 15;
-  return (x << 2) | (mixed & 3u);
+  return x ^ (x >> 15);
+}
+
+QRY_FN QRY_U32 qry_stored_key(QRY_U32 key, QRY_U32 locality) {
+  if (locality == kQryPlain) return qry_mix(key) ^ ~kQryMixOfReserved;
+  return ((qry_mix_row(key >> 2) ^ (kQryRowMixOfLast ^ 0x3FFFFFFFu)) << 2) | (key & 3u);
+}
+QRY_FN QRY_U32 qry_key_of_stored(QRY_U32 stored, QRY_U32 locality) {
+  if (locality == kQryPlain) return qry_unmix(stored ^ ~kQryMixOfReserved);
+  return (qry_unmix_row((stored >> 2) ^ (kQryRowMixOfLast ^ 0x3FFFFFFFu)) << 2) | (stored & 3u);
 }
 
 // Where a key may be. All probing stays inside `page`; sectors are counted from the page's start.
@@ -124,28 +129,36 @@ struct QryPlace {
   QRY_U32 area_slot;    // 0..95: where linear probing of the overflow area starts
 };
 
-QRY_FN QryPlace qry_place_mixed(QRY_U32 mixed, QRY_U32 page_count) {
-  const QRY_U64 product = QRY_U64(mixed) * QRY_U64(page_count);
-  const QRY_U32 fraction = QRY_U32(product);  // uniform within the page
-  // A second, independent draw: the fraction alone has too few bits left when there are many pages. Without the last bit: of the four
-  // neighbours that qry_near_key() puts into one bucket, two that find it full go on to the same second bucket.
-  QRY_U32 second = (mixed >> 1) * 0x9E3779B1u;
+// Four stored keys that differ in their last two bits are a row. A row has a home line and a next line of two sectors, 64 bytes, which is what
+// the memory fetches at once; its first two keys go to one sector of each, its last two to the other. So in a grid of rows two rows fit
+// into a line side by side, half as many keys lose their home as if a row had one sector, and what is lost is found in one other line.
+// In a plain grid a row is four keys that have nothing in common, and hardly ever two of them are there.
+QRY_FN QRY_U32 qry_page(QRY_U32 stored, QRY_U32 page_count) {
+  return QRY_U32((QRY_U64(stored & ~3u) * QRY_U64(page_count)) >> 32);
+}
+QRY_FN QRY_U32 qry_home_bucket(QRY_U32 stored, QRY_U32 page_count) {
+  const QRY_U32 fraction = (stored & ~3u) * page_count;  // uniform within the page
+  const QRY_U32 line = QRY_U32((QRY_U64(fraction) * QRY_U64(kQryLinesPerPage)) >> 32);
+  return 2u * line + (((stored >> 1) ^ (stored >> 2)) & 1u);
+}
+QRY_FN QryPlace qry_place_stored(QRY_U32 stored, QRY_U32 page_count) {
+  // A second, independent draw: the fraction alone has too few bits left when there are many pages.
+  QRY_U32 second = (stored >> 2) * 0x9E3779B1u;
   second ^= second >> 15;
   second *= 0x2C1B3C6Du;
   second ^= second >> 13;
-  const QRY_U32 home = QRY_U32((QRY_U64(fraction) * QRY_U64(kQryBucketsPerPage)) >> 32);
-  // 1..991 buckets further on, so that it is never the home bucket.
-  const QRY_U32 step = 1u + QRY_U32((QRY_U64(second) * QRY_U64(kQryBucketsPerPage - 1u)) >> 32);
-  const QRY_U32 next = home + step < kQryBucketsPerPage ? home + step : home + step - kQryBucketsPerPage;
+  const QRY_U32 home = qry_home_bucket(stored, page_count);
+  // 1..495 lines further on, so that it is never the home line.
+  const QRY_U32 line = (home >> 1) + 1u + QRY_U32((QRY_U64(second) * QRY_U64(kQryLinesPerPage - 1u)) >> 32);
+  const QRY_U32 next = 2u * (line < kQryLinesPerPage ? line : line - kQryLinesPerPage) + (((stored >> 1) ^ (stored >> 3)) & 1u);
   QryPlace place;
-  place.page = QRY_U32(product >> 32);
+  place.page = qry_page(stored, page_count);
   place.home_sector = kQryStateSectors + home;
   place.next_sector = kQryStateSectors + next;
-  place.home_slot = second & 3u;
+  place.home_slot = (second ^ stored) & 3u;
   place.area_slot = QRY_U32((QRY_U64(second >> 2) * QRY_U64(kQryAreaSlots)) >> 30);
   return place;
 }
-QRY_FN QryPlace qry_place(QRY_U32 key, QRY_U32 page_count) { return qry_place_mixed(qry_mix(key), page_count); }
 
 // The 64-bit word, counted from the page's start, and the shift that hold a sector's state bits.
 QRY_FN QRY_U32 qry_state_word(QRY_U32 sector) { return sector >> 5; }

@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kPageThreads) count_pairs(const uint64_t* word
 }
 
 // Second pass: writes the pairs of each page, in memory order, from begins[page] on.
-__global__ void __launch_bounds__(kPageThreads) write_pairs(const uint64_t* words, uint32_t page_count, const uint64_t* begins, uint32_t* keys,
+__global__ void __launch_bounds__(kPageThreads) write_pairs(const uint64_t* words, uint32_t page_count, uint32_t locality, const uint64_t* begins, uint32_t* keys,
                                                             uint32_t* values, uint64_t capacity) {
   __shared__ uint32_t ranks[kWordsPerThread * kWarpsPerBlock];  // pairs before each warp's row of 32 words
   const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kPageThreads) write_pairs(const uint64_t* word
       if ((live[r] >> lane & 1) == 0) continue;
       const uint64_t at = begins[page] + ranks[r * kWarpsPerBlock + warp] + __popc(live[r] & ((1u << lane) - 1));
       if (at >= capacity) continue;
-      if (keys != nullptr) keys[at] = detail::low(word[r]);
+      if (keys != nullptr) keys[at] = qry_key_of_stored(detail::low(word[r]), locality);
       if (values != nullptr) values[at] = detail::high(word[r]);
     }
     __syncthreads();
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kPageThreads) sum_stats(const uint64_t* words,
           continue;
         }
         ++here;
-        const uint32_t depth = detail::depth_at(qry_place(detail::low(word), page_count), sector * kQrySlotsPerSector + i);
+        const uint32_t depth = detail::depth_at(qry_place_stored(detail::low(word), page_count), sector * kQrySlotsPerSector + i);
         if (depth == 1)
           ++first_sector;
         else
@@ -174,7 +174,7 @@ __device__ inline void mark_shared_page(uint64_t* page, uint32_t page_count) {
   for (uint32_t index = detail::kFirstSlotWord + threadIdx.x; index < kQryPageWords; index += kPageThreads) {
     const uint64_t word = page[index];
     if (detail::is_empty(word)) continue;
-    const QryPlace place = qry_place(detail::low(word), page_count);
+    const QryPlace place = qry_place_stored(detail::low(word), page_count);
     const uint32_t depth = detail::depth_at(place, index);
     if (depth == 1) continue;
     const uint32_t bits = kQryBucketSpilled | (depth > 2 ? kQryBucketToArea : 0u);
@@ -212,7 +212,7 @@ __global__ void __launch_bounds__(kPageThreads) sweep_pages(uint64_t* words, uin
         for (uint32_t j = 0; j < kChunkWords / kPageThreads; ++j) {
           const uint32_t index = chunk + j * kPageThreads + threadIdx.x;
           if (index < detail::kFirstSlotWord || detail::is_empty(mine[j])) continue;
-          const QryPlace place = qry_place(detail::low(mine[j]), page_count);
+          const QryPlace place = qry_place_stored(detail::low(mine[j]), page_count);
           const uint32_t depth = detail::depth_at(place, index);
           if (depth == 1) continue;
           if (claim_in_bucket(page, place.home_sector, place, mine[j]) || (depth > 2 && claim_in_bucket(page, place.next_sector, place, mine[j]))) {
@@ -231,7 +231,7 @@ __global__ void __launch_bounds__(kPageThreads) sweep_pages(uint64_t* words, uin
     if (threadIdx.x < kQryAreaSlots) page[detail::kAreaFirstWord + threadIdx.x] = detail::kNeverUsed;
     __syncthreads();
     if (!detail::is_empty(left)) {
-      const QryPlace place = qry_place(detail::low(left), page_count);
+      const QryPlace place = qry_place_stored(detail::low(left), page_count);
       for (uint32_t n = 0; !claim_shared(page + detail::area_word(place, n), left);) ++n;
     }
     __syncthreads();
@@ -275,9 +275,8 @@ __global__ void __launch_bounds__(kPageThreads) rehash_pages(const uint64_t* fro
         for (uint32_t j = 0; j < kRehashAhead; ++j) {
           const uint64_t word = ahead[j];
           if (first + j * kPageThreads + threadIdx.x < detail::kFirstSlotWord || detail::is_empty(word)) continue;
-          const uint32_t mixed = qry_mix(detail::low(word));
-          if (__umulhi(mixed, to_pages) != p) continue;
-          const QryPlace place = qry_place_mixed(mixed, to_pages);
+          const QryPlace place = qry_place_stored(detail::low(word), to_pages);
+          if (place.page != p) continue;
           // Slots are turned from bucket to bucket, so that a warp's stores spread over the banks.
           uint32_t sector = place.home_sector;
           uint32_t slot = atomicAdd(&shared.taken[sector - kQryStateSectors], 1u);
@@ -306,7 +305,7 @@ __global__ void __launch_bounds__(kPageThreads) rehash_pages(const uint64_t* fro
     if (threadIdx.x == 0 && leftover_count != 0) {
       shared.scratch.reset();
       for (uint32_t i = 0; i < min(leftover_count, kLeftoverWords); ++i) {
-        const QryPlace place = qry_place(detail::low(leftover[i]), to_pages);
+        const QryPlace place = qry_place_stored(detail::low(leftover[i]), to_pages);
         if (detail::place_absent(page, place, detail::low(leftover[i]), detail::high(leftover[i]), to_pages, shared.scratch) == Outcome::full)
           atomicAdd(refused, AtomicWord{1});
       }
@@ -345,7 +344,8 @@ __global__ void __launch_bounds__(kPageThreads) settle_pages(GridView view, cons
       uint64_t n = 0;
       for (; n < sizes[group] && room != 0; ++n) {
         const uint64_t i = positions[begins[group] + n];
-        outcomes[i] = detail::place_with_moves(page, qry_place(keys[i], view.page_count), keys[i], values[i], view.page_count, scratch);
+        const uint32_t stored = qry_stored_key(keys[i], view.locality);
+        outcomes[i] = detail::place_with_moves(page, qry_place_stored(stored, view.page_count), stored, values[i], view.page_count, scratch);
         room -= outcomes[i] == Outcome::inserted;
       }
       placed = n;
@@ -353,7 +353,8 @@ __global__ void __launch_bounds__(kPageThreads) settle_pages(GridView view, cons
     __syncthreads();
     for (uint64_t n = placed + threadIdx.x; n < sizes[group]; n += kPageThreads) {
       const uint64_t i = positions[begins[group] + n];
-      const detail::Located at = detail::locate<detail::PrivateWords>(page, qry_place(keys[i], view.page_count), keys[i]);
+      const uint32_t stored = qry_stored_key(keys[i], view.locality);
+      const detail::Located at = detail::locate<detail::PrivateWords>(page, qry_place_stored(stored, view.page_count), stored);
       outcomes[i] = at.index == detail::kNoSlot ? Outcome::full : Outcome::present;
     }
     __syncthreads();

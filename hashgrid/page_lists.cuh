@@ -56,8 +56,8 @@ struct PageLists {
 // totals->overflowed: some list was too short (or the batch or the device is not for this), the lists are worthless; `work`'s kernel must
 // look at it and then do nothing.
 template <class Work>
-Result<kernels::MergeTotals> with_page_lists(cudaStream_t stream, uint32_t page_count, const uint32_t* keys, const uint32_t* values,
-                                             uint32_t count, const Work& work) {
+Result<kernels::MergeTotals> with_page_lists(cudaStream_t stream, uint32_t page_count, kernels::SplitForm form, const uint32_t* keys,
+                                             const uint32_t* values, uint32_t count, const Work& work) {
   // About as many pages in a range as there are ranges.
   uint32_t shift = 0;
   while ((page_count - 1) >> shift >= kRangesAtMost || (shift != 0 && (page_count - 1) >> shift >= 2u << shift)) ++shift;
@@ -97,6 +97,7 @@ Result<kernels::MergeTotals> with_page_lists(cudaStream_t stream, uint32_t page_
   pass.values = values;
   pass.count = count;
   pass.page_count = page_count;
+  pass.form = form;
   pass.shift = shift;
   pass.ranges = ranges;
   pass.lists = shift == 0 ? page_lists.as<uint2>() : range_lists.as<uint2>();

@@ -16,7 +16,7 @@ void add_page_stats(Stats& stats, const uint64_t* page, uint32_t page_count) {
         continue;
       }
       ++fill;
-      ++stats.depth_histogram[std::min(depth_at(qry_place(low(word), page_count), index), kDepthBins) - 1];
+      ++stats.depth_histogram[std::min(depth_at(qry_place_stored(low(word), page_count), index), kDepthBins) - 1];
     }
     live += fill;
     if (sector >= kQryAreaFirstSector) {
@@ -67,7 +67,7 @@ void mark_places(uint64_t* page, uint32_t page_count) {
   for (uint32_t i = 0; i < kFirstSlotWord; ++i) page[i] = 0;
   for (uint32_t index = kFirstSlotWord; index < kQryPageWords; ++index) {
     if (is_empty(page[index])) continue;
-    const QryPlace place = qry_place(low(page[index]), page_count);
+    const QryPlace place = qry_place_stored(low(page[index]), page_count);
     const uint32_t depth = depth_at(place, index);
     if (depth > 1) ensure_state<PrivateWords>(page, place.home_sector, kQryBucketSpilled | (depth > 2 ? kQryBucketToArea : 0u));
   }
@@ -82,7 +82,7 @@ void sweep_page(uint64_t* page, uint32_t page_count) {
     moved = false;
     for (uint32_t index = kFirstSlotWord; index < kQryPageWords; ++index) {
       if (is_empty(page[index])) continue;
-      const QryPlace place = qry_place(low(page[index]), page_count);
+      const QryPlace place = qry_place_stored(low(page[index]), page_count);
       const uint32_t depth = depth_at(place, index);
       uint32_t to = depth > 1 ? room_in(page, place.home_sector, place) : kNoSlot;
       if (to == kNoSlot && depth > 2) to = room_in(page, place.next_sector, place);
@@ -99,7 +99,7 @@ void sweep_page(uint64_t* page, uint32_t page_count) {
   std::fill(page + kAreaFirstWord, page + kQryPageWords, kNeverUsed);
   for (const uint64_t word : left) {
     if (is_empty(word)) continue;
-    const QryPlace place = qry_place(low(word), page_count);
+    const QryPlace place = qry_place_stored(low(word), page_count);
     uint32_t n = 0;
     while (!is_empty(page[area_word(place, n)])) ++n;
     page[area_word(place, n)] = word;

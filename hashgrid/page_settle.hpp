@@ -62,7 +62,7 @@ QRY_HD inline uint32_t make_room(uint64_t* page, const QryPlace& place, uint32_t
     const uint32_t sector = scratch.queue[head++];
     for (uint32_t i = 0; i < kQrySlotsPerSector; ++i) {
       const uint32_t from = sector * kQrySlotsPerSector + i;
-      const QryPlace mover = qry_place(low(page[from]), page_count);
+      const QryPlace mover = qry_place_stored(low(page[from]), page_count);
       const uint32_t other = mover.home_sector == sector ? mover.next_sector : mover.home_sector;
       uint16_t& seen = scratch.seen[other - kQryStateSectors];
       if (seen == scratch.search || seen == kDeadEnd) continue;
@@ -76,7 +76,7 @@ QRY_HD inline uint32_t make_room(uint64_t* page, const QryPlace& place, uint32_t
       // Move back to front, until the slot that came free lies in a start bucket.
       for (uint32_t step = from; step != kRoot;) {
         page[to] = page[step];
-        note_place(page, qry_place(low(page[to]), page_count), to);
+        note_place(page, qry_place_stored(low(page[to]), page_count), to);
         to = step;
         step = scratch.arrived_from[step / kQrySlotsPerSector - kQryStateSectors];
       }
@@ -112,7 +112,7 @@ QRY_HD inline void drain_area(uint64_t* page, uint32_t page_count, SettleScratch
   }
   for (uint32_t i = 0; i < kQryAreaSlots; ++i) {
     if (is_empty(left[i])) continue;
-    const QryPlace place = qry_place(low(left[i]), page_count);
+    const QryPlace place = qry_place_stored(low(left[i]), page_count);
     uint32_t index = make_room(page, place, page_count, scratch);
     for (uint32_t n = 0; index == kNoSlot; ++n)  // ends: no more keys come back than the area held
       if (is_empty(page[area_word(place, n)])) index = area_word(place, n);

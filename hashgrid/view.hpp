@@ -46,6 +46,7 @@ struct GridView {
   uint64_t* words = nullptr;  // page_count * kQryPageWords words, 32-byte aligned
   uint32_t page_count = 0;    // > 0
   uint32_t phase = 0;         // see the contract; never kQryPhaseNever
+  uint32_t locality = kQryPlain;  // how keys are stored (layout.h): the same for all views of one table
 };
 
 struct Found {

@@ -241,34 +241,39 @@ QRY_HD inline uint64_t* page_of(const GridView& view, const QryPlace& place) { r
 
 QRY_HD inline Found find(const GridView& view, uint32_t key) {
   if (key == kQryReservedKey) return {kQryReservedValue, 0, false};
-  const QryPlace place = qry_place(key, view.page_count);
-  const detail::Located at = detail::locate<detail::SharedWords>(detail::page_of(view, place), place, key);
+  const uint32_t stored = qry_stored_key(key, view.locality);
+  const QryPlace place = qry_place_stored(stored, view.page_count);
+  const detail::Located at = detail::locate<detail::SharedWords>(detail::page_of(view, place), place, stored);
   if (at.index == detail::kNoSlot) return {kQryReservedValue, at.sectors, false};
   return {detail::high(at.word), at.sectors, true};
 }
 
 QRY_HD inline Outcome insert(const GridView& view, uint32_t key, uint32_t value) {
   if (key == kQryReservedKey || value == kQryReservedValue) return Outcome::reserved;
-  const QryPlace place = qry_place(key, view.page_count);
-  return detail::put<detail::SharedWords, detail::IfPresent::keep>(detail::page_of(view, place), place, key, value, view.phase);
+  const uint32_t stored = qry_stored_key(key, view.locality);
+  const QryPlace place = qry_place_stored(stored, view.page_count);
+  return detail::put<detail::SharedWords, detail::IfPresent::keep>(detail::page_of(view, place), place, stored, value, view.phase);
 }
 
 QRY_HD inline Outcome assign(const GridView& view, uint32_t key, uint32_t value) {
   if (key == kQryReservedKey || value == kQryReservedValue) return Outcome::reserved;
-  const QryPlace place = qry_place(key, view.page_count);
-  return detail::put<detail::SharedWords, detail::IfPresent::replace>(detail::page_of(view, place), place, key, value, view.phase);
+  const uint32_t stored = qry_stored_key(key, view.locality);
+  const QryPlace place = qry_place_stored(stored, view.page_count);
+  return detail::put<detail::SharedWords, detail::IfPresent::replace>(detail::page_of(view, place), place, stored, value, view.phase);
 }
 
 QRY_HD inline Outcome find_or_insert(const GridView& view, uint32_t key, uint32_t* value) {
   if (key == kQryReservedKey || *value == kQryReservedValue) return Outcome::reserved;
-  const QryPlace place = qry_place(key, view.page_count);
-  return detail::put<detail::SharedWords, detail::IfPresent::keep>(detail::page_of(view, place), place, key, *value, view.phase);
+  const uint32_t stored = qry_stored_key(key, view.locality);
+  const QryPlace place = qry_place_stored(stored, view.page_count);
+  return detail::put<detail::SharedWords, detail::IfPresent::keep>(detail::page_of(view, place), place, stored, *value, view.phase);
 }
 
 QRY_HD inline Outcome erase(const GridView& view, uint32_t key, uint32_t* old) {
   if (key == kQryReservedKey) return Outcome::reserved;
-  const QryPlace place = qry_place(key, view.page_count);
-  return detail::take<detail::SharedWords>(detail::page_of(view, place), place, key, view.phase, old);
+  const uint32_t stored = qry_stored_key(key, view.locality);
+  const QryPlace place = qry_place_stored(stored, view.page_count);
+  return detail::take<detail::SharedWords>(detail::page_of(view, place), place, stored, view.phase, old);
 }
 
 }  // namespace quarry::hashgrid

@@ -12,21 +12,23 @@ layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Qr
 uvec2 qry_slot(QryGridWords page, uint index) { return unpackUint2x32(page.at[index]); }  // x: key, y: value
 bool qry_never_used(uvec2 slot) { return slot.x == 0xFFFFFFFFu && slot.y == 0xFFFFFFFFu; }
 
-// Value of `key`, kQryReservedValue if it is absent. `sectors`: sectors of slots that were read.
-uint qry_grid_find(uint64_t grid_words, uint page_count, uint key, out uint sectors) {
+// Value of `key`, kQryReservedValue if it is absent. `locality`: the grid's (kQryPlain, kQryRowsOfFour); a constant costs nothing. `sectors`:
+// sectors of slots that were read.
+uint qry_grid_find_local(uint64_t grid_words, uint page_count, uint locality, uint key, out uint sectors) {
   sectors = 0u;
   if (key == kQryReservedKey) return kQryReservedValue;
-  const QryPlace place = qry_place(key, page_count);
+  const uint stored = qry_stored_key(key, locality);
+  const QryPlace place = qry_place_stored(stored, page_count);
   QryGridWords page = QryGridWords(grid_words + uint64_t(place.page) * uint64_t(kQryPageBytes));
   sectors = 1u;
   // The whole sector at once: two loads under way together.
   QryGridPairs pairs = QryGridPairs(uint64_t(page) + uint64_t(place.home_sector * kQrySlotsPerSector * kQrySlotBytes));
   const u64vec2 low = pairs.at[0], high = pairs.at[1];
   const uvec2 a = unpackUint2x32(low.x), b = unpackUint2x32(low.y), c = unpackUint2x32(high.x), d = unpackUint2x32(high.y);
-  if (a.x == key) return a.y;
-  if (b.x == key) return b.y;
-  if (c.x == key) return c.y;
-  if (d.x == key) return d.y;
+  if (a.x == stored) return a.y;
+  if (b.x == stored) return b.y;
+  if (c.x == stored) return c.y;
+  if (d.x == stored) return d.y;
   if (qry_never_used(a) || qry_never_used(b) || qry_never_used(c) || qry_never_used(d)) return kQryReservedValue;
   const uvec2 states = qry_slot(page, qry_state_word(place.home_sector));
   const uint shift = qry_state_shift(place.home_sector);
@@ -35,7 +37,7 @@ uint qry_grid_find(uint64_t grid_words, uint page_count, uint key, out uint sect
   sectors = 2u;
   for (uint i = 0u; i < kQrySlotsPerSector; ++i) {
     const uvec2 slot = qry_slot(page, place.next_sector * kQrySlotsPerSector + i);
-    if (slot.x == key) return slot.y;
+    if (slot.x == stored) return slot.y;
   }
   if ((state & kQryBucketToArea) == 0u) return kQryReservedValue;
   for (uint n = 0u; n < kQryAreaSlots; ++n) {
@@ -43,10 +45,15 @@ uint qry_grid_find(uint64_t grid_words, uint page_count, uint key, out uint sect
     if (area_slot >= kQryAreaSlots) area_slot -= kQryAreaSlots;
     sectors = 3u + (((place.area_slot & 3u) + n) >> 2);
     const uvec2 slot = qry_slot(page, kQryAreaFirstSector * kQrySlotsPerSector + area_slot);
-    if (slot.x == key) return slot.y;
+    if (slot.x == stored) return slot.y;
     if (qry_never_used(slot)) return kQryReservedValue;
   }
   return kQryReservedValue;
+}
+
+// For grids of plain keys.
+uint qry_grid_find(uint64_t grid_words, uint page_count, uint key, out uint sectors) {
+  return qry_grid_find_local(grid_words, page_count, kQryPlain, key, sectors);
 }
 
 #endif

@@ -9,6 +9,21 @@
 
 namespace quarry::hashgrid::test {
 
+namespace {
+Locality current_locality = Locality::plain;
+
+void run_with(Locality locality, Executor& executor, const std::function<void(Executor&)>& body) {
+  INFO((locality == Locality::rows ? "rows" : "plain keys"));
+  current_locality = locality;
+  struct Restore {
+    ~Restore() { current_locality = Locality::plain; }
+  } restore;
+  body(executor);
+}
+}  // namespace
+
+Locality test_locality() { return current_locality; }
+
 void on_each_executor(const std::function<void(Executor&)>& body) {
   // $QUARRY_TEST_EXECUTOR=cuda leaves the host ones out, for runs under compute-sanitizer.
   const char* only = std::getenv("QUARRY_TEST_EXECUTOR");
@@ -17,7 +32,8 @@ void on_each_executor(const std::function<void(Executor&)>& body) {
     if (!host_too) break;
     INFO("host executor, " << threads << " threads");
     const auto executor = make_host_executor(threads);
-    body(*executor);
+    run_with(Locality::plain, *executor, body);
+    if (threads == 2) run_with(Locality::rows, *executor, body);
   }
   static const Result<std::unique_ptr<Executor>> cuda = make_cuda_executor();
   if (!cuda) {
@@ -26,7 +42,7 @@ void on_each_executor(const std::function<void(Executor&)>& body) {
     return;
   }
   INFO("CUDA executor");
-  body(**cuda);
+  for (const Locality locality : {Locality::plain, Locality::rows}) run_with(locality, **cuda, body);
 }
 
 BulkReport Table::insert(const std::vector<uint32_t>& keys, const std::vector<uint32_t>& values, std::vector<Outcome>* outcomes) {
@@ -82,7 +98,7 @@ std::string fault_in(const std::vector<uint64_t>& words, uint32_t page_count) {
       const std::string where = " (key " + std::to_string(key) + ", page " + std::to_string(page) + ", word " + std::to_string(index) + ")";
       if (w[index] >> 32 == 0xFFFFFFFFu) return "a key with the reserved value" + where;
       if (!seen.insert(key).second) return "a key stands in two slots" + where;
-      const QryPlace place = qry_place(key, page_count);
+      const QryPlace place = qry_place_stored(key, page_count);
       if (place.page != page) return "a key in a page that is not its own" + where;
       const uint32_t sector = index / 4;
       if (sector == place.home_sector) continue;
@@ -103,13 +119,12 @@ std::string fault_in(const std::vector<uint64_t>& words, uint32_t page_count) {
 
 std::vector<uint32_t> keys_of_bucket(uint32_t page, uint32_t bucket, uint32_t page_count, size_t count) {
   std::vector<uint32_t> keys;
-  // The mixed keys of a page are a range, and in it those of a bucket: step through the range finely, keep what fits.
+  // The stored keys of a page are a range, and in it those of a line of two buckets: step through the range finely, keep what fits.
   const uint64_t first = ((uint64_t{page} << 32) + page_count - 1) / page_count, size = (uint64_t{1} << 32) / page_count;
-  uint64_t mixed = first + size * bucket / 992;
-  for (; keys.size() < count && mixed < first + size && mixed <= 0xFFFFFFFFu; ++mixed) {
-    const uint32_t key = qry_unmix(uint32_t(mixed));
-    const QryPlace place = qry_place(key, page_count);
-    if (key != kQryReservedKey && place.page == page && place.home_sector == kQryStateSectors + bucket) keys.push_back(key);
+  for (uint64_t stored = (first + size * (bucket / 2) / 496) & ~uint64_t{3}; keys.size() < count && stored < first + size; ++stored) {
+    const QryPlace place = qry_place_stored(uint32_t(stored), page_count);
+    if (stored < kQryReservedKey && place.page == page && place.home_sector == kQryStateSectors + bucket)
+      keys.push_back(qry_key_of_stored(uint32_t(stored), uint32_t(test_locality())));
   }
   REQUIRE(keys.size() == count);
   return keys;
@@ -121,8 +136,9 @@ std::vector<uint32_t> keys_of_page(uint32_t page, uint32_t page_count, size_t co
   std::mt19937 random(page + 17);
   std::unordered_set<uint32_t> seen;
   while (keys.size() < count) {
-    const uint32_t key = qry_unmix(uint32_t(first + random() % size));
-    if (key != kQryReservedKey && qry_place(key, page_count).page == page && seen.insert(key).second) keys.push_back(key);
+    const uint32_t stored = uint32_t(first + random() % size);
+    if (stored != kQryReservedKey && qry_page(stored, page_count) == page && seen.insert(stored).second)
+      keys.push_back(qry_key_of_stored(stored, uint32_t(test_locality())));
   }
   return keys;
 }

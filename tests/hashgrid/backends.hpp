@@ -14,8 +14,11 @@
 
 namespace quarry::hashgrid::test {
 
-// Runs `body` on host executors with 1, 2 and 8 threads and on CUDA; says so aloud where there is no CUDA.
+// Runs `body` on host executors with 1, 2 and 8 threads and on CUDA, on one of 2 threads and CUDA once more with rows; says so aloud where there
+// is no CUDA.
 void on_each_executor(const std::function<void(Executor&)>& body);
+// What on_each_executor asks tables to be at the moment. Table and the key makers below obey; grids must be made with it.
+Locality test_locality();
 
 // An array in an executor's memory.
 template <class T>
@@ -55,7 +58,7 @@ class Array {
 class Table {
  public:
   Table(Executor& executor, uint32_t page_count)
-      : executor_(executor), words_(executor, size_t{page_count} * kQryPageWords), view_{words_.data(), page_count, 0} {
+      : executor_(executor), words_(executor, size_t{page_count} * kQryPageWords), view_{words_.data(), page_count, 0, uint32_t(test_locality())} {
     REQUIRE(executor.clear(view_).has_value());
   }
   GridView& view() { return view_; }

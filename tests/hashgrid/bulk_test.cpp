@@ -146,7 +146,7 @@ TEST_CASE("A large batch whose keys crowd into one page is refused or placed, ne
 
 TEST_CASE("A grid takes large batches, grows for them, and erases large batches", "[quick]") {
   on_each_executor([](Executor& executor) {
-    auto grid = Grid::create(executor);
+    auto grid = Grid::create(executor, {.locality = test_locality()});
     REQUIRE(grid.has_value());
     const std::vector<uint32_t> keys = some_keys(3, 3 * kBatch), values = values_of(keys);
     const Array<uint32_t> k(executor, keys), v(executor, values), out(executor, keys.size());

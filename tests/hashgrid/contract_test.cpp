@@ -45,7 +45,7 @@ TEST_CASE("A grid that may not grow reports the refused positions and holds the 
   on_each_executor([](Executor& executor) {
     const std::vector<uint32_t> keys = some_keys(8, 20000);
     const Array<uint32_t> k(executor, keys), v(executor, values_of(keys)), out(executor, keys.size());
-    auto fixed = Grid::create(executor, {.capacity = 4064, .max_load_factor = 1.0, .may_grow = false});
+    auto fixed = Grid::create(executor, {.capacity = 4064, .max_load_factor = 1.0, .locality = test_locality(), .may_grow = false});
     REQUIRE(fixed.has_value());
     std::vector<uint64_t> refused;
     const auto report = fixed->insert(k.span(), v.span(), &refused);
@@ -61,7 +61,7 @@ TEST_CASE("A grid that may not grow reports the refused positions and holds the 
     for (uint64_t i = 0; i < keys.size(); ++i) wrong += found[i] != (gone.contains(i) ? kQryReservedValue : value_of(keys[i]));
     REQUIRE(wrong == 0);
 
-    auto free = Grid::create(executor, {});
+    auto free = Grid::create(executor, {.locality = test_locality()});
     REQUIRE(free.has_value());
     REQUIRE(free->insert(k.span(), v.span(), &refused).has_value());
     REQUIRE(refused.empty());
@@ -73,9 +73,9 @@ TEST_CASE("Keys that crowd into one bucket are refused with a reason instead of 
   on_each_executor([](Executor& executor) {
     // Neighbours in mixed order share page and home bucket at every reasonable size.
     std::vector<uint32_t> keys;
-    for (uint32_t mixed = 1000000; keys.size() < 6000; ++mixed) keys.push_back(qry_unmix(mixed));
+    for (uint32_t mixed = 1000000; keys.size() < 6000; ++mixed) keys.push_back(qry_key_of_stored(mixed, uint32_t(test_locality())));
     const Array<uint32_t> k(executor, keys), v(executor, values_of(keys)), out(executor, keys.size());
-    auto grid = Grid::create(executor, {});
+    auto grid = Grid::create(executor, {.locality = test_locality()});
     REQUIRE(grid.has_value());
     std::vector<uint64_t> refused;
     const auto report = grid->insert(k.span(), v.span(), &refused);
@@ -91,7 +91,7 @@ TEST_CASE("A grid holds what its capacity promises without growing, at load fact
   on_each_executor([](Executor& executor) {
     for (const double load : {0.5, 0.8, 0.9}) {
       const std::vector<uint32_t> keys = some_keys(77, 40000);
-      auto grid = Grid::create(executor, {.capacity = keys.size(), .max_load_factor = load});
+      auto grid = Grid::create(executor, {.capacity = keys.size(), .max_load_factor = load, .locality = test_locality()});
       REQUIRE(grid.has_value());
       const uint32_t pages = grid->view().page_count;
       const Array<uint32_t> k(executor, keys), v(executor, values_of(keys)), out(executor, keys.size());
@@ -149,7 +149,7 @@ TEST_CASE("Of four copies of each key one is inserted, three are present, and on
     for (size_t i = 0; i < once.size(); ++i) REQUIRE((last[i] & ~3u) == (value_of(once[i]) & ~3u));
     REQUIRE(fault_in(second.words(), 4) == "");
     // Four copies of keys that need moves to find a place: still one each.
-    auto tight = Grid::create(executor, {.capacity = once.size(), .max_load_factor = 0.9, .may_grow = false});
+    auto tight = Grid::create(executor, {.capacity = once.size(), .max_load_factor = 0.9, .locality = test_locality(), .may_grow = false});
     REQUIRE(tight.has_value());
     const Array<uint32_t> k(executor, keys), v(executor, values);
     const auto filled = tight->insert(k.span(), v.span());
@@ -177,7 +177,7 @@ TEST_CASE("The reserved key and value are refused, each with its outcome, and ch
     REQUIRE(table.find({5, kQryReservedKey, 6, 7, 8}, &depths) == std::vector<uint32_t>{50, kQryReservedValue, kQryReservedValue, 70, kQryReservedValue});
     REQUIRE(depths == std::vector<uint8_t>{1, 0, 1, 1, 1});
 
-    auto grid = Grid::create(executor, {});
+    auto grid = Grid::create(executor, {.locality = test_locality()});
     REQUIRE(grid.has_value());
     const Array<uint32_t> k(executor, std::vector<uint32_t>{1, kQryReservedKey, 3}), v(executor, std::vector<uint32_t>{10, 20, 30});
     std::vector<uint64_t> refused;
@@ -195,8 +195,8 @@ TEST_CASE("Keys on both sides of every page seam are found, for page counts that
       std::vector<uint32_t> keys;
       for (uint32_t page = 0; page < pages; ++page) {
         const uint64_t seam = ((uint64_t{page} << 32) + pages - 1) / pages;
-        for (uint64_t mixed = seam < 3 ? 0 : seam - 3; mixed < seam + 3; ++mixed)
-          if (qry_unmix(uint32_t(mixed)) != kQryReservedKey) keys.push_back(qry_unmix(uint32_t(mixed)));
+        for (uint64_t stored = seam < 8 ? 0 : seam - 8; stored < seam + 8; ++stored)  // rows on both sides, and the one that the seam cuts
+          if (uint32_t(stored) != kQryReservedKey) keys.push_back(qry_key_of_stored(uint32_t(stored), uint32_t(test_locality())));
       }
       std::sort(keys.begin(), keys.end());
       keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
@@ -205,7 +205,7 @@ TEST_CASE("Keys on both sides of every page seam are found, for page counts that
       REQUIRE(table.find(keys) == values_of(keys));
       REQUIRE(fault_in(table.words(), pages) == "");
       std::set<uint32_t> touched;
-      for (const uint32_t key : keys) touched.insert(qry_place(key, pages).page);
+      for (const uint32_t key : keys) touched.insert(qry_page(qry_stored_key(key, uint32_t(test_locality())), pages));
       REQUIRE(touched.size() == pages);
     }
   });
@@ -269,7 +269,7 @@ TEST_CASE("Erase hands back the old value, and a second erase of the key in the 
 TEST_CASE("Wrong arguments are refused with a message, not a crash") {
   on_each_executor([](Executor& executor) {
     const Array<uint32_t> one(executor, std::vector<uint32_t>{1});
-    auto grid = Grid::create(executor, {});
+    auto grid = Grid::create(executor, {.locality = test_locality()});
     REQUIRE(grid.has_value());
     REQUIRE(grid->insert(one.span(), {}).error().code == ErrorCode::invalid_argument);
     REQUIRE(grid->insert({}, {}).has_value());

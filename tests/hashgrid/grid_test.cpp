@@ -38,7 +38,7 @@ TEST_CASE("A grid lives in the memory it is given, grows through it, and gives e
   on_each_executor([](Executor& executor) {
     WatchedMemory memory(executor.memory());
     {
-      auto grid = Grid::create(executor, {}, &memory);
+      auto grid = Grid::create(executor, {.locality = test_locality()}, &memory);
       REQUIRE(grid.has_value());
       REQUIRE(memory.live_bytes == kQryPageBytes);
       const std::vector<uint32_t> keys = some_keys(1, 50000);
@@ -66,7 +66,7 @@ TEST_CASE("When the memory for growth is refused, the table fills up to its last
   on_each_executor([](Executor& executor) {
     WatchedMemory memory(executor.memory());
     memory.limit_bytes = 4 * kQryPageBytes;
-    auto grid = Grid::create(executor, {.capacity = 3 * 3000}, &memory);
+    auto grid = Grid::create(executor, {.capacity = 3 * 3000, .locality = test_locality()}, &memory);
     REQUIRE(grid.has_value());
     const std::vector<uint32_t> keys = some_keys(2, 30000);
     const Array<uint32_t> k(executor, keys), v(executor, values_of(keys)), out(executor, keys.size());
@@ -84,7 +84,7 @@ TEST_CASE("When the memory for growth is refused, the table fills up to its last
 
 TEST_CASE("Growth while keys come and go keeps every pair, and pages are not multiplied by keys that are already there", "[quick]") {
   on_each_executor([](Executor& executor) {
-    auto grid = Grid::create(executor, {.capacity = 12000});
+    auto grid = Grid::create(executor, {.capacity = 12000, .locality = test_locality()});
     REQUIRE(grid.has_value());
     const std::vector<uint32_t> keys = some_keys(3, 9000);
     const Array<uint32_t> k(executor, keys), v(executor, values_of(keys));
@@ -104,7 +104,7 @@ TEST_CASE("Growth while keys come and go keeps every pair, and pages are not mul
 
 TEST_CASE("reserve makes room once: the batch it was made for does not grow the table again", "[quick]") {
   on_each_executor([](Executor& executor) {
-    auto grid = Grid::create(executor, {});
+    auto grid = Grid::create(executor, {.locality = test_locality()});
     REQUIRE(grid.has_value());
     REQUIRE(grid->reserve(100000).has_value());
     const uint32_t pages = grid->view().page_count;

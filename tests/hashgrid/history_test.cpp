@@ -40,7 +40,7 @@ void run_history(Executor& executor, uint32_t seed, size_t universe_size, int st
   universe[0] = 0;  // as good a key as any
   universe[1] = 0xFFFFFFFEu;
   Map map;
-  auto made = Grid::create(executor, {.capacity = random() % 3000, .max_load_factor = 0.5 + 0.4 * double(random() % 100) / 100});
+  auto made = Grid::create(executor, {.capacity = random() % 3000, .max_load_factor = 0.5 + 0.4 * double(random() % 100) / 100, .locality = test_locality()});
   REQUIRE(made.has_value());
   Grid grid = std::move(*made);
   for (int step = 0; step < steps; ++step) {
@@ -121,7 +121,7 @@ TEST_CASE("A long history over many pages gives what std::unordered_map gives") 
 TEST_CASE("The executors agree: the same batches leave the same pairs") {
   std::vector<Grid::Pairs> results;
   on_each_executor([&](Executor& executor) {
-    auto grid = Grid::create(executor, {.capacity = 1000});
+    auto grid = Grid::create(executor, {.capacity = 1000, .locality = test_locality()});
     REQUIRE(grid.has_value());
     std::mt19937 random(99);
     const std::vector<uint32_t> universe = some_keys(5, 20000);

@@ -8,34 +8,58 @@
 namespace {
 
 struct Golden {
-  uint32_t key, page_count;
+  uint32_t key, page_count, locality;
   QryPlace place;
 };
 const Golden kGolden[] = {
-    {0x00000000u, 1u, {0, 8, 9, 0, 0}},
-    {0x00000001u, 1u, {0, 413, 167, 1, 72}},
-    {0xFFFFFFFEu, 1u, {0, 595, 583, 3, 94}},
-    {0x80000000u, 1u, {0, 799, 120, 1, 30}},
-    {0x00BC614Eu, 1u, {0, 288, 165, 1, 84}},
-    {0xDEADBEEFu, 1u, {0, 899, 592, 0, 66}},
-    {0x00000000u, 3u, {0, 8, 9, 0, 0}},
-    {0x00000001u, 3u, {1, 231, 977, 1, 72}},
-    {0xFFFFFFFEu, 3u, {1, 778, 766, 3, 94}},
-    {0x80000000u, 3u, {2, 398, 711, 1, 30}},
-    {0x00BC614Eu, 3u, {0, 850, 727, 1, 84}},
-    {0xDEADBEEFu, 3u, {2, 699, 392, 0, 66}},
-    {0x00000000u, 1024u, {0, 8, 9, 0, 0}},
-    {0x00000001u, 1024u, {418, 156, 902, 1, 72}},
-    {0xFFFFFFFEu, 1024u, {606, 519, 507, 3, 94}},
-    {0x80000000u, 1024u, {817, 182, 495, 1, 30}},
-    {0x00BC614Eu, 1024u, {289, 761, 638, 1, 84}},
-    {0xDEADBEEFu, 1024u, {920, 640, 333, 0, 66}},
-    {0x00000000u, 65537u, {0, 8, 9, 0, 0}},
-    {0x00000001u, 65537u, {26761, 973, 727, 1, 72}},
-    {0xFFFFFFFEu, 65537u, {38817, 620, 608, 3, 94}},
-    {0x80000000u, 65537u, {52300, 60, 373, 1, 30}},
-    {0x00BC614Eu, 65537u, {18544, 915, 792, 1, 84}},
-    {0xDEADBEEFu, 65537u, {58921, 677, 370, 0, 66}},
+    {0x00000000u, 1u, 0u, {0, 599, 466, 3, 83}},
+    {0x00000001u, 1u, 0u, {0, 939, 390, 3, 42}},
+    {0xFFFFFFFEu, 1u, 0u, {0, 66, 468, 3, 38}},
+    {0x80000000u, 1u, 0u, {0, 336, 290, 1, 91}},
+    {0x00BC614Eu, 1u, 0u, {0, 816, 874, 1, 5}},
+    {0xDEADBEEFu, 1u, 0u, {0, 498, 453, 3, 91}},
+    {0x00000000u, 3u, 0u, {1, 789, 656, 3, 83}},
+    {0x00000001u, 3u, 0u, {2, 815, 266, 3, 42}},
+    {0xFFFFFFFEu, 3u, 0u, {0, 184, 586, 3, 38}},
+    {0x80000000u, 3u, 0u, {0, 994, 948, 1, 91}},
+    {0x00BC614Eu, 3u, 0u, {2, 452, 510, 1, 5}},
+    {0xDEADBEEFu, 3u, 0u, {1, 488, 443, 3, 91}},
+    {0x00000000u, 1024u, 0u, {610, 373, 240, 3, 83}},
+    {0x00000001u, 1024u, 0u, {960, 487, 930, 3, 42}},
+    {0xFFFFFFFEu, 1024u, 0u, {60, 852, 262, 3, 38}},
+    {0x80000000u, 1024u, 0u, {339, 444, 398, 1, 91}},
+    {0x00BC614Eu, 1024u, 0u, {835, 624, 682, 1, 5}},
+    {0xDEADBEEFu, 1024u, 0u, {506, 994, 949, 3, 91}},
+    {0x00000000u, 65537u, 0u, {39064, 95, 954, 3, 83}},
+    {0x00000001u, 65537u, 0u, {61471, 867, 318, 3, 42}},
+    {0xFFFFFFFEu, 65537u, 0u, {3894, 546, 948, 3, 38}},
+    {0x80000000u, 65537u, 0u, {21724, 570, 524, 1, 91}},
+    {0x00BC614Eu, 65537u, 0u, {53480, 678, 736, 1, 5}},
+    {0xDEADBEEFu, 65537u, 0u, {32448, 232, 187, 3, 91}},
+    {0x00000000u, 1u, 1u, {0, 285, 810, 2, 50}},
+    {0x00000001u, 1u, 1u, {0, 285, 810, 3, 50}},
+    {0xFFFFFFFEu, 1u, 1u, {0, 998, 206, 2, 19}},
+    {0x80000000u, 1u, 1u, {0, 718, 826, 0, 10}},
+    {0x00BC614Eu, 1u, 1u, {0, 261, 256, 3, 95}},
+    {0xDEADBEEFu, 1u, 1u, {0, 948, 829, 0, 84}},
+    {0x00000000u, 3u, 1u, {0, 839, 372, 2, 50}},
+    {0x00000001u, 3u, 1u, {0, 839, 372, 3, 50}},
+    {0xFFFFFFFEu, 3u, 1u, {2, 998, 206, 2, 19}},
+    {0x80000000u, 3u, 1u, {2, 158, 266, 0, 10}},
+    {0x00BC614Eu, 3u, 1u, {0, 769, 764, 3, 95}},
+    {0xDEADBEEFu, 3u, 1u, {2, 848, 729, 0, 84}},
+    {0x00000000u, 1024u, 1u, {285, 987, 520, 2, 50}},
+    {0x00000001u, 1024u, 1u, {285, 987, 520, 3, 50}},
+    {0xFFFFFFFEu, 1024u, 1u, {1023, 998, 206, 2, 19}},
+    {0x80000000u, 1024u, 1u, {734, 686, 794, 0, 10}},
+    {0x00BC614Eu, 1024u, 1u, {261, 955, 950, 3, 95}},
+    {0xDEADBEEFu, 1024u, 1u, {972, 10, 883, 0, 84}},
+    {0x00000000u, 65537u, 1u, {18303, 387, 912, 2, 50}},
+    {0x00000001u, 65537u, 1u, {18303, 387, 912, 3, 50}},
+    {0xFFFFFFFEu, 65537u, 1u, {65536, 998, 206, 2, 19}},
+    {0x80000000u, 65537u, 1u, {47020, 526, 634, 0, 10}},
+    {0x00BC614Eu, 65537u, 1u, {16765, 361, 356, 3, 95}},
+    {0xDEADBEEFu, 65537u, 1u, {62209, 162, 43, 0, 84}},
 };
 
 TEST_CASE("The mixer is a bijection: unmix gives every key back") {
@@ -47,29 +71,42 @@ TEST_CASE("The mixer is a bijection: unmix gives every key back") {
   REQUIRE(both_ways);
 }
 
-TEST_CASE("Near keys are a bijection that leaves the reserved key alone and keeps rows of four in one bucket") {
-  bool both_ways = true, reserved = false;
-  for (uint64_t key = 0; key < 0xFFFFFFFFu; key += 251) {
-    both_ways &= qry_far_key(qry_near_key(uint32_t(key))) == key && qry_near_key(qry_far_key(uint32_t(key))) == key;
-    reserved |= qry_near_key(uint32_t(key)) == kQryReservedKey;
+TEST_CASE("Stored keys are a bijection of keys, plain or in rows, that leaves the reserved key alone") {
+  for (const uint32_t locality : {kQryPlain, kQryRowsOfFour}) {
+    INFO("locality " << locality);
+    bool both_ways = true, reserved = false;
+    for (uint64_t key = 0; key < 0xFFFFFFFFu; key += 251) {
+      both_ways &= qry_key_of_stored(qry_stored_key(uint32_t(key), locality), locality) == key &&
+                   qry_stored_key(qry_key_of_stored(uint32_t(key), locality), locality) == key;
+      reserved |= qry_stored_key(uint32_t(key), locality) == kQryReservedKey;
+    }
+    REQUIRE(both_ways);
+    REQUIRE_FALSE(reserved);
+    REQUIRE(qry_stored_key(kQryReservedKey, locality) == kQryReservedKey);
+    REQUIRE(qry_key_of_stored(kQryReservedKey, locality) == kQryReservedKey);
   }
-  REQUIRE(both_ways);
-  REQUIRE_FALSE(reserved);
-  REQUIRE(qry_near_key(kQryReservedKey) == kQryReservedKey);
-  REQUIRE(qry_far_key(kQryReservedKey) == kQryReservedKey);
-  REQUIRE(qry_near_key(qry_far_key(kQryNearOfReserved)) == kQryNearOfReserved);  // the pair that changes places
-  uint32_t rows = 0, together = 0;
-  for (uint32_t first = 0; first < 4000000; first += 4, ++rows) {
-    const QryPlace a = qry_place(qry_near_key(first), 8192), b = qry_place(qry_near_key(first + 3), 8192);
-    together += a.page == b.page && a.home_sector == b.home_sector;
+}
+
+TEST_CASE("In a grid of rows four keys share their lines, two by two their sectors") {
+  bool line = true, sector = true, halves = true;
+  for (uint32_t first = 0; first < 4000000; first += 4) {
+    QryPlace p[4];
+    for (uint32_t i = 0; i < 4; ++i) {
+      p[i] = qry_place_stored(qry_stored_key(first + i, kQryRowsOfFour), 8191);
+      line &= p[i].page == p[0].page && p[i].home_sector / 2 == p[0].home_sector / 2 && p[i].next_sector / 2 == p[0].next_sector / 2;
+    }
+    sector &= p[0].home_sector == p[1].home_sector && p[2].home_sector == p[3].home_sector && p[0].next_sector == p[1].next_sector;
+    halves &= p[0].home_sector != p[2].home_sector && p[0].next_sector != p[2].next_sector;
   }
-  REQUIRE(together > rows / 100 * 99);
+  REQUIRE(line);
+  REQUIRE(sector);
+  REQUIRE(halves);
 }
 
 TEST_CASE("Keys are placed where the golden values say, so that the layout cannot drift") {
   for (const Golden& golden : kGolden) {
-    INFO("key " << golden.key << " of " << golden.page_count << " pages");
-    const QryPlace place = qry_place(golden.key, golden.page_count);
+    INFO("key " << golden.key << ", locality " << golden.locality << ", of " << golden.page_count << " pages");
+    const QryPlace place = qry_place_stored(qry_stored_key(golden.key, golden.locality), golden.page_count);
     CHECK(place.page == golden.place.page);
     CHECK(place.home_sector == golden.place.home_sector);
     CHECK(place.next_sector == golden.place.next_sector);
@@ -78,14 +115,14 @@ TEST_CASE("Keys are placed where the golden values say, so that the layout canno
   }
 }
 
-TEST_CASE("Every place lies inside its page, two buckets are never the same, pages follow the order of mixed keys") {
+TEST_CASE("Every place lies inside its page, two buckets are never in one line, pages follow the order of stored keys") {
   for (const uint32_t page_count : {1u, 2u, 3u, 1000u, 65536u, 1048575u}) {
     uint32_t last_page = 0;
     bool fits = true, ordered = true;
     for (uint64_t mixed = 0; mixed <= 0xFFFFFFFFu; mixed += 65521) {
-      const QryPlace place = qry_place(qry_unmix(uint32_t(mixed)), page_count);
+      const QryPlace place = qry_place_stored(uint32_t(mixed), page_count);
       fits &= place.page < page_count && place.home_sector >= 8 && place.home_sector < 1000 && place.next_sector >= 8 &&
-              place.next_sector < 1000 && place.home_sector != place.next_sector && place.home_slot < 4 && place.area_slot < 96;
+              place.next_sector < 1000 && place.home_sector / 2 != place.next_sector / 2 && place.home_slot < 4 && place.area_slot < 96;
       ordered &= place.page >= last_page;
       last_page = place.page;
     }

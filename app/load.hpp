@@ -10,11 +10,11 @@
 
 namespace quarry::app {
 
-// Adds --resolution, --voxel-size, --up, --memory-limit, --time-limit, --map-height, --color-map and --raw-size to a command.
+// Adds --resolution, --voxel-size, --surface, --solid, --executor, --up, --memory-limit, --time-limit, --map-height, --color-map and --raw-size to a command.
 struct LoadOptions {
   int64_t resolution = 256;
   double voxel_size = 0;
-  std::string up;
+  std::string surface = "26", solid = "none", executor = "auto", up;
   int64_t memory_limit_mib = 1024;
   double time_limit_s = 120;
   int64_t map_height = 256;

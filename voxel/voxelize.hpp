@@ -1,39 +1,60 @@
-// voxelize.hpp - triangles to surface voxels on host threads: sparse from the start, memory grows with the surface.
+// voxelize.hpp - triangles to voxels on host threads or CUDA: sparse from the start, memory grows with the surface.
 //
 // The way of the data: vertices snapped to fixed point -> (brick, triangle) pairs, sorted -> each brick's triangles tested exactly
-// against its voxels (voxelize_overlap.hpp) -> each voxel's colour (voxelize_color.hpp) -> palette (voxelize_palette.hpp) -> Scene.
+// against its voxels (voxelize_overlap.hpp) -> each voxel's colour (voxelize_look.hpp) -> palette (voxelize_palette.hpp) -> inside, if
+// asked for (voxelize_fill.hpp) -> Scene. voxelize_host.cpp and voxelize_cuda.cu make the same voxels and colours, bit for bit.
 //
-// Which voxels: vertices are snapped to odd multiples of 2^-16 voxel, so that none lies on a voxel's face; after that a voxel is set if
-// and only if its closed cube and the closed triangle share a point, decided in integers. So a face that lies exactly between two
-// layers of voxels belongs to the upper one (greater coordinate), except on the far side of the bounds, where it belongs to the last
-// layer inside; everything else that a triangle touches is set ("any touch", 26-separating). Where a resolution is given, a quarter of a
-// voxel is left free on each side of the bounds, so that their faces are well inside the first and the last layer.
-// Which colour: the mean over the triangles that touch the voxel, weighted by their area inside it, of the colour at each triangle's
+// Vertices are snapped to odd multiples of 2^-16 voxel, so that none lies on a voxel's face or centre line; after that all is decided in
+// integers. Where a resolution is given, a quarter of a voxel is left free on each side of the bounds, so that their faces are well inside
+// the first and the last layer. A voxel is set if and only if a closed triangle shares a point with
+//   cover, 26-separating   its closed cube ("any touch", conservative): no path over faces, edges or corners leaks through a closed mesh.
+//                          A mesh's face that lies exactly between two layers of voxels belongs to the upper one (greater coordinate),
+//                          except on the far side of the bounds, where it belongs to the last layer inside.
+//   thin, 6-separating     one of the three closed segments that join the centres of its opposite faces (triangles seen edge-on along
+//                          a segment do not count for it): no path over faces leaks through a closed mesh.
+// Solid adds the voxels whose centre is inside. Inside is voted on: the lines through the centre along x, y and z each say whether the
+// crossings below it are odd in number (parity), or do not cancel when counted by direction (winding). A line whose crossings do not come
+// out even (or to zero) over its whole length has met a hole and has no vote. More for than against is inside. For a closed mesh all
+// three agree; a hole misleads at most the lines through it. Inside voxels get the material that most voxels of the surface have. Without a
+// surface (none), a voxel is set if and only if its centre is inside, and has its colour where the 26-separating surface has that voxel.
+// Which colour: the mean over the triangles that set the voxel, weighted by their area in it, of the colour at each triangle's
 // point nearest to the voxel's centre; textures are filtered to the voxel's size. Sums are integers: no order of triangles matters.
 #pragma once
 
 #include "voxel/mesh.hpp"
 #include "voxel/progress.hpp"
 #include "voxel/scene.hpp"
+#include "voxel/voxelize_options.hpp"
 
 namespace quarry {
 
 struct VoxelizeOptions {
   int32_t resolution = 256;  // voxels along the longest edge of the mesh's bounds
   double voxel_size = 0;     // > 0: wins
+  SurfaceVoxels surface = SurfaceVoxels::cover;
+  FillRule fill = FillRule::none;
+  VoxelizeExecutor executor = VoxelizeExecutor::automatic;
   uint32_t threads = 0;
   std::string name = "mesh";  // of the volume and its instance
   Progress progress;
 };
 
-// One volume holding every voxel whose cube a triangle touches, coloured from texture, vertex colours and factors, quantised to a
-// palette of at most 255 materials (exact if they suffice; the error is in the metadata); one instance, resting on y = 0 and centred
-// in x and z. The same voxels and colours whatever the number of threads. Metadata: voxel_size (in the mesh's units), mesh_triangles,
-// palette_distinct (looks before quantisation), palette_rms_error (of sRGB bytes, 0 if exact).
-// Errors: invalid_argument (no triangles, not finite, resolution), out_of_bounds, out_of_memory, cancelled.
+// One volume holding the voxels, coloured from texture, vertex colours and factors, quantised to a palette of at most 255 materials (exact
+// if they suffice; the error is in the metadata); one instance, resting on y = 0 and centred in x and z. The same voxels and colours
+// whatever the number of threads and the executor. Metadata: voxel_size (in the mesh's units), mesh_triangles, palette_distinct (looks
+// before quantisation), palette_rms_error (of sRGB bytes, 0 if exact), voxelize_surface, voxelize_fill.
+// Memory: some 100 bytes a brick that the surface touches and 16 a pair of brick and triangle, beside the scene's 650 bytes a brick (inside
+// bricks too); solid: 8 bytes for each time a line through voxels' centres crosses the surface, and one layer of bricks of the bounds.
+// Thread safety: free; jobs on CUDA run one after another, in the process's one context.
+// Errors: invalid_argument (no triangles, not finite, resolution, no surface and no fill, too thin for any voxel), out_of_bounds, out_of_memory, cancelled;
+// with VoxelizeExecutor::cuda also not_found, unsupported, device.
 Result<Scene> voxelize(const Mesh& mesh, const VoxelizeOptions& options);
 
-// What the two stages of voxelize() agree on, for tests and other executors: voxel coordinate = (position - origin) * scale + shift.
+// Starts CUDA, which takes a few tenths of a second once in a process, so that it can go on beside reading the file. Does nothing where
+// there is no device or the job is sure to be for the host.
+void prepare_voxelize(const VoxelizeOptions& options);
+
+// What all stages of voxelize() agree on, for tests: voxel coordinate = (position - origin) * scale + shift.
 struct VoxelFrame {
   double origin[3] = {0, 0, 0};  // the corner of the first voxel
   double scale = 1;              // voxels per unit

@@ -10,12 +10,16 @@
 #include "hashgrid/result.hpp"
 #include "voxel/progress.hpp"
 #include "voxel/scene.hpp"
+#include "voxel/voxelize_options.hpp"
 
 namespace quarry::io {
 
 struct ReadOptions {
   int32_t resolution = 256;      // meshes: voxels along the longest edge of the bounds
   double voxel_size = 0;         // meshes: edge of a voxel in the file's units; wins over `resolution` if > 0
+  SurfaceVoxels surface = SurfaceVoxels::cover;  // meshes: which voxels a surface sets, and
+  FillRule fill = FillRule::none;                // whether and how what is inside is added, and
+  VoxelizeExecutor executor = VoxelizeExecutor::automatic;  // who does it: voxelize.hpp
   std::string up = "";           // meshes: "y", "z" or "" for what the format says
   uint64_t memory_limit_bytes = uint64_t(1) << 30;  // of the mesh reading process
   double time_limit_s = 120;     // of the mesh reading process

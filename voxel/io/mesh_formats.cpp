@@ -3,6 +3,7 @@
 #include <cctype>
 #include <cstring>
 #include <string_view>
+#include <thread>
 
 #include "voxel/io/file_bytes.hpp"
 #include "voxel/io/format.hpp"
@@ -16,14 +17,20 @@ namespace {
 
 Result<Scene> read(const std::filesystem::path& file, const ReadOptions& options) {
   options.progress.say("read mesh", -1);
-  const auto mesh = read_mesh(file, options);
-  if (!mesh) return tl::unexpected(mesh.error());
   VoxelizeOptions how;
   how.resolution = options.resolution;
   how.voxel_size = options.voxel_size;
   how.threads = options.threads;
   how.name = file.stem().string();
+  how.surface = options.surface;
+  how.fill = options.fill;
+  how.executor = options.executor;
   how.progress = options.progress;
+  const auto mesh = [&] {
+    const std::jthread starting([&how] { prepare_voxelize(how); });  // beside the other process's work
+    return read_mesh(file, options);
+  }();
+  if (!mesh) return tl::unexpected(mesh.error());
   auto scene = voxelize(*mesh, how);
   if (!scene) return fail(scene.error().code, file.string() + ": " + scene.error().message);
   std::string kind = file.extension().string();

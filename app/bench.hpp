@@ -11,7 +11,8 @@
 namespace quarry::app {
 
 struct BenchOptions {
-  uint64_t keys = 1u << 22;  // problem size
+  uint64_t keys = 0;         // of "hashgrid": size; 0: its own sizes
+  std::string only;          // of "hashgrid": rows whose name has this in it
   uint32_t repeats = 5;      // the median of these is reported, after one warm-up
   std::string scene, device;  // of "render": one scene instead of all; part of a device's name
   bool small = false;         // of "render": miniatures, for software drivers
@@ -21,14 +22,13 @@ struct BenchOptions {
 struct Bench {
   const char* name;
   const char* title;
-  // {"rows": [{"what", "load_factor", "million_per_s", "rival", "rival_million_per_s", "ratio"}...], and what else it has to say}, or
-  // {"table": text for people, ...}
+  // {"table": the text for people, and for machines what else it has to say}
   Result<nlohmann::json> (*run)(const BenchOptions& options);
 };
 
 std::span<const Bench> benches();
 
-Result<nlohmann::json> bench_hashgrid_host(const BenchOptions& options);
+Result<nlohmann::json> bench_hashgrid(const BenchOptions& options);
 Result<nlohmann::json> bench_render(const BenchOptions& options);
 
 }  // namespace quarry::app

@@ -1,21 +1,24 @@
-// executor_host.cpp - the bulk operations on host threads. Keys are worked on in small groups whose home buckets are fetched ahead, so
-// that a group waits for memory once and not once per key. Whole-table passes work on private copies of pages.
+// executor_host.cpp - the bulk operations on host threads. Keys are worked on in small groups whose home buckets are fetched ahead and looked
+// at together (host_groups); what the home bucket does not settle goes on one by one, by view_impl.hpp. Batches of a caller that has the
+// table to itself are split by page (host_pages). Whole-table passes go page by page.
 #include <algorithm>
-#include <atomic>
+#include <bit>
 #include <cstring>
 
 #include "hashgrid/arguments.hpp"
 #include "hashgrid/executor.hpp"
+#include "hashgrid/host_groups.hpp"
+#include "hashgrid/host_pages.hpp"
 #include "hashgrid/page_settle.hpp"
 #include "hashgrid/parallel.hpp"
 
 namespace quarry::hashgrid {
 namespace {
 
+using detail::kKeysPerGroup;
 using detail::SharedWords;
 
 constexpr size_t kKeysPerPiece = 4096;  // what a thread takes at a time
-constexpr size_t kKeysPerGroup = 16;    // as many cache misses as a core keeps in flight
 
 void count_outcome(BulkReport& report, Outcome outcome) {
   switch (outcome) {
@@ -54,45 +57,72 @@ class HostExecutor final : public Executor {
   }
 
   Result<BulkReport> insert(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
-    return for_keys(view, keys, values, count, outcomes, [&](uint64_t* page, const QryPlace& place, uint32_t stored, size_t i) {
-      uint32_t value = values[i];
-      if (value == kQryReservedValue) return Outcome::reserved;
-      return detail::put<SharedWords, detail::IfPresent::keep>(page, place, stored, value, view.phase);
-    });
+    return put_all<detail::IfPresent::keep>(view, keys, values, count, outcomes, [](size_t, uint32_t) {});
+  }
+  Result<BulkReport> insert_alone(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool) override {
+    if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
+    if (detail::worth_splitting(view, count))
+      if (const auto report = detail::insert_by_windows(view, keys, values, count, threads_)) return *report;
+    return insert(view, keys, values, count, nullptr);
   }
   Result<BulkReport> assign(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
-    return for_keys(view, keys, values, count, outcomes, [&](uint64_t* page, const QryPlace& place, uint32_t stored, size_t i) {
-      uint32_t value = values[i];
-      if (value == kQryReservedValue) return Outcome::reserved;
-      return detail::put<SharedWords, detail::IfPresent::replace>(page, place, stored, value, view.phase);
-    });
+    return put_all<detail::IfPresent::replace>(view, keys, values, count, outcomes, [](size_t, uint32_t) {});
   }
   Result<BulkReport> find_or_insert(const GridView& view, const uint32_t* keys, uint32_t* values, size_t count, Outcome* outcomes) override {
-    return for_keys(view, keys, values, count, outcomes, [&](uint64_t* page, const QryPlace& place, uint32_t stored, size_t i) {
-      if (values[i] == kQryReservedValue) return Outcome::reserved;
-      return detail::put<SharedWords, detail::IfPresent::keep>(page, place, stored, values[i], view.phase);
-    });
+    return put_all<detail::IfPresent::keep>(view, keys, values, count, outcomes, [values](size_t i, uint32_t held) { values[i] = held; });
   }
   Result<BulkReport> find(const GridView& view, const uint32_t* keys, size_t count, uint32_t* values_out, uint8_t* depths_out) override {
-    return for_keys(view, keys, keys, count, nullptr, [&](uint64_t* page, const QryPlace& place, uint32_t stored, size_t i) {
-      const detail::Located at = detail::locate<SharedWords>(page, place, stored);
-      const bool hit = at.index != detail::kNoSlot;
-      if (values_out != nullptr) values_out[i] = hit ? detail::high(at.word) : kQryReservedValue;
-      if (depths_out != nullptr) depths_out[i] = uint8_t(at.sectors);
-      return hit ? Outcome::present : Outcome::absent;
-    }, [&](size_t i) {
-      if (values_out != nullptr) values_out[i] = kQryReservedValue;
-      if (depths_out != nullptr) depths_out[i] = 0;
+    return for_pieces(view, keys, keys, count, [&](size_t begin, size_t end, BulkReport& report) {
+      Beyond beyond(view, values_out, depths_out);
+      for_groups<true>(view, keys, begin, end, [&](const Group& group) {
+        const uint32_t hits = group.found.keys;
+        if (values_out != nullptr) std::memcpy(values_out + group.first, group.values, group.count * sizeof(uint32_t));
+        if (depths_out != nullptr) std::memset(depths_out + group.first, 1, group.count);
+        report.present += uint32_t(std::popcount(hits));
+        if (group.refused != 0) {
+          report.reserved += uint32_t(std::popcount(group.refused));
+          for (size_t j = 0; j < group.count && depths_out != nullptr; ++j)
+            if (group.refused >> j & 1u) depths_out[group.first + j] = 0;
+        }
+        for (uint32_t open = group.all() & ~(hits | group.found.nevers | group.refused); open != 0; open &= open - 1)
+          beyond.note(group, size_t(std::countr_zero(open)));
+        beyond.admit();
+        if (beyond.count() >= kKeysPerGroup) beyond.work(report);
+      });
+      beyond.work(report);
+      report.absent = end - begin - report.present - report.reserved;
     });
   }
   Result<BulkReport> erase(const GridView& view, const uint32_t* keys, size_t count, uint32_t* old_values, Outcome* outcomes) override {
-    return for_keys(view, keys, keys, count, outcomes, [&](uint64_t* page, const QryPlace& place, uint32_t stored, size_t i) {
-      uint32_t old = kQryReservedValue;
-      const Outcome outcome = detail::take<SharedWords>(page, place, stored, view.phase, &old);
-      if (old_values != nullptr) old_values[i] = old;
-      return outcome;
-    }, [&](size_t i) {
-      if (old_values != nullptr) old_values[i] = kQryReservedValue;
+    return for_each_group(view, keys, keys, count, [&](const Group& group, BulkReport& report) {
+      const auto answer = [&](size_t j, Outcome outcome, uint32_t old) {
+        if (old_values != nullptr) old_values[group.first + j] = old;
+        if (outcomes != nullptr) outcomes[group.first + j] = outcome;
+        count_outcome(report, outcome);
+      };
+      uint32_t rest[kKeysPerGroup];
+      size_t left = 0;
+      for (size_t j = 0; j < group.count; ++j) {
+        const uint32_t seen = group.seen[j], key = group.stored[j];
+        uint64_t word = detail::pair_word(key, group.values[j]);
+        if (key == kQryReservedKey) {
+          answer(j, Outcome::reserved, kQryReservedValue);
+        } else if ((seen & detail::kSeenKey) != 0 && SharedWords::exchange(group.bucket(j) + (seen & 3u), word, detail::freed_word(view.phase), false)) {
+          answer(j, Outcome::erased, detail::high(word));
+        } else if ((seen & (detail::kSeenNever | detail::kSeenKey)) == detail::kSeenNever) {
+          answer(j, Outcome::absent, kQryReservedValue);
+        } else {
+          rest[left++] = uint32_t(j);
+        }
+      }
+      group.prefetch_beyond(rest, left);
+      for (size_t r = 0; r < left; ++r) {
+        const size_t j = rest[r];
+        const QryPlace place = qry_place_stored(group.stored[j], view.page_count);
+        uint32_t old = kQryReservedValue;
+        const Outcome outcome = detail::take<SharedWords>(detail::page_of(view, place), place, group.stored[j], view.phase, &old);
+        answer(j, outcome, old);
+      }
     });
   }
 
@@ -154,28 +184,7 @@ class HostExecutor final : public Executor {
   Result<uint64_t> rehash(const GridView& from, const GridView& to) override {
     if (auto ok = check_view(from); !ok) return tl::unexpected(ok.error());
     if (auto ok = check_view(to); !ok) return tl::unexpected(ok.error());
-    // Each new page gathers its keys from the few old pages that can hold them: no two threads touch one page.
-    std::atomic<uint64_t> refused{0};
-    for_pages(to.page_count, [&](uint32_t page) {
-      detail::SettleScratch scratch;
-      scratch.reset();
-      uint64_t* target = page_words(to, page);
-      const detail::PageRange range = detail::source_pages(page, to.page_count, from.page_count);
-      for (uint32_t source = range.first; source <= range.last; ++source) {
-        const uint64_t* words = page_words(from, source);
-        for (uint32_t i = detail::kFirstSlotWord; i < kQryPageWords; ++i) {
-          if (detail::is_empty(words[i])) continue;
-          const uint32_t key = detail::low(words[i]);
-          const QryPlace place = qry_place_stored(key, to.page_count);
-          if (place.page != page) continue;
-          uint32_t value = detail::high(words[i]);
-          if (detail::put<detail::PrivateWords, detail::IfPresent::keep>(target, place, key, value, to.phase) == Outcome::full &&
-              detail::place_absent(target, place, key, value, to.page_count, scratch) == Outcome::full)
-            refused.fetch_add(1, std::memory_order_relaxed);
-        }
-      }
-    });
-    return refused.load();
+    return detail::rehash_by_windows(from, to, threads_);
   }
 
   Result<void> sweep(const GridView& view) override {
@@ -223,34 +232,114 @@ class HostExecutor final : public Executor {
     }, threads_);
   }
 
-  // operate(page words, place, stored key, i) -> Outcome for every key that is not reserved; refuse(i) for those that are.
-  template <class Operate, class Refuse>
-  Result<BulkReport> for_keys(const GridView& view, const uint32_t* keys, const uint32_t* inputs, size_t count, Outcome* outcomes,
-                              const Operate& operate, const Refuse& refuse) const {
+  // Keys `first` on of a batch, with what their home buckets held.
+  struct Group {
+    explicit Group(const GridView& table) : view(table) {}
+
+    const GridView& view;
+    const uint32_t* keys = nullptr;
+    size_t first = 0, count = 0;
+    uint32_t stored[kKeysPerGroup], sectors[kKeysPerGroup];
+    uint8_t seen[kKeysPerGroup];
+    uint32_t values[kKeysPerGroup];
+    detail::GroupSeen found;
+    bool some_refused = false;
+    uint32_t refused = 0;  // bit j: key j is the reserved one
+
+    uint32_t all() const { return count == kKeysPerGroup ? ~0u : (1u << count) - 1; }
+    // The reserved key was seen in empty slots: not so.
+    void forget_refused() {
+      refused = 0;
+      for (size_t j = 0; j < count && some_refused; ++j) {
+        if (keys[j] != kQryReservedKey) continue;
+        refused |= 1u << j;
+        found.keys &= ~(1u << j);
+        seen[j] = 0;
+        values[j] = kQryReservedValue;
+      }
+    }
+    uint64_t* bucket(size_t j) const { return view.words + size_t{sectors[j]} * kQrySlotsPerSector; }
+    // For the `count` keys named: their second buckets.
+    void prefetch_beyond(const uint32_t* which, size_t how_many) const {
+      for (size_t r = 0; r < how_many; ++r) {
+        const QryPlace place = qry_place_stored(stored[which[r]], view.page_count);
+        __builtin_prefetch(detail::page_of(view, place) + place.next_sector * kQrySlotsPerSector);
+      }
+    }
+  };
+
+  // Keys that their home bucket neither holds nor rules out, gathered from several groups: their second buckets are fetched as the first ones
+  // were.
+  class Beyond {
+   public:
+    Beyond(const GridView& view, uint32_t* values_out, uint8_t* depths_out) : view_(view), values_out_(values_out), depths_out_(depths_out) {}
+
+    // Key j of the group. Room for one group more than kKeysPerGroup.
+    void note(const Group& group, size_t j) {
+      at_[noted_] = group.first + j;
+      stored_[noted_] = group.stored[j];
+      sectors_[noted_] = group.sectors[j];
+      ++noted_;
+    }
+    // Leaves out, of those noted since, those whose home bucket says that nothing went past it.
+    void admit() {
+      const size_t first = admitted_;
+      for (size_t n = first; n < noted_; ++n) {
+        const uint32_t page = sectors_[n] / kQrySectorsPerPage, sector = sectors_[n] % kQrySectorsPerPage;
+        const uint32_t state = detail::bucket_state<SharedWords>(page_words(view_, page), sector);
+        at_[admitted_] = at_[n];
+        stored_[admitted_] = stored_[n];
+        states_[admitted_] = uint8_t(state);
+        admitted_ += state & kQryBucketSpilled;
+      }
+      noted_ = admitted_;
+      detail::group_look().nexts(stored_ + first, admitted_ - first, view_.page_count, sectors_ + first);
+      for (size_t n = first; n < admitted_; ++n) __builtin_prefetch(view_.words + size_t{sectors_[n]} * kQrySlotsPerSector);
+    }
+    size_t count() const { return admitted_; }
+    // Answers all that were admitted.
+    void work(BulkReport& report) {
+      for (size_t first = 0; first < admitted_; first += kKeysPerGroup) work_on(first, std::min(admitted_, first + kKeysPerGroup), report);
+      noted_ = admitted_ = 0;
+    }
+
+   private:
+    void work_on(size_t first, size_t last, BulkReport& report) {
+      const detail::GroupSeen found = detail::group_look().find(view_.words, stored_ + first, sectors_ + first, last - first, values_ + first);
+      for (size_t n = first; n < last; ++n) {
+        bool hit = (found.keys >> (n - first) & 1u) != 0;
+        uint32_t value = values_[n], depth = 2;
+        if (!hit && (states_[n] & kQryBucketToArea) != 0) {
+          const QryPlace place = qry_place_stored(stored_[n], view_.page_count);
+          const detail::Located at = detail::locate<SharedWords>(detail::page_of(view_, place), place, stored_[n]);
+          hit = at.index != detail::kNoSlot;
+          if (hit) value = detail::high(at.word);
+          depth = at.sectors;
+        }
+        if (depths_out_ != nullptr) depths_out_[at_[n]] = uint8_t(depth);
+        if (values_out_ != nullptr) values_out_[at_[n]] = value;
+        report.present += hit;
+      }
+    }
+
+    static constexpr size_t kRoom = 2 * kKeysPerGroup;
+    const GridView& view_;
+    uint32_t* values_out_;
+    uint8_t* depths_out_;
+    size_t noted_ = 0, admitted_ = 0;
+    size_t at_[kRoom];
+    uint32_t stored_[kRoom], sectors_[kRoom], values_[kRoom];
+    uint8_t states_[kRoom];
+  };
+
+  // work(begin, end, report) for pieces of a batch, on all threads.
+  template <class Work>
+  Result<BulkReport> for_pieces(const GridView& view, const uint32_t* keys, const uint32_t* inputs, size_t count, const Work& work) const {
     if (auto ok = detail::check_batch(view, keys, inputs, count); !ok) return tl::unexpected(ok.error());
     std::vector<BulkReport> reports((count + kKeysPerPiece - 1) / kKeysPerPiece);
     parallel_for(count, kKeysPerPiece, [&](size_t begin, size_t end) {
       BulkReport report;
-      QryPlace places[kKeysPerGroup];
-      uint32_t stored[kKeysPerGroup];
-      for (size_t group = begin; group < end; group += kKeysPerGroup) {
-        const size_t in_group = std::min(kKeysPerGroup, end - group);
-        for (size_t j = 0; j < in_group; ++j) {
-          stored[j] = qry_stored_key(keys[group + j], view.locality);
-          places[j] = qry_place_stored(stored[j], view.page_count);
-          __builtin_prefetch(detail::page_of(view, places[j]) + places[j].home_sector * kQrySlotsPerSector);
-        }
-        for (size_t j = 0; j < in_group; ++j) {
-          const size_t i = group + j;
-          Outcome outcome = Outcome::reserved;
-          if (keys[i] != kQryReservedKey)
-            outcome = operate(detail::page_of(view, places[j]), places[j], stored[j], i);
-          else
-            refuse(i);
-          if (outcomes != nullptr) outcomes[i] = outcome;
-          count_outcome(report, outcome);
-        }
-      }
+      work(begin, end, report);
       reports[begin / kKeysPerPiece] = report;
     }, threads_);
     BulkReport sum;
@@ -265,10 +354,87 @@ class HostExecutor final : public Executor {
     }
     return sum;
   }
+
+  // operate(group) for keys [begin, end), in order; the home buckets of the next group are fetched meanwhile.
+  // kFinds: `found` is wanted, else `seen`.
+  template <bool kFinds, class Operate>
+  static void for_groups(const GridView& view, const uint32_t* keys, size_t begin, size_t end, const Operate& operate) {
+    const detail::GroupLook& look = detail::group_look();
+    Group groups[2] = {Group(view), Group(view)};
+    const auto prepare = [&](Group& group, size_t first) {
+      group.keys = keys + first;
+      group.first = first;
+      group.count = first < end ? std::min(kKeysPerGroup, end - first) : 0;
+      group.some_refused = look.store(group.keys, group.count, view.locality, group.stored);
+      look.homes(group.stored, group.count, view.page_count, group.sectors);
+      for (size_t j = 0; j < group.count; ++j) __builtin_prefetch(group.bucket(j), 1);
+    };
+    prepare(groups[0], begin);
+    uint32_t now = 0;
+    for (size_t first = begin; first < end; first += kKeysPerGroup, now ^= 1) {
+      prepare(groups[now ^ 1], first + kKeysPerGroup);
+      Group& group = groups[now];
+      if (kFinds)
+        group.found = look.find(view.words, group.stored, group.sectors, group.count, group.values);
+      else
+        look.buckets(view.words, group.stored, group.sectors, group.count, group.seen, group.values);
+      group.forget_refused();
+      operate(group);
+    }
+  }
+
   template <class Operate>
-  Result<BulkReport> for_keys(const GridView& view, const uint32_t* keys, const uint32_t* inputs, size_t count, Outcome* outcomes,
-                              const Operate& operate) const {
-    return for_keys(view, keys, inputs, count, outcomes, operate, [](size_t) {});
+  Result<BulkReport> for_each_group(const GridView& view, const uint32_t* keys, const uint32_t* inputs, size_t count, const Operate& operate) const {
+    return for_pieces(view, keys, inputs, count, [&](size_t begin, size_t end, BulkReport& report) {
+      for_groups<false>(view, keys, begin, end, [&](const Group& group) { operate(group, report); });
+    });
+  }
+
+  // The common end of an insert: the home bucket was seen without the key, and no key went past it, so the first claimable slot of the
+  // key's sequence is in it. False: the whole of put() has to decide.
+  static bool claim_at_home(uint64_t* page, const QryPlace& place, uint32_t seen, uint64_t pair, uint32_t phase) {
+    if ((seen & detail::kSeenKey) != 0) return false;
+    const uint32_t empties = seen >> 4;
+    if ((seen & detail::kSeenNever) == 0 && (empties == 0 || detail::bucket_state<SharedWords>(page, place.home_sector) != 0)) return false;
+    // The first empty slot in the key's order. Those before it held keys: they cannot have become claimable since, in this phase.
+    const uint32_t turned = (empties | empties << 4) >> place.home_slot;
+    uint64_t* const slot = page + detail::bucket_word(place.home_sector, place, uint32_t(std::countr_zero(turned)));
+    uint64_t word = SharedWords::load(slot);
+    return detail::is_claimable(word, phase) && SharedWords::exchange(slot, word, pair, false);
+  }
+
+  // insert, assign and find_or_insert: note(i, what the table holds for the key) unless it is refused.
+  template <detail::IfPresent kIfPresent, class Note>
+  Result<BulkReport> put_all(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes,
+                             const Note& note) const {
+    return for_each_group(view, keys, values, count, [&](const Group& group, BulkReport& report) {
+      for (size_t j = 0; j < group.count; ++j) {
+        const size_t i = group.first + j;
+        const uint32_t key = group.stored[j];
+        uint32_t value = values[i];
+        Outcome outcome = Outcome::reserved;
+        if (key != kQryReservedKey && value != kQryReservedValue) {
+          const bool there = (group.seen[j] & detail::kSeenKey) != 0;
+          uint64_t word = detail::pair_word(key, group.values[j]);
+          if (kIfPresent == detail::IfPresent::keep && there) {
+            value = group.values[j];
+            outcome = Outcome::present;
+          } else if (kIfPresent == detail::IfPresent::replace && there &&
+                     SharedWords::exchange(group.bucket(j) + (group.seen[j] & 3u), word, detail::pair_word(key, value), false)) {
+            outcome = Outcome::assigned;
+          } else {
+            const QryPlace place = qry_place_stored(group.stored[j], view.page_count);
+            uint64_t* const page = detail::page_of(view, place);
+            outcome = claim_at_home(page, place, group.seen[j], detail::pair_word(key, value), view.phase)
+                          ? Outcome::inserted
+                          : detail::put<SharedWords, kIfPresent>(page, place, key, value, view.phase);
+          }
+          if (outcome != Outcome::full) note(i, value);
+        }
+        if (outcomes != nullptr) outcomes[i] = outcome;
+        count_outcome(report, outcome);
+      }
+    });
   }
 
   uint32_t threads_;

@@ -114,10 +114,17 @@ struct Grid::State {
     }
   }
 
-  // Before a batch that may add so many keys: grows if the load factor could pass its bound.
-  Result<void> make_room(uint64_t keys) {
-    if (!options.may_grow) return {};
-    const uint64_t wanted = pages_for(size + keys);
+  // Before a batch is placed: grows if the load factor could pass its bound.
+  Result<void> make_room(std::span<const uint32_t> keys) {
+    if (!options.may_grow || pages_for(size + keys.size()) <= page_count) return {};
+    // Only absent keys will take slots. To count them costs a look-up each, much less than a growth that a batch of known keys does not need.
+    uint64_t added = keys.size();
+    if (size != 0) {
+      const auto there = executor->find(view(), keys.data(), keys.size(), nullptr, nullptr);
+      if (!there) return tl::unexpected(there.error());
+      added = there->absent;
+    }
+    const uint64_t wanted = pages_for(size + added);
     if (wanted <= page_count) return {};
     // Not by the batch alone: a row of small batches must not rehash each time.
     auto grown = grow_to(std::max(wanted, page_count + uint64_t{page_count} / 2));
@@ -133,7 +140,7 @@ struct Grid::State {
                                bool assigns, bool may_stream, const Operate& operate) {
     if (refused != nullptr) refused->clear();
     begin_change();
-    if (auto ok = make_room(keys.size()); !ok) return tl::unexpected(ok.error());
+    if (auto ok = make_room(keys); !ok) return tl::unexpected(ok.error());
     uint64_t inserted = 0;
     std::string why = "growth is turned off";
     const bool fresh = untouched.exchange(false);

@@ -297,17 +297,30 @@ TEST_CASE("doctor: says what there is as sentences and as JSON") {
   CHECK(has(bare.out, "STOP"));
 }
 
-TEST_CASE("bench: measures the hash grid beside its rival and names the machine") {
+TEST_CASE("bench: measures every operation of the hash grid beside ceilings and rivals and names the machine") {
   const Outcome outcome = run_quarry({"bench", "hashgrid", "--keys", "20000", "--repeats", "1", "--json"});
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
   const json told = json::parse(outcome.out);
-  CHECK(told["rows"].size() == 12);
-  for (const json& row : told["rows"]) {
+  const json& host = told["host"];
+  CHECK(host["rows"].size() == 4 * 15);  // loads times operations
+  CHECK(host["ceilings"].size() == 1);
+  CHECK(host["rivals"].size() + host["missing_rivals"].size() == 3);
+  for (const json& row : host["rows"]) {
+    INFO(row.dump());
     CHECK(row["million_per_s"].get<double>() > 0);
-    CHECK(row["ratio"].get<double>() == Approx(row["million_per_s"].get<double>() / row["rival_million_per_s"].get<double>()));
+    CHECK(row["of_ceiling"].get<double>() > 0);
+    CHECK(row["ratios"].size() == host["rivals"].size());
   }
   CHECK_FALSE(told["machine"]["processor"].get<std::string>().empty());
+  // A part of it, as text.
+  const Outcome finds = run_quarry({"bench", "hashgrid", "--keys", "2000", "--repeats", "1", "--only", "find, absent"});
+  CHECK(finds.code == 0);
+  CHECK(has(finds.out, "U: find, absent"));
+  CHECK_FALSE(has(finds.out, "U: insert"));
+  const Outcome nothing = run_quarry({"bench", "hashgrid", "--only", "fnid"});
+  CHECK(nothing.code == 2);
+  CHECK(has(nothing.err, "no row of the benchmark has 'fnid' in its name"));
 }
 
 TEST_CASE("quarry: Ctrl+C ends a long command with 130 and without a partial file") {

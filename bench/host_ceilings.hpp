@@ -1,0 +1,17 @@
+// host_ceilings.hpp - what this machine's memory can do on the threads the grid uses, in memory of the size of the table.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace quarry::bench {
+
+struct HostCeilings {
+  double read_8 = 0, swap_8 = 0;  // random 8-byte reads, random 64-bit compare-and-swaps, 10^6 a second; as many at once as a core keeps in flight
+  double copy_gb = 0;             // GB read and written a second
+};
+
+// Allocates 2 x size_bytes, gives it back. One measurement of each after a warm-up: the caller takes medians.
+HostCeilings measure_host_ceilings(size_t size_bytes);
+
+}  // namespace quarry::bench

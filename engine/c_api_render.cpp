@@ -39,7 +39,7 @@ qry_result check_render_info(const char* function, const qry_render_info& info) 
   const auto bad = [function](const char* member, double value, const char* expected) {
     return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->%s is %g, expected %s", function, member, value, expected);
   };
-  if (info.view > QRY_VIEW_STEPS) return bad("view", info.view, "a QRY_VIEW_ number");
+  if (info.view > QRY_VIEW_LOAD) return bad("view", info.view, "a QRY_VIEW_ number");
   if (info.samples < 1 || info.samples > 8) return bad("samples", info.samples, "1..8");
   if (info.shadow_rays > 64) return bad("shadow_rays", info.shadow_rays, "0..64");
   if (info.ambient_rays > 64) return bad("ambient_rays", info.ambient_rays, "0..64");

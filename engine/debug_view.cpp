@@ -9,7 +9,7 @@
 namespace quarry::engine {
 namespace {
 
-constexpr std::array<const char*, 7> kNames = {"shaded", "albedo", "normals", "depth", "bricks", "probe_depth", "steps"};
+constexpr std::array<const char*, 9> kNames = {"shaded", "albedo", "normals", "depth", "bricks", "probe_depth", "steps", "material", "load"};
 
 }  // namespace
 

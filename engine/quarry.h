@@ -475,7 +475,9 @@ enum {
   QRY_VIEW_DEPTH = 3,
   QRY_VIEW_BRICKS = 4,
   QRY_VIEW_PROBE_DEPTH = 5, /* heat map of hash grid look-ups */
-  QRY_VIEW_STEPS = 6        /* heat map of steps along the ray */
+  QRY_VIEW_STEPS = 6,       /* heat map of steps along the ray */
+  QRY_VIEW_MATERIAL = 7,    /* a colour for each material number */
+  QRY_VIEW_LOAD = 8         /* heat map of how full the hit brick's page of the hash grid is */
 };
 
 typedef struct qry_render_info {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "engine/look.hpp"
 #include "engine/offscreen.hpp"
 #include "engine/pipelines.hpp"
 #include "engine/vulkan_loader.hpp"
@@ -13,27 +14,15 @@
 
 namespace quarry::engine {
 
-static_assert(offsetof(QryFrame, origin) == 40 && offsetof(QryFrame, width) == 88 && offsetof(QryFrame, sun_direction) == 124 &&
-                  offsetof(QryFrame, highlight_max) == 160 && sizeof(QryFrame) == 176,
+static_assert(offsetof(QryFrame, origin) == 48 && offsetof(QryFrame, width) == 96 && offsetof(QryFrame, look) == 128 &&
+                  offsetof(QryFrame, highlight_max) == 236 && sizeof(QryFrame) == 248,
               "the frame's layout in C++ is not GLSL's scalar layout");
 static_assert(sizeof(QryVisibility) == 16 && sizeof(QryRay) == 24 && sizeof(QryRayHit) == 32 && offsetof(QryFramePush, sample_index) == 8);
 
 namespace {
 
 constexpr uint32_t kFrames = 3, kOwnFrame = kFrames;  // frames in flight of record(), and the one of render()
-constexpr uint32_t kMaxEdge = 16384, kMaxSamples = 16, kMaxRays = 256;
 constexpr uint32_t kListBatch = 1u << 20;  // rays or keys a dispatch: well below 65535 groups of 64
-
-Result<void> check_settings(const RenderSettings& s) {
-  if (!s.width || !s.height || s.width > kMaxEdge || s.height > kMaxEdge)
-    return fail(ErrorCode::invalid_argument, "a picture of " + std::to_string(s.width) + "x" + std::to_string(s.height) + ": each side must be 1 to 16384 pixels");
-  if (!s.samples || s.samples > kMaxSamples)
-    return fail(ErrorCode::invalid_argument, std::to_string(s.samples) + " samples a side of a pixel: must be 1 to " + std::to_string(kMaxSamples));
-  if (s.shadow_rays > kMaxRays || s.ambient_rays > kMaxRays)
-    return fail(ErrorCode::invalid_argument, "more than " + std::to_string(kMaxRays) + " shadow or ambient rays a pixel");
-  if (s.view > DebugView::steps) return fail(ErrorCode::invalid_argument, "unknown debug view " + std::to_string(uint32_t(s.view)));
-  return {};
-}
 
 }  // namespace
 
@@ -42,7 +31,7 @@ struct Renderer::State {
   std::unique_ptr<Pipelines> pipelines;
   VkDescriptorPool descriptor_pool = VK_NULL_HANDLE;
   struct Frame {
-    std::unique_ptr<DeviceMemory> parameters, visibility, behind, light, accumulation;
+    std::unique_ptr<DeviceMemory> parameters, visibility, behind, light, accumulation, page_loads;
     VkDescriptorSet target = VK_NULL_HANDLE;
   } frames[kFrames + 1];
   std::unique_ptr<Offscreen> offscreen;
@@ -118,6 +107,10 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   if (glass)
     if (auto ok = s.ensure(frame.behind, BufferHome::device, pixels * sizeof(QryVisibility), "quarry behind"); !ok) return ok;
   if (auto ok = s.ensure(frame.accumulation, BufferHome::device, samples > 1 ? pixels * 16 : 16, "quarry accumulation"); !ok) return ok;
+  const bool loads = settings.view == DebugView::load;
+  const uint32_t pages = std::max(world.root().grid_pages, 1u);
+  if (loads)
+    if (auto ok = s.ensure(frame.page_loads, BufferHome::device, uint64_t(pages) * 4, "quarry page loads"); !ok) return ok;
 
   QryFrame f{};
   f.root = world.root_address();
@@ -125,6 +118,7 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   f.behind = glass ? frame.behind->address() : 0;
   f.light = shaded ? frame.light->address() : 0;
   f.accumulation = frame.accumulation->address();
+  f.page_loads = loads ? frame.page_loads->address() : 0;
   std::copy_n(view.origin, 3, f.origin);
   std::copy_n(view.forward, 3, f.forward);
   std::copy_n(view.right, 3, f.right);
@@ -137,12 +131,7 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   f.ambient_rays = settings.ambient_reach > 0 ? settings.ambient_rays : 0;
   f.seed = settings.frame_seed;
   f.ambient_reach = settings.ambient_reach;
-  f.exposure = settings.exposure;
-  const float* sun = settings.sun_direction;
-  const float length = std::sqrt(sun[0] * sun[0] + sun[1] * sun[1] + sun[2] * sun[2]);
-  for (int i = 0; i < 3; ++i) f.sun_direction[i] = length > 1e-12f ? sun[i] / length : (i == 1 ? 1.0f : 0.0f);
-  f.sun_strength = settings.sun_strength;
-  f.sky_strength = settings.sky_strength;
+  f.look = look_of(settings, world.root());
   if (settings.highlight && !settings.highlight_box.empty()) {
     const Box3& box = settings.highlight_box;
     f.highlight = 1;
@@ -178,6 +167,10 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   for (uint32_t sample = 0; sample < samples; ++sample) {
     const QryFramePush push{frame.parameters->address(), sample};
     vk.vkCmdPushConstants(commands, with.frame_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
+    if (loads && !sample) {
+      vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, with.page_load);
+      vk.vkCmdDispatch(commands, std::min(pages, 4096u), 1, 1);
+    }
     if (sample) compute_barrier(vk, commands);  // the sample before still reads the buffers
     pass("march", counted ? with.march_counted : with.march, 16);
     compute_barrier(vk, commands);

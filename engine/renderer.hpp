@@ -52,20 +52,36 @@ class SharedWorld {
   std::unique_ptr<State> state_;
 };
 
-enum class DebugView : uint32_t { shaded, albedo, normals, depth, bricks, probe_depth, steps };
+enum class DebugView : uint32_t { shaded, albedo, normals, depth, bricks, probe_depth, steps, material, load };
 Result<DebugView> debug_view_from_name(std::string_view name);  // bad_usage with the nearest name
 std::span<const char* const> debug_view_names();
+
+// What is seen where nothing is hit. `none`: alpha says how much of the pixel is covered.
+enum class Background : uint8_t { sky, color, none };
 
 struct RenderSettings {
   uint32_t width = 1280, height = 720;
   DebugView view = DebugView::shaded;
   float sun_direction[3] = {-0.43f, 0.77f, -0.37f};  // towards the sun; need not be unit
   float sun_strength = 3.0f, sky_strength = 1.0f;
+  float sun_radius = 0.012f;                         // of its disc, radians: how soft shadows are
+  bool uniform_sky = false;                          // sky_color from everywhere instead of day, evening or night by the sun's height
+  float sky_color[3] = {1, 1, 1};                    // linear
+  Background background = Background::sky;
+  float background_color[3] = {1, 1, 1};             // sRGB, 0..1: shown as it is
+  bool ground = false;                               // an unseen floor under the world's lowest voxel catches shadows
+  float fog_distance = 0;                            // voxels over which, at the world's foot, 63% of the light is lost; 0: no fog
+  float fog_height = 0;                              // voxels over which it thins out to 1/e; 0: a third of the world's height
+  bool filmic = true;                                // false: radiance is shown as it is, cut off at white
   uint32_t shadow_rays = 1, ambient_rays = 4;        // per pixel; 0: off
   float ambient_reach = 64;                          // voxels
   uint32_t samples = 1;                              // sub-pixel samples a side: 2 = 4 primary rays a pixel
   float exposure = 1.0f;
   uint32_t frame_seed = 0;
+  // Path-traced pictures only (path_tracer.hpp).
+  uint32_t bounces = 4;                              // times a path may scatter
+  float lens_radius = 0, focus = 0;                  // voxels; 0: everything is sharp. The plane `focus` before the eye is sharp
+  float firefly_limit = 0;                           // brightest radiance that scattered light may bring; 0: no limit, and no bias
   bool highlight = false;                            // brush preview / selection: a box drawn as an outline
   Box3 highlight_box;
 };

@@ -21,7 +21,7 @@ void main() {
   const uint material = seen_material(seen);
   if (!lets_through(QryPalette(root.palette).at[material].transparency)) return;
   const vec3 d = qry_pixel_direction(frame, pixel, push.sample_index);
-  const vec3 inside = point_inside(leaving_point(qry_vec3(frame.origin), d, seen.t, seen_voxel(seen), seen_face(seen)), face_normal(seen_face(seen)));
+  const vec3 inside = point_inside(qry_point_on(qry_vec3(frame.origin), d, seen.t, seen_voxel(seen), seen_face(seen)), qry_face_normal(seen_face(seen)));
   const QryHit hit = qry_traverse(root, inside, d, 0.0, 1e29, material);
   QryVisibilityRef(frame.behind).at[at] = qry_seen(hit, hit.t >= 0.0 ? qry_material(root, hit.brick, hit.voxel) : 0u);
 }

@@ -2,7 +2,7 @@
 #ifndef QRY_FRAME_H
 #define QRY_FRAME_H
 
-#include "shaders/world_root.h"
+#include "shaders/look.h"
 
 // One frame: everything that stays the same over its passes. In host-visible memory, one for each frame in flight.
 struct QryFrame {
@@ -10,7 +10,8 @@ struct QryFrame {
   QRY_U64 visibility;    // width*height QryVisibility
   QRY_U64 behind;        // width*height QryVisibility: what glass lets through, written only there; 0 when the palette has none
   QRY_U64 light;         // width*height vec4: light from all around, and how much of the sun is seen
-  QRY_U64 accumulation;  // width*height vec4: tone-mapped colour summed over sub-pixel samples
+  QRY_U64 accumulation;  // width*height vec4: tone-mapped colour, by coverage, and coverage, summed over sub-pixel samples
+  QRY_U64 page_loads;    // an uint a page of the grid: slots in use; only for the view that shows them
   QRY_F32 origin[3];
   QRY_F32 forward[3];
   QRY_F32 right[3];
@@ -23,10 +24,7 @@ struct QryFrame {
   QRY_U32 ambient_rays;
   QRY_U32 seed;
   QRY_F32 ambient_reach;
-  QRY_F32 exposure;
-  QRY_F32 sun_direction[3];  // unit, towards the sun
-  QRY_F32 sun_strength;
-  QRY_F32 sky_strength;
+  QryLook look;
   QRY_U32 highlight;         // 0 or 1
   QRY_F32 highlight_min[3];  // world coordinates of the box's corners
   QRY_F32 highlight_max[3];

@@ -55,5 +55,6 @@ uint qry_grid_find_local(uint64_t grid_words, uint page_count, uint locality, ui
 uint qry_grid_find(uint64_t grid_words, uint page_count, uint key, out uint sectors) {
   return qry_grid_find_local(grid_words, page_count, kQryPlain, key, sectors);
 }
+uint qry_grid_page(uint page_count, uint key) { return qry_page(qry_stored_key(key, kQryPlain), page_count); }
 
 #endif

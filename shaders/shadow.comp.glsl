@@ -16,20 +16,19 @@ void main() {
   if (pixel.x >= frame.width || pixel.y >= frame.height) return;
   const uint at = pixel.y * frame.width + pixel.x;
   const QryVisibility seen = QryVisibilityRef(frame.visibility).at[at];
-  if (!seen_hit(seen)) return;
-  const vec3 sun = qry_vec3(frame.sun_direction);
-  const uint face = seen_face(seen);
+  vec3 o;
+  uint face;
+  if (!lit_point(frame, pixel, push.sample_index, seen, o, face)) return;
+  const vec3 sun = qry_array3(frame.look.sun_direction);
   float lit = 0.0;
-  if (dot(face_normal(face), sun) > 0.0) {
+  if (dot(qry_face_normal(face), sun) > 0.0) {
     const QryWorldRoot root = QryRootRef(frame.root).root;
-    const vec3 o = leaving_point(qry_vec3(frame.origin), qry_pixel_direction(frame, pixel, push.sample_index), seen.t, seen_voxel(seen), face);
     const vec2 noise = pixel_noise(frame, pixel, push.sample_index);
     for (uint i = 0u; i < frame.shadow_rays; ++i) {
       // The sun is a disc: several rays soften its shadow, a single one goes to the middle.
       const vec2 u = fract(noise + float(i) * vec2(0.7548777, 0.5698403));
-      const vec3 side = normalize(cross(sun, vec3(0.31, 0.17, 0.93))), other = cross(sun, side);
-      const float r = frame.shadow_rays > 1u ? 0.012 * sqrt(u.x) : 0.0;
-      const QryHit hit = qry_traverse(root, o, normalize(sun + r * (cos(2.0 * kPi * u.y) * side + sin(2.0 * kPi * u.y) * other)), 0.0, 1e29, 0u);
+      const vec3 to_sun = qry_cone_about(sun, frame.shadow_rays > 1u ? frame.look.sun_radius : 0.0, u);
+      const QryHit hit = qry_traverse(root, o, to_sun, 0.0, 1e29, 0u);
       const float free = hit.t < 0.0 ? 1.0 : 0.85 * QryPalette(root.palette).at[qry_material(root, hit.brick, hit.voxel)].transparency;
       lit += free / float(frame.shadow_rays);
     }

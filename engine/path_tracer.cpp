@@ -1,0 +1,242 @@
+#include "engine/path_tracer.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+
+#include "engine/look.hpp"
+#include "engine/offscreen.hpp"
+#include "engine/pipeline_cache.hpp"
+#include "engine/vulkan_loader.hpp"
+#include "path_resolve_spirv.h"
+#include "path_spirv.h"
+#include "shaders/path.h"
+
+namespace quarry::engine {
+
+static_assert(offsetof(QryPathFrame, origin) == 24 && offsetof(QryPathFrame, width) == 72 && offsetof(QryPathFrame, look) == 92 &&
+                  sizeof(QryPathFrame) == 184 && sizeof(QryPathPush) == 16,
+              "the path frame's layout in C++ is not GLSL's scalar layout");
+
+namespace {
+
+constexpr uint32_t kFrames = 3, kOwnFrame = kFrames;
+constexpr uint32_t kMaxPaths = 1u << 24;  // floats count no further
+constexpr uint64_t kPixelBytes = 16;
+
+}  // namespace
+
+struct PathTracer::State {
+  Device* device = nullptr;
+  VkDescriptorSetLayout target_layout = VK_NULL_HANDLE;
+  VkPipelineLayout layout = VK_NULL_HANDLE;
+  VkPipeline path = VK_NULL_HANDLE, resolve = VK_NULL_HANDLE;
+  VkDescriptorPool descriptor_pool = VK_NULL_HANDLE;
+  struct Frame {
+    std::unique_ptr<DeviceMemory> parameters;
+    std::shared_ptr<DeviceMemory> sums;  // what this frame may still read
+    VkDescriptorSet target = VK_NULL_HANDLE;
+  } frames[kFrames + 1];
+  std::shared_ptr<DeviceMemory> sums, layers;
+  std::unique_ptr<Offscreen> offscreen;
+  std::unique_ptr<DeviceMemory> back;
+
+  ~State() {
+    const VulkanFunctions& vk = device->vk();
+    for (VkPipeline pipeline : {path, resolve})
+      if (pipeline) vk.vkDestroyPipeline(device->handle(), pipeline, nullptr);
+    if (layout) vk.vkDestroyPipelineLayout(device->handle(), layout, nullptr);
+    if (descriptor_pool) vk.vkDestroyDescriptorPool(device->handle(), descriptor_pool, nullptr);
+    if (target_layout) vk.vkDestroyDescriptorSetLayout(device->handle(), target_layout, nullptr);
+  }
+
+  Result<void> set_up();
+  Result<void> grow(std::shared_ptr<DeviceMemory>& memory, uint64_t size_bytes, const char* label) {
+    if (memory && memory->size_bytes() >= size_bytes) return {};
+    auto made = DeviceMemory::create(*device, BufferHome::device, size_bytes, label);
+    if (!made) return tl::unexpected(made.error());
+    memory = std::move(*made);
+    return {};
+  }
+  void show(VkCommandBuffer commands, const RenderSettings& settings, Frame& frame, uint32_t steps, VkImageView target);
+  Result<void> record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, uint32_t first_step, uint32_t steps,
+                      bool with_layers, VkImageView target, uint32_t frame_index);
+};
+
+Result<void> PathTracer::State::set_up() {
+  const VulkanFunctions& vk = device->vk();
+  VkDescriptorSetLayoutBinding binding{0, VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
+  VkDescriptorSetLayoutCreateInfo set_info{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO, nullptr, 0, 1, &binding};
+  if (auto ok = vk_check(vk.vkCreateDescriptorSetLayout(device->handle(), &set_info, nullptr, &target_layout), "vkCreateDescriptorSetLayout", "paths"); !ok) return ok;
+  VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(QryPathPush)};
+  VkPipelineLayoutCreateInfo layout_info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 1, &target_layout, 1, &push};
+  if (auto ok = vk_check(vk.vkCreatePipelineLayout(device->handle(), &layout_info, nullptr, &layout), "vkCreatePipelineLayout", "paths"); !ok) return ok;
+  auto cache = PipelineCache::open(*device);
+  if (!cache) return tl::unexpected(cache.error());
+  auto made_path = (*cache)->make(layout, k_path_spirv, sizeof k_path_spirv, "path", false, true);
+  if (!made_path) return tl::unexpected(made_path.error());
+  path = *made_path;
+  auto made_resolve = (*cache)->make(layout, k_path_resolve_spirv, sizeof k_path_resolve_spirv, "path_resolve", false, false);
+  if (!made_resolve) return tl::unexpected(made_resolve.error());
+  resolve = *made_resolve;
+  (*cache)->store();
+  VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, kFrames + 1};
+  VkDescriptorPoolCreateInfo pool{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, nullptr, 0, kFrames + 1, 1, &size};
+  if (auto ok = vk_check(vk.vkCreateDescriptorPool(device->handle(), &pool, nullptr, &descriptor_pool), "vkCreateDescriptorPool", "paths"); !ok) return ok;
+  for (Frame& frame : frames) {
+    VkDescriptorSetAllocateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO, nullptr, descriptor_pool, 1, &target_layout};
+    if (auto ok = vk_check(vk.vkAllocateDescriptorSets(device->handle(), &info, &frame.target), "vkAllocateDescriptorSets", "paths"); !ok) return ok;
+    if (auto ok = ensure_memory(*device, frame.parameters, BufferHome::host_upload, sizeof(QryPathFrame), "quarry path frame"); !ok) return ok;
+  }
+  auto made_offscreen = Offscreen::create(*device, "quarry path tracer");
+  if (!made_offscreen) return tl::unexpected(made_offscreen.error());
+  offscreen = std::move(*made_offscreen);
+  return {};
+}
+
+void PathTracer::State::show(VkCommandBuffer commands, const RenderSettings& settings, Frame& frame, uint32_t steps, VkImageView target) {
+  const VulkanFunctions& vk = device->vk();
+  VkDescriptorImageInfo image{VK_NULL_HANDLE, target, VK_IMAGE_LAYOUT_GENERAL};
+  VkWriteDescriptorSet write{};
+  write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
+  write.dstSet = frame.target;
+  write.descriptorCount = 1;
+  write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_IMAGE;
+  write.pImageInfo = &image;
+  vk.vkUpdateDescriptorSets(device->handle(), 1, &write, 0, nullptr);
+  compute_barrier(vk, commands);
+  const QryPathPush push{frame.parameters->address(), 0, steps};
+  vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &frame.target, 0, nullptr);
+  vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, resolve);
+  vk.vkCmdPushConstants(commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
+  vk.vkCmdDispatch(commands, (settings.width + 7) / 8, (settings.height + 7) / 8, 1);
+}
+
+// `target` null: nothing is shown yet.
+Result<void> PathTracer::State::record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, uint32_t first_step,
+                                       uint32_t steps, bool with_layers, VkImageView target, uint32_t frame_index) {
+  if (auto ok = check_settings(settings); !ok) return ok;
+  if (frame_index > kOwnFrame) return fail(ErrorCode::invalid_argument, "frame " + std::to_string(frame_index) + ": frames in flight are counted 0 to 2");
+  if (!world.root_address()) return fail(ErrorCode::invalid_argument, "nothing was published yet: call SharedWorld::publish before recording a frame");
+  const bool whole = steps % kStepsAPath == 0 && first_step % kStepsAPath == 0;
+  if (!steps || (!whole && steps != 1) || (uint64_t(first_step) + steps) / kStepsAPath > kMaxPaths)
+    return fail(ErrorCode::invalid_argument, std::to_string(steps) + " steps after " + std::to_string(first_step) + ": must be 1, or whole paths of 16, and at most 2^24 paths");
+  const uint64_t pixels = uint64_t(settings.width) * settings.height;
+  if (auto ok = grow(sums, pixels * kPixelBytes, "quarry path sums"); !ok) return ok;
+  if (with_layers)
+    if (auto ok = grow(layers, pixels * 2 * kPixelBytes, "quarry path layers"); !ok) return ok;
+  Frame& frame = frames[frame_index];
+  frame.sums = sums;
+
+  QryPathFrame f{};
+  f.root = world.root_address();
+  f.sums = sums->address();
+  f.layers = with_layers ? layers->address() : 0;
+  std::copy_n(view.origin, 3, f.origin);
+  std::copy_n(view.forward, 3, f.forward);
+  std::copy_n(view.right, 3, f.right);
+  std::copy_n(view.up, 3, f.up);
+  f.width = settings.width;
+  f.height = settings.height;
+  f.bounces = settings.bounces;
+  f.seed = settings.frame_seed;
+  f.clamp = settings.firefly_limit;
+  f.look = look_of(settings, world.root());
+  std::memcpy(frame.parameters->mapped(), &f, sizeof f);
+
+  const VulkanFunctions& vk = device->vk();
+  compute_barrier(vk, commands);  // the frame before still adds to the sums, or shows them
+  const QryPathPush push{frame.parameters->address(), first_step, steps};
+  const uint32_t across = whole ? settings.width : (settings.width + 3) / 4, down = whole ? settings.height : (settings.height + 3) / 4;
+  vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, path);
+  vk.vkCmdPushConstants(commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
+  vk.vkCmdDispatch(commands, (across + 7) / 8, (down + 3) / 4, 1);
+  if (target) show(commands, settings, frame, first_step + steps, target);
+  return {};
+}
+
+PathTracer::PathTracer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+PathTracer::~PathTracer() = default;
+
+Result<std::unique_ptr<PathTracer>> PathTracer::create(Device& device) {
+  auto state = std::make_unique<State>();
+  state->device = &device;
+  if (auto ok = state->set_up(); !ok) return tl::unexpected(ok.error());
+  return std::unique_ptr<PathTracer>(new PathTracer(std::move(state)));
+}
+
+Result<void> PathTracer::record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, uint32_t first_step, uint32_t steps,
+                                VkImageView target, uint32_t frame) {
+  return state_->record(commands, world, view, settings, first_step, steps, false, target, frame);
+}
+
+Result<PathPicture> PathTracer::render(SharedWorld& world, World& data, const Palette& palette, const View& view, const RenderSettings& settings, uint32_t paths,
+                                       bool layers, const Progress& progress) {
+  if (auto ok = check_settings(settings); !ok) return tl::unexpected(ok.error());
+  if (!paths || paths > kMaxPaths) return fail(ErrorCode::invalid_argument, std::to_string(paths) + " paths a pixel: must be 1 to " + std::to_string(kMaxPaths));
+  State& s = *state_;
+  const VulkanFunctions& vk = s.device->vk();
+  auto ready = world.publish(data, palette);
+  if (!ready) return tl::unexpected(ready.error());
+  const uint64_t pixels = uint64_t(settings.width) * settings.height, sums_bytes = pixels * kPixelBytes, layers_bytes = layers ? 2 * sums_bytes : 0;
+  if (auto ok = ensure_memory(*s.device, s.back, BufferHome::host_readback, sums_bytes + layers_bytes, "quarry path pixels"); !ok) return tl::unexpected(ok.error());
+
+  constexpr double kWantedSeconds = 0.25;
+  for (uint32_t done = 0, at_once = 1; done < paths;) {
+    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped after " + std::to_string(done) + " of " + std::to_string(paths) + " paths a pixel");
+    const uint32_t count = std::min(at_once, paths - done);
+    const bool last = done + count == paths;
+    auto commands = s.offscreen->begin();
+    if (!commands) return tl::unexpected(commands.error());
+    VkImageView target = VK_NULL_HANDLE;
+    if (last) {
+      auto image = s.offscreen->begin_image(settings.width, settings.height);
+      if (!image) return tl::unexpected(image.error());
+      target = *image;
+    }
+    if (auto ok = s.record(*commands, world, view, settings, done * kStepsAPath, count * kStepsAPath, layers, target, kOwnFrame); !ok)
+      return tl::unexpected(ok.error());
+    if (last) {
+      if (auto ok = s.offscreen->read_image(); !ok) return tl::unexpected(ok.error());
+      VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_SHADER_WRITE_BIT, VK_ACCESS_TRANSFER_READ_BIT};
+      vk.vkCmdPipelineBarrier(*commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 1, &barrier, 0, nullptr, 0, nullptr);
+      const VkBufferCopy sums_copy{0, 0, sums_bytes}, layers_copy{0, sums_bytes, layers_bytes};
+      vk.vkCmdCopyBuffer(*commands, s.sums->buffer(), s.back->buffer(), 1, &sums_copy);
+      if (layers) vk.vkCmdCopyBuffer(*commands, s.layers->buffer(), s.back->buffer(), 1, &layers_copy);
+      host_read_barrier(vk, *commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
+    }
+    const auto start = std::chrono::steady_clock::now();
+    if (auto ok = s.offscreen->submit_and_wait(*ready); !ok) return tl::unexpected(ok.error());
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    done += count;
+    progress.say("tracing paths", double(done) / paths);
+    if (seconds < kWantedSeconds / 2) at_once = std::min(at_once * 2, 1024u);
+    else if (seconds > kWantedSeconds * 2) at_once = std::max(at_once / 2, 1u);
+  }
+
+  PathPicture out;
+  out.picture = s.offscreen->picture();
+  const auto* sums = static_cast<const float*>(s.back->mapped());
+  const float share = 1.0f / float(paths);
+  out.radiance.resize(pixels * 4);
+  for (uint64_t i = 0; i < pixels * 4; ++i) out.radiance[i] = sums[i] * share;
+  if (layers) {
+    const float* layer = sums + pixels * 4;
+    out.albedo.resize(pixels * 3);
+    out.normal.resize(pixels * 3);
+    out.depth.resize(pixels);
+    for (uint64_t i = 0; i < pixels; ++i, layer += 8) {
+      const float hits = layer[7];
+      for (uint64_t c = 0; c < 3; ++c) {
+        out.albedo[i * 3 + c] = layer[c] * share;
+        out.normal[i * 3 + c] = layer[4 + c] * share;
+      }
+      out.depth[i] = hits > 0 ? layer[3] / hits : std::numeric_limits<float>::infinity();
+    }
+  }
+  return out;
+}
+
+}  // namespace quarry::engine

@@ -1,0 +1,302 @@
+// Is the light right? Judged by what is known without a renderer: a furnace in which everything must look like its walls, Lambert's formula
+// for the light of a polygon, the sun on a floor; and by how the error falls.
+#include <array>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <numbers>
+
+#include "engine/offscreen.hpp"
+#include "engine/path_tracer.hpp"
+#include "tests/engine/scene_world.hpp"
+#include "tests/engine/test_device.hpp"
+
+using namespace quarry;
+using namespace quarry::engine;
+using quarry::test::SceneWorld;
+
+namespace {
+
+using Vec = std::array<double, 3>;
+Vec minus(Vec a, Vec b) { return {a[0] - b[0], a[1] - b[1], a[2] - b[2]}; }
+double dot(Vec a, Vec b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
+Vec cross(Vec a, Vec b) { return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]}; }
+Vec unit(Vec a) {
+  const double l = std::sqrt(dot(a, a));
+  return {a[0] / l, a[1] / l, a[2] / l};
+}
+
+// J. H. Lambert, 1760: the share of a point's hemisphere, weighted by the cosine, that a polygon wholly above its horizon takes.
+double form_factor(Vec point, Vec normal, const std::vector<Vec>& polygon) {
+  double sum = 0;
+  for (size_t i = 0; i < polygon.size(); ++i) {
+    const Vec a = unit(minus(polygon[i], point)), b = unit(minus(polygon[(i + 1) % polygon.size()], point));
+    sum += std::acos(std::clamp(dot(a, b), -1.0, 1.0)) * dot(unit(cross(a, b)), normal);
+  }
+  return std::abs(sum) / (2 * std::numbers::pi);
+}
+
+void box(SceneWorld& world, Int3 low, Int3 high, uint8_t material) {
+  std::vector<std::pair<Int3, uint8_t>> voxels;
+  for (int z = low.z; z <= high.z; ++z)
+    for (int y = low.y; y <= high.y; ++y)
+      for (int x = low.x; x <= high.x; ++x) voxels.push_back({{x, y, z}, material});
+  REQUIRE(world.set(voxels));
+}
+
+// Chalk, white unless said otherwise.
+Material chalk(uint8_t grey = 255) {
+  Material m;
+  m.r = m.g = m.b = grey;
+  m.roughness = 1;
+  return m;
+}
+double linear(uint8_t srgb) { return srgb <= 10 ? srgb / 255.0 / 12.92 : std::pow((srgb / 255.0 + 0.055) / 1.055, 2.4); }
+
+// No sun, the same light from everywhere.
+RenderSettings furnace(uint32_t width, uint32_t height) {
+  RenderSettings settings;
+  settings.width = width;
+  settings.height = height;
+  settings.sun_strength = 0;
+  settings.uniform_sky = true;
+  return settings;
+}
+
+struct Traced {
+  std::unique_ptr<PathTracer> tracer;
+  explicit Traced(Device& device) {
+    auto made = PathTracer::create(device);
+    REQUIRE(made);
+    tracer = std::move(*made);
+  }
+  PathPicture operator()(SceneWorld& world, const View& view, const RenderSettings& settings, uint32_t paths, bool layers = false) const {
+    auto made = tracer->render(world.shared(), world.world(), world.palette, view, settings, paths, layers);
+    REQUIRE(made);
+    return std::move(*made);
+  }
+};
+
+View fitted(SceneWorld& world, uint32_t width, uint32_t height) {
+  double position[3], target[3];
+  fit_camera(world.world().bounds(), 40, double(width) / height, 35, 28, position, target);
+  return look_at(position, target, 40, width, height);
+}
+
+View down_at(double x, double y, double z, double fov, uint32_t width, uint32_t height) {
+  const double eye[3] = {x, y + 200, z}, at[3] = {x, y, z};
+  return look_at(eye, at, fov, width, height);
+}
+
+double mean_of(const PathPicture& picture) {
+  double sum = 0;
+  for (size_t i = 0; i < picture.radiance.size(); i += 4) sum += (double(picture.radiance[i]) + picture.radiance[i + 1] + picture.radiance[i + 2]) / 3;
+  return sum / double(picture.radiance.size() / 4);
+}
+
+double worst_of(const PathPicture& picture, double expected) {
+  double worst = 0;
+  for (size_t i = 0; i < picture.radiance.size(); ++i)
+    if (i % 4 != 3) worst = std::max(worst, std::abs(picture.radiance[i] - expected));
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("paths: in a furnace a white box cannot be told from the walls, chalk or mirror or glass") {
+  Device* device = test::test_device();
+  if (!device) return;
+  const Traced trace(*device);
+  Material mirror = chalk(), glass = chalk(), coated = chalk();
+  mirror.metalness = 1;
+  mirror.roughness = 0;
+  glass.transparency = 1;
+  glass.roughness = 0;
+  coated.roughness = 0.02f;
+  for (const Material& material : {chalk(), mirror, glass, coated}) {
+    SceneWorld world(*device);
+    box(world, {-5, 0, -3}, {6, 9, 4}, 1);
+    world.palette.materials[1] = material;
+    RenderSettings settings = furnace(24, 16);
+    settings.sky_strength = 0.7f;
+    INFO("roughness " << material.roughness << ", metalness " << material.metalness << ", transparency " << material.transparency);
+    CHECK(worst_of(trace(world, fitted(world, 24, 16), settings, 64), 0.7) < 0.004);
+  }
+}
+
+TEST_CASE("paths: in a furnace a white sponge glows like the walls once light may bounce often, and never brighter") {
+  Device* device = test::test_device();
+  if (!device) return;
+  const Traced trace(*device);
+  SceneWorld world(*device);
+  for (const test::SceneKind& kind : test::scene_kinds())
+    if (std::string_view(kind.name) == "menger sponge") REQUIRE(world.fill(kind));
+  world.palette.materials.fill(chalk());
+  RenderSettings settings = furnace(24, 16);
+  const View view = fitted(world, 24, 16);
+  double before = 0;
+  for (const uint32_t bounces : {1u, 4u, 128u}) {
+    settings.bounces = bounces;
+    const double mean = mean_of(trace(world, view, settings, 32));
+    INFO(bounces << " bounces");
+    CHECK(mean > before);
+    CHECK(mean < 1.02);
+    before = mean;
+  }
+  CHECK(before > 0.98);
+}
+
+TEST_CASE("paths: white fog in a furnace cannot be seen") {
+  Device* device = test::test_device();
+  if (!device) return;
+  const Traced trace(*device);
+  SceneWorld world(*device);
+  box(world, {-5, 0, -3}, {6, 9, 4}, 1);
+  world.palette.materials[1] = chalk();
+  RenderSettings settings = furnace(16, 12);
+  settings.fog_distance = 12;
+  settings.bounces = 256;
+  CHECK(mean_of(trace(world, fitted(world, 16, 12), settings, 256)) == Approx(1).margin(0.03));
+}
+
+TEST_CASE("paths: a glowing wall lights a floor as Lambert's formula says") {
+  Device* device = test::test_device();
+  if (!device) return;
+  const Traced trace(*device);
+  SceneWorld world(*device);
+  box(world, {0, 0, 0}, {63, 0, 63}, 1);
+  box(world, {-1, 1, 20}, {-1, 24, 43}, 2);
+  world.palette.materials[1] = chalk(188);
+  world.palette.materials[2] = chalk();
+  world.palette.materials[2].emission = 4;
+  RenderSettings settings = furnace(8, 8);
+  settings.sky_strength = 0;
+  settings.bounces = 1;
+  const std::vector<Vec> wall{{0, 1, 20}, {0, 25, 20}, {0, 25, 44}, {0, 1, 44}};
+  for (const double x : {6.5, 16.5, 40.5}) {
+    const double expected = linear(188) * 4 * form_factor({x, 1, 32}, {0, 1, 0}, wall);
+    const double got = mean_of(trace(world, down_at(x, 1, 32, 0.05, 8, 8), settings, 1024));
+    INFO("at x = " << x);
+    CHECK(got == Approx(expected).epsilon(0.015));
+  }
+}
+
+TEST_CASE("paths: the sun on a floor is its strength times the cosine, in a block's shadow nothing, behind glass what it lets through") {
+  Device* device = test::test_device();
+  if (!device) return;
+  const Traced trace(*device);
+  SceneWorld world(*device);
+  box(world, {0, 0, 0}, {95, 0, 31}, 1);
+  box(world, {4, 12, 4}, {27, 12, 27}, 2);     // an awning of glass
+  box(world, {68, 12, 4}, {91, 12, 27}, 1);    // and an opaque one
+  world.palette.materials[1] = chalk(188);
+  world.palette.materials[2] = chalk();
+  world.palette.materials[2].transparency = 0.75f;
+  world.palette.materials[2].roughness = 0;
+  RenderSettings settings = furnace(4, 4);
+  settings.sky_strength = 0;
+  settings.bounces = 0;
+  settings.sun_strength = 2.5f;
+  const float sun[3] = {0, 0.8f, 0.6f};
+  std::copy_n(sun, 3, settings.sun_direction);
+  const auto at = [&](double x) {
+    // From the side, under the awnings.
+    const double eye[3] = {x, 6, 150}, target[3] = {x, 1, 15};
+    return mean_of(trace(world, look_at(eye, target, 0.02, 4, 4), settings, 256));
+  };
+  const double open = linear(188) * 2.5 * 0.8;
+  CHECK(at(48) == Approx(open).epsilon(0.003));
+  CHECK(at(80) == Approx(0).margin(1e-6));
+  const double cosine = 0.8, f0 = 0.04, fresnel = f0 + (1 - f0) * std::pow(1 - cosine, 5);
+  CHECK(at(16) == Approx(open * 0.75 * (1 - fresnel)).epsilon(0.01));
+}
+
+TEST_CASE("paths: sixteen times the paths have a quarter of the error, or less") {
+  Device* device = test::test_device();
+  if (!device) return;
+  const Traced trace(*device);
+  SceneWorld world(*device);
+  box(world, {0, 0, 0}, {31, 0, 31}, 1);
+  box(world, {6, 1, 6}, {13, 9, 13}, 1);
+  box(world, {20, 1, 18}, {24, 4, 22}, 2);
+  world.palette.materials[1] = chalk(200);
+  world.palette.materials[2] = chalk();
+  world.palette.materials[2].emission = 3;
+  RenderSettings settings;
+  settings.width = 24;
+  settings.height = 16;
+  const View view = fitted(world, 24, 16);
+  settings.frame_seed = 99;
+  const PathPicture reference = trace(world, view, settings, 2048);
+  settings.frame_seed = 0;
+  const auto error = [&](uint32_t paths) {
+    const PathPicture picture = trace(world, view, settings, paths);
+    double sum = 0;
+    for (size_t i = 0; i < picture.radiance.size(); ++i) sum += std::pow(double(picture.radiance[i]) - double(reference.radiance[i]), 2);
+    return std::sqrt(sum / double(picture.radiance.size()));
+  };
+  const double few = error(8), many = error(128);
+  INFO("root mean square error with 8 paths " << few << ", with 128 " << many);
+  CHECK(many < few / 3.6);
+}
+
+TEST_CASE("paths: a picture is the same bytes whole, again, and put together step by step as the editor does") {
+  Device* device = test::test_device();
+  if (!device) return;
+  const Traced trace(*device);
+  SceneWorld world(*device);
+  for (const test::SceneKind& kind : test::scene_kinds())
+    if (std::string_view(kind.name) == "hills") REQUIRE(world.fill(kind));
+  RenderSettings settings;
+  settings.width = 37;
+  settings.height = 22;  // no multiple of a workgroup
+  const View view = fitted(world, 37, 22);
+  const PathPicture whole = trace(world, view, settings, 3);
+  CHECK(trace(world, view, settings, 3).picture.rgba == whole.picture.rgba);
+
+  auto offscreen = Offscreen::create(*device, "test");
+  REQUIRE(offscreen);
+  auto ready = world.shared().publish(world.world(), world.palette);
+  REQUIRE(ready);
+  // One path at once, one in sixteen steps, one at once.
+  std::vector<uint32_t> cuts{16};
+  cuts.insert(cuts.end(), 16, 1);
+  cuts.push_back(16);
+  uint32_t done = 0;
+  Picture stepwise;
+  for (const uint32_t steps : cuts) {
+    auto commands = (*offscreen)->begin();
+    REQUIRE(commands);
+    auto target = (*offscreen)->begin_image(settings.width, settings.height);
+    REQUIRE(target);
+    REQUIRE(trace.tracer->record(*commands, world.shared(), view, settings, done, steps, *target, done % 3));
+    REQUIRE((*offscreen)->read_image());
+    REQUIRE((*offscreen)->submit_and_wait(*ready));
+    stepwise = (*offscreen)->picture();
+    done += steps;
+  }
+  CHECK(stepwise.rgba == whole.picture.rgba);
+  CHECK_FALSE(trace.tracer->record(VK_NULL_HANDLE, world.shared(), view, settings, 8, 16, VK_NULL_HANDLE, 0));
+}
+
+TEST_CASE("paths: layers tell distance, colour and direction of what is seen, and a picture can be stopped") {
+  Device* device = test::test_device();
+  if (!device) return;
+  const Traced trace(*device);
+  SceneWorld world(*device);
+  box(world, {-20, 0, -20}, {20, 3, 20}, 1);
+  world.palette.materials[1] = chalk(188);
+  RenderSettings settings = furnace(8, 8);
+  const PathPicture picture = trace(world, down_at(0, 4, 0, 1, 8, 8), settings, 4, true);
+  REQUIRE(picture.depth.size() == 64);
+  for (size_t i = 0; i < 64; ++i) {
+    CHECK(picture.depth[i] == Approx(200).epsilon(1e-3));
+    CHECK(picture.normal[3 * i + 1] == Approx(1));
+    CHECK(picture.albedo[3 * i] == Approx(linear(188)).epsilon(1e-4));
+  }
+  const std::atomic<bool> stop{true};
+  Progress progress;
+  progress.cancel = &stop;
+  auto stopped = trace.tracer->render(world.shared(), world.world(), world.palette, fitted(world, 8, 8), settings, 4, false, progress);
+  REQUIRE(!stopped);
+  CHECK(stopped.error().code == ErrorCode::cancelled);
+}

@@ -32,7 +32,7 @@ class PathTracer {
   static Result<std::unique_ptr<PathTracer>> create(Device& device);
   ~PathTracer();
 
-  // Records `steps` steps after the `first_step` ones that are done, then shows the sums in `target` (as Renderer::record has it).
+  // Records `steps` steps after the `first_step` ones that are done, then shows the sums in `target` (as Renderer::record has it; null: not yet).
   // A step is one path in every sixteenth pixel: kStepsAPath of them are one path a pixel. `steps` is a multiple of that (and so is
   // `first_step`), or 1 for devices that are slow. first_step 0 begins a new picture; else world, view and settings must be those of the
   // calls before, or the picture is a mixture. `frame` counts frames in flight, 0..2. Never waits.

@@ -19,6 +19,7 @@ constexpr Shortcut kShortcuts[] = {
     {Action::view_right, "8", "From the right"},
     {Action::view_top, "9", "From above"},
     {Action::next_debug_view, "v", "Next debug view"},
+    {Action::toggle_paths, "p", "Trace light paths while nothing moves"},
     {Action::toggle_panels, "tab", "Hide or show the panels"},
     {Action::help, "f1", "Keys and mouse"},
     {Action::mode_add, "1", "Add"},
@@ -75,6 +76,10 @@ void perform(Editor& editor, Action action) {
       editor.settings.view = static_cast<engine::DebugView>((static_cast<uint32_t>(editor.settings.view) + 1) % count);
       break;
     }
+    case Action::toggle_paths:
+      editor.convergence.wanted = editor.convergence.wanted ? 0 : kUsualPaths;
+      editor.redraw();
+      break;
     case Action::toggle_panels: editor.panels_shown = !editor.panels_shown; break;
     case Action::help: editor.help_shown = !editor.help_shown; break;
     case Action::mode_add: editor.brush.mode = Mode::add; break;

@@ -11,7 +11,7 @@ namespace quarry::app {
 enum class Action : uint8_t {
   new_document, open, save, save_as, quit,
   undo, redo,
-  frame_all, view_front, view_right, view_top, next_debug_view, toggle_panels, help,
+  frame_all, view_front, view_right, view_top, next_debug_view, toggle_paths, toggle_panels, help,
   mode_add, mode_remove, mode_paint, mode_replace,
   shape_sphere, shape_cube, shape_box, shape_line,
   radius_up, radius_down,

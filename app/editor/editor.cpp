@@ -44,6 +44,7 @@ Editor::~Editor() {
   // Frames first, then what they read; the session's world lives in `shared`'s memory and so must go before it.
   presenter.reset();
   interface.reset();
+  tracer.reset();
   renderer.reset();
 }
 
@@ -163,7 +164,8 @@ void Editor::take_statistics() {
   statistics.taken = Clock::now();
 }
 
-bool Editor::settled() const { return resolution.whole && window.events().empty() && statistics.world_version == session.world().version(); }
+bool Editor::converging() const { return convergence.wanted > 0 && settings.view == engine::DebugView::shaded && !convergence.done(); }
+bool Editor::settled() const { return resolution.whole && !converging() && window.events().empty() && statistics.world_version == session.world().version(); }
 double Editor::seconds_since_frame() const { return seconds_since(last_frame_); }
 double Editor::idle_seconds() const { return frames_to_draw_ > 0 || !settled() ? 0 : 0.25; }
 
@@ -175,11 +177,21 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect&
   constexpr double kStillSeconds = 0.12;   // after this long without a change the picture is made whole
   constexpr double kBudgetMs = 45;         // for a picture while something moves
   const bool software = device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
-  if (presenter->picture_ms() > 0 && resolution.scale > 0)
+  if (presenter->picture_ms() > 0 && presenter->picture_steps() > 0) convergence.step_ms = presenter->picture_ms() / presenter->picture_steps();
+  else if (presenter->picture_ms() > 0 && resolution.scale > 0)
     resolution.full_ms = presenter->picture_ms() / (resolution.scale * resolution.scale);
   const bool changed = !drawn_ || !(*drawn_ == key);
-  if (changed) resolution.changed = Clock::now();
-  else if (resolution.whole) return std::nullopt;
+  if (changed) resolution.changed = Clock::now(), convergence.steps = 0;
+  else if (resolution.whole && converging()) {
+    FrameRequest::Scene scene;
+    scene.world = shared.get();
+    scene.settings = settings;
+    scene.settings.width = static_cast<uint32_t>(pixels.width);
+    scene.settings.height = static_cast<uint32_t>(pixels.height);
+    scene.view = camera.view(scene.settings.width, scene.settings.height);
+    scene.wait = *point;
+    return next_paths(std::move(scene));
+  } else if (resolution.whole) return std::nullopt;
   else if (!unattended && seconds_since(resolution.changed) < kStillSeconds) return std::nullopt;
 
   double scale = 1;
@@ -201,6 +213,32 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect&
   resolution.scale = scale;
   resolution.whole = scale == 1;
   drawn_ = key;
+  return scene;
+}
+
+// The next steps of the picture that converges: whole paths where they are cheap, else a sixteenth of one, so that the mouse is still heard.
+Result<std::optional<FrameRequest::Scene>> Editor::next_paths(FrameRequest::Scene scene) {
+  constexpr uint32_t kAPath = engine::PathTracer::kStepsAPath, kUnseenPaths = 2, kMostAtOnce = 16;
+  constexpr double kBudgetMs = 40;
+  if (!tracer) {
+    auto made = engine::PathTracer::create(device);
+    if (!made) {
+      convergence.wanted = 0;
+      return tl::unexpected<Error>(made.error());
+    }
+    tracer = std::move(*made);
+  }
+  const bool software = device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  const double path_ms = convergence.step_ms > 0 ? convergence.step_ms * kAPath : software ? 1000 : 20;
+  uint32_t steps = 1;
+  if (convergence.steps % kAPath == 0 && path_ms <= kBudgetMs)
+    steps = kAPath * std::min({static_cast<uint32_t>(kBudgetMs / path_ms), kMostAtOnce, convergence.wanted - convergence.paths()});
+  scene.tracer = tracer.get();
+  scene.first_step = convergence.steps;
+  scene.steps = steps;
+  convergence.steps += steps;
+  // The first paths have more grain than the quick picture before them.
+  scene.show = convergence.paths() >= std::min(kUnseenPaths, convergence.wanted);
   return scene;
 }
 
@@ -243,6 +281,7 @@ Result<void> Editor::frame(bool screenshot) {
   if (!shown) return tl::unexpected<Error>(shown.error());
   if (!*shown) {
     drawn_.reset();
+    convergence.steps = 0;
     resolution.whole = false;
     frames_to_draw_ = std::max(frames_to_draw_, 2);
   }

@@ -22,6 +22,7 @@
 namespace quarry::app {
 
 constexpr int kLargestBrush = 128;
+constexpr uint32_t kUsualPaths = 512;  // a pixel: little grain is left
 
 // What the statistics panel shows; taken again when the world has changed, at most some times a second.
 struct Statistics {
@@ -39,6 +40,15 @@ struct Resolution {
   std::chrono::steady_clock::time_point changed;
 };
 
+// Light paths that add up while nothing moves.
+struct Convergence {
+  uint32_t wanted = 0;   // paths a pixel; 0: quick shading only
+  uint32_t steps = 0;    // of PathTracer, since the picture last changed
+  double step_ms = 0;    // what a step is thought to cost
+  uint32_t paths() const { return steps / engine::PathTracer::kStepsAPath; }
+  bool done() const { return paths() >= wanted; }
+};
+
 struct Editor {
   Editor(Window& window, engine::Device& device, engine::SharingMode sharing, std::filesystem::path recovery);
   ~Editor();
@@ -47,6 +57,7 @@ struct Editor {
   engine::Device& device;
   engine::SharingMode sharing;
   std::unique_ptr<engine::Renderer> renderer;
+  std::unique_ptr<engine::PathTracer> tracer;  // once it was asked for
   std::unique_ptr<Interface> interface;
   std::unique_ptr<Presenter> presenter;
   std::shared_ptr<engine::SharedWorld> shared, prepared;  // of the document, and of one being made
@@ -58,6 +69,7 @@ struct Editor {
   FileDialog dialog;
   Statistics statistics;
   Resolution resolution;
+  Convergence convergence;
   bool panels_shown = true, help_shown = false, quit = false;
   bool unattended = false;  // a script or --frames drives: no questions are asked
   double frame_ms = 0;
@@ -74,6 +86,8 @@ struct Editor {
   double idle_seconds() const;         // how long the next frame may wait for an event
   double seconds_since_frame() const;
 
+  void redraw() { drawn_.reset(); }  // the next frame makes the picture anew
+
   void say(std::string text);
   void complain(const Error& error);
   bool report(const Result<void>& result);  // complains about an error; true on success
@@ -89,6 +103,8 @@ struct Editor {
  private:
   void handle_keys(const std::vector<InputEvent>& events);
   void take_statistics();
+  bool converging() const;  // paths are still wanted
+  Result<std::optional<FrameRequest::Scene>> next_paths(FrameRequest::Scene scene);
   Result<std::optional<FrameRequest::Scene>> next_picture(const PixelRect& pixels);
   struct PictureKey {
     OrbitCamera camera;

@@ -44,6 +44,8 @@ float draw_menu(Editor& editor) {
       if (ImGui::MenuItem(names[i], nullptr, editor.settings.view == static_cast<engine::DebugView>(i)))
         editor.settings.view = static_cast<engine::DebugView>(i);
     ImGui::Separator();
+    entry(editor, Action::toggle_paths, "Trace light paths", editor.convergence.wanted > 0);
+    ImGui::Separator();
     entry(editor, Action::frame_all, "Show everything");
     entry(editor, Action::view_front, "From the front");
     entry(editor, Action::view_right, "From the right");

@@ -211,7 +211,7 @@ void Presenter::read_times(Slot& slot, uint32_t slot_index) {
   slot.has_times = false;
   uint64_t ticks[2]{};
   if (vkGetQueryPoolResults(device_.handle(), times_, slot_index * 2, 2, sizeof ticks, ticks, sizeof ticks[0], VK_QUERY_RESULT_64_BIT) == VK_SUCCESS)
-    picture_ms_ = static_cast<double>(ticks[1] - ticks[0]) * nanoseconds_per_tick_ * 1e-6;
+    picture_ms_ = static_cast<double>(ticks[1] - ticks[0]) * nanoseconds_per_tick_ * 1e-6, picture_steps_ = slot.steps;
 }
 
 void Presenter::destroy_scene_image(SceneImage& image) {
@@ -342,21 +342,31 @@ Result<void> Presenter::record(Slot& slot, uint32_t slot_index, uint32_t image_i
   constexpr auto kCompute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
 
   if (request.scene) {
-    auto target = scene_image(request.scene->settings.width, request.scene->settings.height);
-    if (!target) return because(target.error());
-    SceneImage& scene = **target;
-    // All frames are on one queue, so this barrier also keeps the picture from being overwritten while an earlier frame copies it.
-    image_barrier(commands, scene.image, VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_GENERAL, kTransfer, 0, kCompute, VK_ACCESS_SHADER_WRITE_BIT);
+    const FrameRequest::Scene& wanted = *request.scene;
+    SceneImage* scene = nullptr;
+    if (wanted.show) {
+      auto target = scene_image(wanted.settings.width, wanted.settings.height);
+      if (!target) return because(target.error());
+      scene = *target;
+      // All frames are on one queue, so this barrier also keeps the picture from being overwritten while an earlier frame copies it.
+      image_barrier(commands, scene->image, VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_GENERAL, kTransfer, 0, kCompute, VK_ACCESS_SHADER_WRITE_BIT);
+    }
     if (times_) {
       vkCmdResetQueryPool(commands, times_, slot_index * 2, 2);
       vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, times_, slot_index * 2);
     }
-    if (auto done = renderer_.record(commands, *request.scene->world, request.scene->view, request.scene->settings, scene.view, slot_index); !done) return done;
+    const VkImageView view = scene ? scene->view : VK_NULL_HANDLE;
+    auto done = wanted.tracer ? wanted.tracer->record(commands, *wanted.world, wanted.view, wanted.settings, wanted.first_step, wanted.steps, view, slot_index)
+                              : renderer_.record(commands, *wanted.world, wanted.view, wanted.settings, view, slot_index);
+    if (!done) return done;
     if (times_) vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, times_, slot_index * 2 + 1);
     slot.has_times = times_ != VK_NULL_HANDLE;
-    image_barrier(commands, scene.image, VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kTransfer,
-                  VK_ACCESS_TRANSFER_READ_BIT);
-    shown_ = &scene;
+    slot.steps = wanted.tracer ? wanted.steps : 0;
+    if (scene) {
+      image_barrier(commands, scene->image, VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kTransfer,
+                    VK_ACCESS_TRANSFER_READ_BIT);
+      shown_ = scene;
+    }
   }
 
   const VkImage screen = swapchain_.images[image_index];

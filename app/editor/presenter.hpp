@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "app/editor/swapchain.hpp"
-#include "engine/renderer.hpp"
+#include "engine/path_tracer.hpp"
 
 struct ImDrawData;
 
@@ -34,6 +34,10 @@ struct FrameRequest {
     engine::View view;
     engine::RenderSettings settings;  // width and height may be less than the viewport's: the picture is stretched
     engine::Device::TimelinePoint wait{VK_NULL_HANDLE, 0};
+    // Light paths instead of quick shading; null: none. Without `show` the last picture stays, so that a new one begins unseen.
+    engine::PathTracer* tracer = nullptr;
+    uint32_t first_step = 0, steps = 0;
+    bool show = true;
   };
   std::optional<Scene> scene;
   float background[4] = {0, 0, 0, 1};
@@ -61,6 +65,7 @@ class Presenter {
   Result<engine::Picture> take_screenshot();
   // GPU time of the newest finished picture in milliseconds; 0 before the first, negative if the device has no clock.
   double picture_ms() const { return picture_ms_; }
+  uint32_t picture_steps() const { return picture_steps_; }  // of the path tracer in that picture; 0: it was quickly shaded
   uint32_t screen_width() const { return swapchain_.width; }
   uint32_t screen_height() const { return swapchain_.height; }
 
@@ -72,6 +77,7 @@ class Presenter {
     VkSemaphore acquired = VK_NULL_HANDLE;
     uint64_t value = 0;         // timeline value that this slot's frame signals
     bool has_times = false;
+    uint32_t steps = 0;
   };
   struct SceneImage {
     VkImage image = VK_NULL_HANDLE;
@@ -105,6 +111,7 @@ class Presenter {
   SceneImage* shown_ = nullptr;
   uint64_t submitted_ = 0;
   double picture_ms_ = 0;
+  uint32_t picture_steps_ = 0;
   bool panels_ready_ = false, stale_ = false;
   std::vector<std::pair<uint64_t, std::function<void()>>> retired_;
   struct {

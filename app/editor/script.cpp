@@ -62,6 +62,7 @@ const std::vector<ScriptVerb>& script_verbs() {
       {"tool", "mode shape [RADIUS]"},
       {"material", "INDEX"},
       {"view", "name"},
+      {"paths", "COUNT"},
       {"camera", "AZIMUTH ELEVATION [DISTANCE]"},
       {"frame", ""},
       {"move", "X Y"},

@@ -107,6 +107,11 @@ Result<void> ScriptRunner::start(Editor& editor, const ScriptCommand& command) {
     editor.settings.view = *view;
     return {};
   }
+  if (verb == "paths") {
+    editor.convergence.wanted = static_cast<uint32_t>(std::clamp(whole(n[0]), 0, 1 << 20));
+    editor.redraw();
+    return {};
+  }
   if (verb == "camera") {
     editor.camera.azimuth = n[0];
     editor.camera.elevation = std::clamp(n[1], -89.0, 89.0);

@@ -86,6 +86,8 @@ void draw_statistics(Editor& editor) {
   const double picture = editor.presenter->picture_ms();
   row("Picture", picture > 0 ? fmt::format("{:.2f} ms{}", picture, editor.resolution.scale < 1 ? fmt::format(" at {:.0f}%", editor.resolution.scale * 100) : "") : "-",
       "GPU time of the newest picture. While something moves fewer pixels are marched if a whole picture takes too long.");
+  if (editor.convergence.wanted > 0)
+    row("Light paths", fmt::format("{} of {} a pixel", editor.convergence.paths(), editor.convergence.wanted), "They add up while nothing moves.");
   row("Frame", editor.frame_ms > 0 ? fmt::format("{:.1f} ms", editor.frame_ms) : "-");
   const std::string& reason = editor.shared->sharing_reason();
   row("Sharing", engine::to_string(editor.shared->mode()), reason.c_str());

@@ -187,10 +187,25 @@ TEST_CASE("editor: debug views are chosen by key and by script") {
   CHECK(different(*b, *c, kScene) > 5000);
 }
 
+TEST_CASE("editor: light paths add up while nothing moves, begin anew after an edit, and are the same the next time") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-paths");
+  const fs::path quick = place.dir / "quick.png", traced = place.dir / "traced.png", edited = place.dir / "edited.png", undone = place.dir / "undone.png";
+  const Outcome outcome = run_script(place, "screenshot " + quick.string() + "\npaths 3\nscreenshot " + traced.string() + "\nsphere add 0 16 0 9 3\nscreenshot " +
+                                                edited.string() + "\nundo\nscreenshot " + undone.string() + "\nquit\n");
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const auto a = engine::read_png(quick), b = engine::read_png(traced), c = engine::read_png(edited), d = engine::read_png(undone);
+  REQUIRE((a && b && c && d));
+  CHECK(different(*a, *b, kScene) > 5000);
+  CHECK(different(*b, *c, kScene) > 1000);
+  CHECK(different(*b, *d, kScene) == 0);
+}
+
 TEST_CASE("editor: the validation layers have nothing to say") {
   if (!can_open_window()) return;
   const Place place = place_for("editor-validation");
-  const Outcome outcome = run_script(place, "wait 3\nsphere add 0 16 0 9 3\nwait 3\ndrag 400 300 500 330 right\nview normals\nundo\nscreenshot " +
+  const Outcome outcome = run_script(place, "paths 1\nwait 3\nsphere add 0 16 0 9 3\nwait 20\ndrag 400 300 500 330 right\nview normals\nundo\nscreenshot " +
                                                 (place.dir / "v.png").string() + "\nquit\n",
                                      {"--validation"});
   if (outcome.code == 1 && outcome.err.find("validation layer") != std::string::npos && outcome.err.find("report") == std::string::npos)

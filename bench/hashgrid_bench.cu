@@ -1,9 +1,9 @@
 // hashgrid_bench.cu - the grid beside the ceilings of the machine it runs on and beside sort + binary search, in one process, every answer
 // checked. Prints a table with ratios; --json writes the same figures for the record. Needs a CUDA device with 16 GiB.
 //
-//   qry_bench_hashgrid [--json FILE] [--sweep FILE]
+// Called by hashgrid_bench_main.cpp and `quarry bench hashgrid`.
 //
-// --sweep: insert rate and probe depth against load factor, of the grid and of the simple table of N. Farrell, "A Simple GPU Hash Table",
+// Sweep: insert rate and probe depth against load factor, of the grid and of the simple table of N. Farrell, "A Simple GPU Hash Table",
 // 2020, as comma-separated values.
 #include <thrust/binary_search.h>
 #include <thrust/device_ptr.h>
@@ -13,9 +13,11 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
 
 #include "bench/ceilings.cuh"
+#include "bench/hashgrid_cuda_bench.hpp"
 #include "bench/workloads.cuh"
 #include "hashgrid/bulk_neighbours.cuh"
 #include "hashgrid/compact_bulk.cuh"
@@ -39,20 +41,24 @@ struct Row {
 
 class Table {
  public:
+  explicit Table(bool print) : print_(print) {}
   void add(Row row) {
+    if (print_) show(row);
+    rows_.push_back(std::move(row));
+  }
+  static void show(const Row& row) {
     std::printf("%-44s %8.2f %-5s", row.name.c_str(), row.rate, row.unit);
     if (row.ceiling > 0) std::printf("  %5.2f of %s", row.rate / row.ceiling, row.ceiling_name);
     std::printf("%s%s%s\n", row.note.empty() ? "" : "  ", row.note.c_str(), row.wrong != 0 ? "  WRONG ANSWERS" : "");
     std::fflush(stdout);
-    rows_.push_back(std::move(row));
   }
   bool all_right() const {
     for (const Row& row : rows_)
       if (row.wrong != 0) return false;
     return true;
   }
-  void write_json(const char* path, const std::string& head) const {
-    std::ofstream out(path);
+  std::string json(const std::string& head) const {
+    std::ostringstream out;
     out << "{\n" << head << "  \"rows\": [\n";
     for (size_t i = 0; i < rows_.size(); ++i) {
       const Row& r = rows_[i];
@@ -61,9 +67,11 @@ class Table {
           << "\", \"wrong\": " << r.wrong << ", \"note\": \"" << r.note << "\"}" << (i + 1 < rows_.size() ? ",\n" : "\n");
     }
     out << "  ]\n}\n";
+    return out.str();
   }
 
  private:
+  bool print_;
   std::vector<Row> rows_;
 };
 
@@ -170,14 +178,9 @@ struct Arrays {
   unsigned long long* counter = device_array<unsigned long long>(1);
 };
 
-int run(int argc, char** argv) {
-  const char* json = nullptr;
-  const char* sweep_path = nullptr;
-  for (int i = 1; i < argc; ++i)
-    if (std::strcmp(argv[i], "--json") == 0 && i + 1 < argc)
-      json = argv[++i];
-    else if (std::strcmp(argv[i], "--sweep") == 0 && i + 1 < argc)
-      sweep_path = argv[++i];
+}  // namespace
+
+int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) {
   const std::unique_ptr<Executor> executor = good(make_cuda_executor());
   Executor& cuda = *executor;
   const cudaStream_t stream = cuda_stream_of(cuda);
@@ -185,10 +188,11 @@ int run(int argc, char** argv) {
   int driver = 0;
   require(cudaGetDeviceProperties(&device, 0), "ask the device");
   require(cudaDriverGetVersion(&driver), "ask the driver");
-  std::printf("%s, %d multiprocessors, CUDA driver %d.%d\n", device.name, device.multiProcessorCount, driver / 1000, driver % 1000 / 10);
+  if (options.print)
+    std::printf("%s, %d multiprocessors, CUDA driver %d.%d\n", device.name, device.multiProcessorCount, driver / 1000, driver % 1000 / 10);
 
   Arrays a;
-  Table table;
+  Table table(options.print);
   const auto blocks = [](uint32_t count) { return (count + 255) / 256; };
   make_uniform<<<blocks(a.count), 256>>>(a.keys, a.values, a.count, 0);
   make_uniform<<<blocks(a.count), 256>>>(a.absent, nullptr, a.count, a.count);
@@ -419,10 +423,10 @@ int run(int argc, char** argv) {
     }
   }
 
-  if (sweep_path != nullptr) {  // 2^26 slots
+  if (!options.sweep_path.empty()) {  // 2^26 slots
     const uint32_t pages = 16384, slots = pages * 4096;
     make_uniform<<<blocks(a.count), 256>>>(a.keys, a.values, a.count, 0);
-    std::ofstream out(sweep_path);
+    std::ofstream out(options.sweep_path);
     out << "load,pairs_rate,pairs_mean,pairs_max,pairs_refused,compact_rate,compact_mean,compact_max,simple_rate,simple_mean,simple_max\n";
     uint32_t* const deepest = reinterpret_cast<uint32_t*>(a.counter);
     unsigned long long* const depth_sum = device_array<unsigned long long>(1);
@@ -459,13 +463,9 @@ int run(int argc, char** argv) {
     }
   }
 
-  if (json != nullptr)
-    table.write_json(json, std::string("  \"machine\": \"") + device.name + "\",\n  \"cuda_driver\": " + std::to_string(driver) + ",\n");
-  std::printf("%s\n", table.all_right() ? "all answers right" : "WRONG ANSWERS");
+  *json = table.json(std::string("  \"machine\": \"") + device.name + "\",\n  \"cuda_driver\": " + std::to_string(driver) + ",\n");
+  if (options.print) std::printf("%s\n", table.all_right() ? "all answers right" : "WRONG ANSWERS");
   return table.all_right() ? 0 : 1;
 }
 
-}  // namespace
 }  // namespace quarry::bench
-
-int main(int argc, char** argv) { return quarry::bench::run(argc, argv); }

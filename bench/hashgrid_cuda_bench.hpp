@@ -1,0 +1,17 @@
+// hashgrid_cuda_bench.hpp - the hash grid on a CUDA device, as `quarry bench hashgrid` and `qry_bench_hashgrid` run it (hashgrid_bench.cu).
+#pragma once
+
+#include <string>
+
+namespace quarry::bench {
+
+struct CudaBenchOptions {
+  bool print = true;       // each row as soon as it is measured
+  std::string sweep_path;  // if not empty: measures rate and depth against load factor as well, into this file, .csv
+};
+
+// Measures everything on device 0, which needs 16 GiB; `json` gets the record. Returns 0, or 1 where an answer was wrong. Ends the process
+// with 1 and a message where a CUDA call fails: a measurement has no use for half an answer.
+int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json);
+
+}  // namespace quarry::bench

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <ctime>
 #include <map>
 #include <span>
 
@@ -69,8 +70,18 @@ struct Operation {
   Ceiling ceiling;
 };
 
-// Operations a second of each contender and operation, one entry a round.
-using Rates = std::map<std::string, std::vector<std::vector<double>>>;  // operation -> contender -> rounds
+// One entry a round: operations a second by the clock on the wall, and nanoseconds of all threads' processor time an operation. The second is
+// what a machine busy with other work leaves undisturbed.
+struct Measured {
+  std::vector<double> million_per_s, cpu_ns;
+};
+using Rates = std::map<std::string, std::vector<Measured>>;  // operation -> contender
+
+double processor_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
+}
 
 class Rounds {
  public:
@@ -81,14 +92,17 @@ class Rounds {
   // run() -> whether the answer was right. Runs in any case: later steps build on it.
   template <class Run>
   void step(size_t contender, bool keep, const char* name, uint64_t operations, const Run& run) {
+    const double cpu_start = processor_seconds();
     const auto start = std::chrono::steady_clock::now();
     const bool right = run();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double cpu_seconds = processor_seconds() - cpu_start;
     if (!right && wrong_.empty()) wrong_ = contenders_[contender].name + " gave a wrong answer to '" + name + "'";
     if (!keep || !wanted(name)) return;
     auto& rounds = rates_[name];
     rounds.resize(contenders_.size());
-    rounds[contender].push_back(double(operations) / seconds * 1e-6);
+    rounds[contender].million_per_s.push_back(double(operations) / seconds * 1e-6);
+    rounds[contender].cpu_ns.push_back(cpu_seconds / double(operations) * 1e9);
   }
 
   const Rates& rates() const { return rates_; }
@@ -254,21 +268,25 @@ Result<json> bench_hashgrid_host(const HostBenchOptions& options) {
         if (!rounds.wanted(operation.name)) continue;
         const auto& rates = rounds.rates().at(operation.name);
         for (size_t g = 0; g < grids; ++g) {
-          const std::vector<double>& ours = rates[g];
+          const std::vector<double>& ours = rates[g].million_per_s;
           const double rate = median(ours);
           // A copy moves as many bytes as the table has slots' worth of keys: 8 read and 8 written for each key.
           const double ceiling = operation.ceiling == Ceiling::reads ? read_8 : operation.ceiling == Ceiling::swaps ? swap_8 : copy_gb * 1e3 / 16;
-          json ratios = json::object();
+          json ratios = json::object(), cpu_ratios = json::object();
           for (size_t c = grids; c < contenders.size(); ++c) {
-            std::vector<double> each;
-            for (size_t round = 0; round < ours.size(); ++round) each.push_back(ours[round] / rates[c][round]);
+            std::vector<double> each, each_cpu;
+            for (size_t round = 0; round < ours.size(); ++round) {
+              each.push_back(ours[round] / rates[c].million_per_s[round]);
+              each_cpu.push_back(rates[c].cpu_ns[round] / rates[g].cpu_ns[round]);
+            }
             ratios[contenders[c].name] = median(each);
+            cpu_ratios[contenders[c].name] = median(each_cpu);
           }
           rows.push_back({{"what", operation.name}, {"keys", size}, {"load_factor", options.loads[g]}, {"million_per_s", rate},
                           {"spread", *std::max_element(ours.begin(), ours.end()) / *std::min_element(ours.begin(), ours.end()) - 1},
                           {"of_ceiling", rate / ceiling},
                           {"ceiling", operation.ceiling == Ceiling::reads ? "random reads" : operation.ceiling == Ceiling::swaps ? "random CAS" : "copy"},
-                          {"ratios", ratios}});
+                          {"ratios", ratios}, {"cpu_ns", median(rates[g].cpu_ns)}, {"cpu_ratios", cpu_ratios}});
         }
       }
     };
@@ -282,20 +300,24 @@ Result<json> bench_hashgrid_host(const HostBenchOptions& options) {
 }
 
 std::string hashgrid_host_table(const json& result) {
-  std::string text = fmt::format("Host executor, {} threads; 10^6 keys a second, medians of {} rounds. x: how many times the rival's rate.\n",
+  std::string text = fmt::format("Host executor, {} threads; 10^6 keys a second, medians of {} rounds. a / b: a times the rival's rate by the clock; by processor time, b keys where\n"
+                                 "the rival does one (undisturbed, as many threads as ours against one make a of b times their number).\n",
                                  result["threads"].get<uint32_t>(), result["rounds"].get<uint32_t>());
   for (const json& name : result["missing_rivals"]) text += fmt::format("Not in this build: {}.\n", name.get<std::string>());
   for (const json& c : result["ceilings"]) {
     const uint64_t keys = c["keys"];
-    text += fmt::format("\n{} keys. Ceilings in memory of that table's size: {:.0f} random 8-byte reads, {:.0f} random CAS, copy {:.1f} GB/s\n{:<30} {:>5} {:>9} {:>16}",
-                        keys, c["read_8"].get<double>(), c["swap_8"].get<double>(), c["copy_gb"].get<double>(), "", "load", "10^6/s", "of ceiling");
-    for (const json& rival : result["rivals"]) text += fmt::format(" {:>24}", fmt::format("{} ({})", rival["name"].get<std::string>(), rival["threads"].get<int>()));
+    text += fmt::format("\n{} keys. Ceilings in memory of that table's size: {:.0f} random 8-byte reads, {:.0f} random CAS, copy {:.1f} GB/s\n{:<30} {:>5} {:>9} {:>16} {:>7}",
+                        keys, c["read_8"].get<double>(), c["swap_8"].get<double>(), c["copy_gb"].get<double>(), "", "load", "10^6/s", "of ceiling", "cpu ns");
+    for (const json& rival : result["rivals"]) text += fmt::format(" {:>28}", fmt::format("{} ({})", rival["name"].get<std::string>(), rival["threads"].get<int>()));
     text += '\n';
     for (const json& row : result["rows"]) {
       if (row["keys"].get<uint64_t>() != keys) continue;
-      text += fmt::format("{:<30} {:>5.2f} {:>9.1f} {:>4.2f} {:<12}", row["what"].get<std::string>(), row["load_factor"].get<double>(),
-                          row["million_per_s"].get<double>(), row["of_ceiling"].get<double>(), row["ceiling"].get<std::string>());
-      for (const json& rival : result["rivals"]) text += fmt::format(" {:>23.2f}x", row["ratios"][rival["name"].get<std::string>()].get<double>());
+      text += fmt::format("{:<30} {:>5.2f} {:>9.1f} {:>4.2f} {:<11} {:>7.1f}", row["what"].get<std::string>(), row["load_factor"].get<double>(),
+                          row["million_per_s"].get<double>(), row["of_ceiling"].get<double>(), row["ceiling"].get<std::string>(), row["cpu_ns"].get<double>());
+      for (const json& rival : result["rivals"]) {
+        const std::string name = rival["name"];
+        text += fmt::format(" {:>28}", fmt::format("{:.2f} / {:.2f}", row["ratios"][name].get<double>(), row["cpu_ratios"][name].get<double>()));
+      }
       text += '\n';
     }
   }

@@ -22,8 +22,8 @@ struct HostBenchOptions {
   std::function<bool()> interrupted = [] { return false; };
 };
 
-// {"threads", "missing_rivals", "rows": [{"what", "keys", "load_factor", "million_per_s", "spread", "of_ceiling", "ceiling", "ratios":
-// {rival: times its rate}}], "ceilings": [{"keys", "read_8", "swap_8", "copy_gb"}], "grids": [{"keys", "load_factor", "depth_mean", ...}]}.
+// {"threads", "missing_rivals", "rows": [{"what", "keys", "load_factor", "million_per_s", "spread", "of_ceiling", "ceiling", "cpu_ns", "ratios":
+// {rival: times its rate}, "cpu_ratios": {rival: times its keys per processor time}}], "ceilings": [{"keys", "read_8", "swap_8", "copy_gb"}], "grids": [{"keys", "load_factor", "depth_mean", ...}]}.
 // Errors: a wrong answer makes the measurement void.
 Result<nlohmann::json> bench_hashgrid_host(const HostBenchOptions& options);
 std::vector<std::string> hashgrid_host_rows();  // the names of all rows

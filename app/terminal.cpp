@@ -20,6 +20,13 @@ void on_interrupt(int) {
   if (interrupted.exchange(true)) _exit(kExitCancelled);
 }
 
+// "45 s", "3:07", "1:02:40"
+std::string time_text(double seconds) {
+  const auto s = static_cast<int64_t>(seconds + 0.5);
+  if (s < 60) return fmt::format("{} s", s);
+  return s < 3600 ? fmt::format("{}:{:02}", s / 60, s % 60) : fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
+}
+
 int terminal_columns() {
   winsize size{};
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
@@ -55,7 +62,7 @@ void listen_for_interrupts() {
 }
 
 ProgressLine::ProgressLine(std::string subject)
-    : subject_(std::move(subject)), terminal_(isatty(STDERR_FILENO) != 0), start_(std::chrono::steady_clock::now()), last_(start_) {}
+    : subject_(std::move(subject)), terminal_(isatty(STDERR_FILENO) != 0), start_(std::chrono::steady_clock::now()), last_(start_), stage_start_(start_) {}
 ProgressLine::~ProgressLine() { clear(); }
 
 Progress ProgressLine::progress() {
@@ -76,11 +83,15 @@ void ProgressLine::show(std::string_view stage, double fraction) {
   const auto pause = terminal_ ? std::chrono::milliseconds(50) : std::chrono::milliseconds(5000);
   if (!new_stage && now - last_ < pause) return;
   if (!terminal_ && now - start_ < std::chrono::seconds(2)) return;
+  if (new_stage) stage_start_ = now;
   stage_ = stage;
   last_ = now;
+  // What is left, if the rest goes like what is done.
+  const double spent = std::chrono::duration<double>(now - stage_start_).count();
+  const std::string left = spent > 2 && fraction > 0.01 && fraction < 1 ? ", " + time_text(spent / fraction * (1 - fraction)) + " left" : "";
   if (!terminal_) {
     if (fraction < 0) fmt::print(stderr, "quarry: {}: {}\n", subject_, stage);
-    else fmt::print(stderr, "quarry: {}: {}, {:.0f}%\n", subject_, stage, std::clamp(fraction, 0.0, 1.0) * 100);
+    else fmt::print(stderr, "quarry: {}: {}, {:.0f}%{}\n", subject_, stage, std::clamp(fraction, 0.0, 1.0) * 100, left);
     return;
   }
   constexpr int kBar = 24;
@@ -89,7 +100,7 @@ void ProgressLine::show(std::string_view stage, double fraction) {
     const int full = static_cast<int>(std::clamp(fraction, 0.0, 1.0) * kBar);
     line = fmt::format("[{:=<{}}{: <{}}] {:3.0f}%  ", "", full, "", kBar - full, std::clamp(fraction, 0.0, 1.0) * 100);
   }
-  line += fmt::format("{}: {}", subject_, stage);
+  line += fmt::format("{}: {}{}", subject_, stage, left);
   line.resize(std::min(line.size(), static_cast<size_t>(terminal_columns() - 1)));
   fmt::print(stderr, "\r{}\x1b[K", line);
   drawn_ = true;

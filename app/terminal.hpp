@@ -22,7 +22,8 @@ int exit_code_of(const Error& error);
 const std::atomic<bool>& interrupt_flag();
 void listen_for_interrupts();
 
-// A progress bar on a terminal; in a log, plain lines for what takes longer than two seconds. Ends clean when destroyed.
+// A progress bar on a terminal; in a log, plain lines for what takes longer than two seconds. Says how long a stage will still take once it
+// has taken two seconds. Ends clean when destroyed.
 class ProgressLine {
  public:
   explicit ProgressLine(std::string subject);
@@ -36,7 +37,7 @@ class ProgressLine {
   void show(std::string_view stage, double fraction);
   std::string subject_, stage_;
   bool terminal_, drawn_ = false;
-  std::chrono::steady_clock::time_point start_, last_;
+  std::chrono::steady_clock::time_point start_, last_, stage_start_;
 };
 
 // "1,234,567"; "12.3 MiB"

@@ -181,6 +181,38 @@ TEST_CASE("golden: the probe-depth view shows each pixel in the colour of its br
   CHECK(blue_wrong <= shown / 500);  // a pixel whose ray passes an edge may differ from the traced one
 }
 
+TEST_CASE("golden: the load view shows each pixel in the colour of how full its brick's page is") {
+  Device* device = test::test_device();
+  if (!device) return;
+  auto renderer = Renderer::create(*device);
+  REQUIRE(renderer);
+  for (const int bricks : {40, 2000}) {
+    SceneWorld world(*device);
+    std::vector<std::pair<Int3, uint8_t>> voxels;
+    for (int i = 0; i < bricks; ++i) voxels.push_back({{i % 50 * 8, 0, i / 50 * 8}, 1});
+    REQUIRE(world.set(voxels));
+    const hashgrid::GridView grid = world.world().grid().view();
+    REQUIRE(grid.page_count == 1);
+    RenderSettings settings;
+    settings.width = settings.height = 5;
+    settings.view = DebugView::load;
+    // Straight down at one voxel, whose face turns up.
+    const double eye[3] = {8.5, 60, 0.5}, at[3] = {8.5, 0, 0.5};
+    auto picture = (*renderer)->render(world.shared(), world.world(), world.palette, look_at(eye, at, 0.2, 5, 5), settings);
+    REQUIRE(picture);
+    // shaders/ramp.glsl between its first two or its fourth and fifth colours; the face is shown at 0.72 + 0.28 * 0.84/|(0.35, 0.84, 0.42)|.
+    const float stops[8][3] = {{0.05f, 0.03f, 0.20f}, {0.12f, 0.20f, 0.62f}, {0.05f, 0.46f, 0.63f}, {0.12f, 0.62f, 0.38f}, {0.56f, 0.75f, 0.18f}, {0.95f, 0.78f, 0.15f}, {0.97f, 0.45f, 0.15f}, {1, 0.92f, 0.88f}};
+    const double place = double(bricks) / 4064 * 7, part = place - int(place), shape = 0.72 + 0.28 * 0.84 / std::sqrt(0.35 * 0.35 + 0.84 * 0.84 + 0.42 * 0.42);
+    for (size_t c = 0; c < 3; ++c) {
+      const double ramp = stops[int(place)][c] * (1 - part) + stops[int(place) + 1][c] * part;
+      const double light = (ramp <= 0.04045 ? ramp / 12.92 : std::pow((ramp + 0.055) / 1.055, 2.4)) * shape;
+      const double shown = 255 * (light <= 0.0031308 ? light * 12.92 : 1.055 * std::pow(light, 1 / 2.4) - 0.055);
+      INFO(bricks << " bricks, channel " << c);
+      CHECK(std::abs(picture->rgba[(2 * 5 + 2) * 4 + c] - shown) < 1.6);
+    }
+  }
+}
+
 TEST_CASE("golden: the views are told apart by name, and a wrong name gets the nearest right one") {
   for (size_t i = 0; i < debug_view_names().size(); ++i) {
     auto view = debug_view_from_name(debug_view_names()[i]);

@@ -24,37 +24,52 @@ __global__ void __launch_bounds__(kFindThreads) find_keys(GridView view, const u
     const uint32_t stored = qry_stored_key(key, kQryPlain);
     const QryPlace place = qry_place_stored(stored, view.page_count);
     const uint64_t* const page = detail::page_of(view, place);
-    const uint64_t* const mine = page + place.home_sector * kQrySlotsPerSector;
-
-    // Each lane looks for its partner's key too: one value goes across, not a sector.
-    const auto other = reinterpret_cast<const uint64_t*>(__shfl_xor_sync(0xFFFFFFFFu, reinterpret_cast<unsigned long long>(mine), 1));
     const uint32_t other_stored = __shfl_xor_sync(0xFFFFFFFFu, stored, 1);
-    const ulonglong2 a = load_two_words((odd ? other : mine) + (odd ? 2 : 0));
-    const ulonglong2 b = load_two_words((odd ? mine : other) + (odd ? 2 : 0));
-    const auto value_in = [](const ulonglong2& two, uint32_t wanted) {
-      uint32_t value = kQryReservedValue;
-      if (detail::low(two.x) == wanted) value = detail::high(two.x);
-      if (detail::low(two.y) == wanted) value = detail::high(two.y);
-      return value;
+    // Each lane looks for its partner's key too: one value goes across, not a sector. `wanted` is false where this lane needs no sector;
+    // its partner may need one. Returns the value, or the reserved one, and whether the sector has a never-used slot.
+    const auto look = [&](const uint64_t* mine, bool wanted) {
+      const auto other = reinterpret_cast<const uint64_t*>(__shfl_xor_sync(0xFFFFFFFFu, reinterpret_cast<unsigned long long>(mine), 1));
+      const bool other_wanted = __shfl_xor_sync(0xFFFFFFFFu, wanted, 1);
+      ulonglong2 a = make_ulonglong2(0, 0), b = make_ulonglong2(0, 0);
+      if (odd ? other_wanted : wanted) a = load_two_words((odd ? other : mine) + (odd ? 2 : 0));
+      if (odd ? wanted : other_wanted) b = load_two_words((odd ? mine : other) + (odd ? 2 : 0));
+      const auto value_in = [](const ulonglong2& two, uint32_t looked_for) {
+        uint32_t value = kQryReservedValue;
+        if (detail::low(two.x) == looked_for) value = detail::high(two.x);
+        if (detail::low(two.y) == looked_for) value = detail::high(two.y);
+        return value;
+      };
+      const auto never_in = [](const ulonglong2& two) { return uint32_t{two.x == detail::kNeverUsed || two.y == detail::kNeverUsed}; };
+      const uint32_t value_a = value_in(a, odd ? other_stored : stored), value_b = value_in(b, odd ? stored : other_stored);
+      const uint32_t never_a = never_in(a), never_b = never_in(b);
+      const uint32_t got = __shfl_xor_sync(0xFFFFFFFFu, odd ? value_a : value_b, 1);
+      const uint32_t got_never = __shfl_xor_sync(0xFFFFFFFFu, odd ? never_a : never_b, 1);
+      // No value is the reserved one, all ones: the smaller of the two is the one that was found.
+      return make_uint2(min(odd ? value_b : value_a, got), (odd ? never_b : never_a) | got_never);
     };
-    const auto never_in = [](const ulonglong2& two) { return uint32_t{two.x == detail::kNeverUsed || two.y == detail::kNeverUsed}; };
-    const uint32_t value_a = value_in(a, odd ? other_stored : stored), value_b = value_in(b, odd ? stored : other_stored);
-    const uint32_t never_a = never_in(a), never_b = never_in(b);
-    const uint32_t got = __shfl_xor_sync(0xFFFFFFFFu, odd ? value_a : value_b, 1);
-    const uint32_t got_never = __shfl_xor_sync(0xFFFFFFFFu, odd ? never_a : never_b, 1);
-    if (i >= count) continue;
-    if (key == kQryReservedKey) {
-      ++refused_count;
-      if (values != nullptr) values[i] = kQryReservedValue;
-      if (depths != nullptr) depths[i] = 0;
-      continue;
+    const bool asked = i < count && key != kQryReservedKey;
+    const uint2 home = look(page + place.home_sector * kQrySlotsPerSector, true);
+    uint32_t value = home.x, sectors = 1;
+    const bool further = asked && value == kQryReservedValue && home.y == 0;
+    if (__any_sync(0xFFFFFFFFu, further)) {
+      const uint32_t state = further ? detail::bucket_state<detail::SharedWords>(page, place.home_sector) : 0;
+      const bool spilled = (state & kQryBucketSpilled) != 0;
+      const uint32_t next = look(page + place.next_sector * kQrySlotsPerSector, spilled).x;
+      if (spilled) {
+        value = next;
+        sectors = 2;
+        if (value == kQryReservedValue && (state & kQryBucketToStash) != 0) {
+          const detail::Located at = detail::locate_in_stash<detail::SharedWords>(view, place, stored);
+          sectors = at.sectors;
+          if (at.slot != nullptr) value = detail::high(at.word);
+        }
+      }
     }
-    // No value is the reserved one, all ones: the smaller of the two is the one that was found.
-    uint32_t value = min(odd ? value_b : value_a, got), sectors = 1;
-    if (value == kQryReservedValue && !((odd ? never_b : never_a) | got_never)) {
-      const detail::Located at = detail::locate_beyond_home<detail::SharedWords>(page, place, stored);
-      sectors = at.sectors;
-      if (at.index != detail::kNoSlot) value = detail::high(at.word);
+    if (i >= count) continue;
+    if (!asked) {
+      ++refused_count;
+      value = kQryReservedValue;
+      sectors = 0;
     }
     hit_count += value != kQryReservedValue;
     if (values != nullptr) __stcs(values + i, value);

@@ -39,8 +39,8 @@ __global__ void __launch_bounds__(256) visit_neighbours(GridView view, const uin
       if ((side % 2 == 0 ? at != 0 : at != last) && neighbour != kQryReservedKey) {
         const uint32_t key = qry_stored_key(neighbour, view.locality);
         const QryPlace place = qry_place_stored(key, view.page_count);
-        const detail::Located found = detail::locate<CachedWords>(detail::page_of(view, place), place, key);
-        if (found.index != detail::kNoSlot) value = detail::high(found.word);
+        const detail::Located found = detail::locate<CachedWords>(view, place, key);
+        if (found.slot != nullptr) value = detail::high(found.word);
       }
       use(i, side, value);
     }

@@ -4,8 +4,9 @@
 // Counters say how many slots of a bucket are taken; a pair claims one by adding to its home bucket's counter, so that almost every pair
 // costs one 32-bit atomic and one store in shared memory. What finds its home full is listed (in the list's own memory) and tried in the
 // second bucket; what fails there goes on a random walk: it takes a random slot, and the pair that stood there looks for its other bucket.
-// A page too full for that uses its overflow area. Every walk ends after kWalkSteps; a page of a table in use that cannot take all of its
-// list stays as it was, and the list is refused: no key of the table is ever in danger.
+// What a page has too much goes to the stash of its group, in global memory, by compare-and-swap, as do walks that get long. Every walk ends
+// after kWalkSteps; a page of a table in use that cannot take all of its list stays as it was, and the list is refused: no key of the table
+// is ever in danger.
 //
 // Between two barriers a word of shared memory is touched either by atomics alone, or by one thread alone, or read alone.
 //
@@ -20,19 +21,18 @@
 namespace quarry::hashgrid::kernels {
 
 constexpr uint32_t kWalkers = 1024;  // at a load of 0.95 a page has 450
-constexpr uint32_t kWalkSteps = 100;
-constexpr uint32_t kRoomyBucketKeys = 3800;  // 95.8% of the bucket slots; walks get long beyond. What a page has more goes to its area
+// Walks get long where buckets are nearly full, and what they leave over must suffice for the groups with the most keys: simulated for loads
+// of 0.9 to 0.97, then measured.
+constexpr uint32_t kRoomyBucketKeys = 3850;  // 97.0% of the bucket slots. What a page has more goes to the stash at once
+constexpr uint32_t kStashAfter = 75, kStashEach = 25, kWalkSteps = 400;
 
 using Atomic64 = unsigned long long;
 
 struct MergePage {
-  uint64_t words[kQryPageWords];
-  union {
-    uint32_t two_taken[kQryBucketsPerPage / 2];  // as atomics see them: two buckets to a word
-    uint16_t taken[kQryBucketsPerPage];          // claims on each bucket; 4 and more: full
-  };
-  uint64_t walkers[kWalkers];
-  uint32_t listed, walker_count, next_walker, area_tickets, present, refused, live;
+  uint64_t words[kQryOwnWords];
+  uint32_t taken[kQryBucketsPerPage];  // claims on each bucket; 4 and more: full
+  uint64_t walkers[kWalkers];          // pairs; then keys that their walks put into the stash, over their slots' numbers
+  uint32_t listed, walker_count, next_walker, stash_tickets, present, refused, live;
 };
 
 __device__ inline uint32_t bucket_of(uint32_t stored, uint32_t page_count) { return qry_home_bucket(stored, page_count); }
@@ -42,7 +42,7 @@ __device__ inline uint64_t* bucket_words(MergePage& page, uint32_t bucket) {
   return page.words + (kQryStateSectors + bucket) * kQrySlotsPerSector;
 }
 __device__ inline uint32_t claim(MergePage& page, uint32_t bucket) {
-  return atomicAdd(&page.two_taken[bucket / 2], 1u << bucket % 2 * 16) >> bucket % 2 * 16 & 0xFFFFu;
+  return atomicAdd(&page.taken[bucket], 1u);
 }
 __device__ inline uint32_t state_of(const MergePage& page, uint32_t sector) {
   return uint32_t(page.words[qry_state_word(sector)] >> qry_state_shift(sector)) & 3u;
@@ -66,28 +66,14 @@ __device__ inline uint32_t slots_with(const uint64_t* first, uint32_t key) {
   for (uint32_t i = 0; i < 4; ++i) mask |= uint32_t{detail::low(f.word[i]) == key} << i;
   return mask;
 }
-// Word of the overflow area that has the key, or kNoSlot.
-__device__ inline uint32_t area_word_with(const MergePage& page, const QryPlace& place, uint32_t key) {
-  for (uint32_t n = 0; n < kQryAreaSlots; ++n) {
-    const uint32_t index = detail::area_word(place, n);
-    if (detail::low(page.words[index]) == key) return index;
-    if (page.words[index] == detail::kNeverUsed) break;
-  }
-  return detail::kNoSlot;
+// Slots of the stash, numbered through the table.
+constexpr uint32_t kPageStashSlots = kQryPageWords - kQryOwnWords;
+__device__ inline uint32_t stash_number(const GridView& view, const uint64_t* slot) {
+  const size_t word = size_t(slot - view.words);
+  return uint32_t(word / kQryPageWords) * kPageStashSlots + uint32_t(word % kQryPageWords) - kQryOwnWords;
 }
-__device__ inline bool place_in_area(MergePage& page, const QryPlace& place, uint64_t pair) {
-  set_state(page, place.home_sector, kQryBucketSpilled | kQryBucketToArea);
-  for (uint32_t n = 0; n < kQryAreaSlots; ++n) {
-    Atomic64* word = reinterpret_cast<Atomic64*>(page.words + detail::area_word(place, n));
-    Atomic64 held = atomicCAS(word, Atomic64{detail::kNeverUsed}, Atomic64{pair});
-    if (held == detail::kNeverUsed) return true;
-    if (detail::is_empty(held)) {  // freed by an erase
-      const Atomic64 freed = held;
-      held = atomicCAS(word, freed, Atomic64{pair});
-      if (held == freed) return true;
-    }
-  }
-  return false;
+__device__ inline Atomic64* stash_slot_of(const GridView& view, uint32_t number) {
+  return reinterpret_cast<Atomic64*>(view.words + size_t{number / kPageStashSlots} * kQryPageWords + kQryOwnWords + number % kPageStashSlots);
 }
 
 // Live pairs to the front of the bucket in the order of claims, no key twice; what comes free reads `gap`. Returns how many there are.
@@ -113,16 +99,17 @@ __device__ inline bool has_copies(const uint64_t* first) {
 
 // kFresh: the table is known to be empty and never used; its old content is not read. Otherwise `gap_phase` stamps slots that come free.
 template <uint32_t kThreads, uint32_t kHeld, uint32_t kBlocks, bool kFresh>
-__global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(uint64_t* words, uint32_t page_count, uint32_t gap_phase, uint2* lists,
-                                                                 uint32_t room, const uint32_t* sizes, MergeTotals* totals) {
+__global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, uint32_t gap_phase, uint2* lists, uint32_t room,
+                                                                 const uint32_t* sizes, MergeTotals* totals) {
   extern __shared__ __align__(128) unsigned char shared_bytes[];
   MergePage& page = *reinterpret_cast<MergePage*>(shared_bytes);
   if (totals->overflowed != 0) return;
   const uint32_t thread = threadIdx.x;
   const uint32_t size = sizes[blockIdx.x];
-  if (!kFresh && size == 0) return;
+  if (size == 0) return;
+  const uint32_t page_count = view.page_count;
   uint2* const list = lists + size_t{blockIdx.x} * room;
-  ulonglong2* const in_table = reinterpret_cast<ulonglong2*>(words + size_t{blockIdx.x} * kQryPageWords);
+  ulonglong2* const in_table = reinterpret_cast<ulonglong2*>(view.words + size_t{blockIdx.x} * kQryPageWords);
   ulonglong2* const in_shared = reinterpret_cast<ulonglong2*>(page.words);
   const uint64_t gap = detail::freed_word(gap_phase);
 
@@ -131,14 +118,14 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(uint64_t* words
   for (uint32_t j = 0; j < kHeld; ++j)
     if (j * kThreads + thread < size) held[j] = __ldcs(list + j * kThreads + thread);
   if (kFresh) {
-    for (uint32_t i = thread; i < kQryPageWords / 2; i += kThreads)
+    for (uint32_t i = thread; i < kQryOwnWords / 2; i += kThreads)
       in_shared[i] = i < detail::kFirstSlotWord / 2 ? make_ulonglong2(0, 0) : make_ulonglong2(detail::kNeverUsed, detail::kNeverUsed);
-    for (uint32_t i = thread; i < kQryBucketsPerPage / 2; i += kThreads) page.two_taken[i] = 0;
+    for (uint32_t i = thread; i < kQryBucketsPerPage; i += kThreads) page.taken[i] = 0;
   } else {
 #pragma unroll 8
-    for (uint32_t i = thread; i < kQryPageWords / 2; i += kThreads) in_shared[i] = __ldcs(in_table + i);
+    for (uint32_t i = thread; i < kQryOwnWords / 2; i += kThreads) in_shared[i] = __ldcs(in_table + i);
   }
-  if (thread == 0) page.listed = page.walker_count = page.next_walker = page.area_tickets = page.present = page.refused = page.live = 0;
+  if (thread == 0) page.listed = page.walker_count = page.next_walker = page.stash_tickets = page.present = page.refused = page.live = 0;
   __syncthreads();
 
   // A bucket that keys went past must not have a never-used slot: (I) of view_impl.hpp.
@@ -149,7 +136,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(uint64_t* words
     uint32_t live = 0;
     for (uint32_t bucket = thread; bucket < kQryBucketsPerPage; bucket += kThreads) {
       const uint32_t here = pack_bucket(bucket_words(page, bucket), bucket, gap_in(bucket));
-      page.taken[bucket] = uint16_t(here);
+      page.taken[bucket] = here;
       live += here;
     }
     atomicAdd(&page.live, live);
@@ -176,7 +163,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(uint64_t* words
         if (!has && state != 0) {
           const QryPlace place = qry_place_stored(held[j].x, page_count);
           has = slots_with(page.words + place.next_sector * kQrySlotsPerSector, key) != 0 ||
-                ((state & kQryBucketToArea) != 0 && area_word_with(page, place, key) != detail::kNoSlot);
+                ((state & kQryBucketToStash) != 0 && detail::locate_in_stash<detail::SharedWords>(view, place, key).slot != nullptr);
         }
         known |= uint32_t{has} << j;
       }
@@ -199,8 +186,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(uint64_t* words
   for (uint32_t bucket = thread; bucket < kQryBucketsPerPage; bucket += kThreads) {
     uint64_t* const first = bucket_words(page, bucket);
     if (!has_copies(first)) continue;
-    const uint32_t before = min(uint32_t{page.taken[bucket]}, kQrySlotsPerSector), now = pack_bucket(first, bucket, gap_in(bucket));
-    page.taken[bucket] = uint16_t(now);
+    const uint32_t before = min(page.taken[bucket], kQrySlotsPerSector), now = pack_bucket(first, bucket, gap_in(bucket));
+    page.taken[bucket] = now;
     atomicAdd(&page.present, before - now);
   }
   __syncthreads();
@@ -250,21 +237,30 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(uint64_t* words
   const uint32_t walkers = min(page.walker_count, kWalkers);
   if (walkers != 0) {
     const uint32_t keys_here = page.live + size - page.present;
-    const uint32_t for_area = keys_here > kRoomyBucketKeys ? keys_here - kRoomyBucketKeys : 0;
+    const uint32_t for_stash = keys_here > kRoomyBucketKeys ? keys_here - kRoomyBucketKeys : 0;
     __syncthreads();
-    uint32_t random = (blockIdx.x * kThreads + thread) * 0x9E3779B1u, bucket = 0, steps = 0;
+    uint32_t random = (blockIdx.x * kThreads + thread) * 0x9E3779B1u, bucket = 0, steps = 0, walker = 0;
     uint64_t hand = detail::kNeverUsed;
+    const auto into_stash = [&](const QryPlace& place) {
+      const detail::StashClaim claimed = detail::claim_in_stash<detail::SharedWords>(view, place, hand);
+      if (claimed.slot == nullptr) return false;
+      if (claimed.was_there) {  // a copy, which took the same way
+        atomicAdd(&page.present, 1u);
+      } else {
+        page.walkers[walker] = detail::pair_word(detail::low(hand), stash_number(view, claimed.slot));
+        set_state(page, place.home_sector, kQryBucketSpilled | kQryBucketToStash);
+      }
+      hand = detail::kNeverUsed;
+      return true;
+    };
     for (;;) {
       if (hand == detail::kNeverUsed) {
-        const uint32_t walker = atomicAdd(&page.next_walker, 1u);
+        walker = atomicAdd(&page.next_walker, 1u);
         if (walker >= walkers) break;
         hand = page.walkers[walker];
+        page.walkers[walker] = detail::kNeverUsed;
         const QryPlace place = qry_place_stored(detail::low(hand), page_count);
-        if (for_area != 0 && atomicAdd(&page.area_tickets, 1u) < for_area) {
-          if (!place_in_area(page, place, hand)) atomicAdd(&page.refused, 1u);
-          hand = detail::kNeverUsed;
-          continue;
-        }
+        if (for_stash != 0 && atomicAdd(&page.stash_tickets, 1u) < for_stash && into_stash(place)) continue;
         random = random * 1664525u + 1013904223u;
         bucket = (random >> 28 & 1u) != 0 ? place.home_sector - kQryStateSectors : place.next_sector - kQryStateSectors;
         steps = 0;
@@ -279,10 +275,14 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(uint64_t* words
         continue;
       }
       const QryPlace place = qry_place_stored(detail::low(hand), page_count);
-      if (++steps == kWalkSteps) {
-        if (!place_in_area(page, place, hand)) atomicAdd(&page.refused, 1u);
-        hand = detail::kNeverUsed;
-        continue;
+      // A key whose six sectors of the stash are full walks on: the next one has others.
+      if (++steps >= kStashAfter && steps % kStashEach == 0) {
+        if (into_stash(place)) continue;
+        if (steps >= kWalkSteps) {
+          atomicAdd(&page.refused, 1u);
+          hand = detail::kNeverUsed;
+          continue;
+        }
       }
       if (bucket + kQryStateSectors == place.home_sector) {
         set_state(page, place.home_sector, kQryBucketSpilled);
@@ -296,18 +296,14 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(uint64_t* words
 
   // Copies of one key that were listed may stand in two places now: the first in probe order stays.
   for (uint32_t base = 0; base < listed; base += kThreads) {
-    uint32_t slots = 0, in_area = detail::kNoSlot;
+    uint32_t slots = 0;
     QryPlace place{};
     if (base + thread < listed) {
       const uint32_t key = list[base + thread].x;
       place = qry_place_stored(key, page_count);
       slots = slots_with(page.words + place.home_sector * kQrySlotsPerSector, key) |
               slots_with(page.words + place.next_sector * kQrySlotsPerSector, key) << 4;
-      if ((state_of(page, place.home_sector) & kQryBucketToArea) != 0) in_area = area_word_with(page, place, key);
-      if (slots != 0)
-        slots &= slots - 1;
-      else
-        in_area = detail::kNoSlot;
+      slots &= slots - 1;
     }
     __syncthreads();
     while (slots != 0) {
@@ -316,12 +312,21 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(uint64_t* words
       uint64_t* word = page.words + (i < 4 ? place.home_sector : place.next_sector) * kQrySlotsPerSector + i % 4;
       if (!detail::is_empty(atomicExch(reinterpret_cast<Atomic64*>(word), Atomic64{gap}))) atomicAdd(&page.present, 1u);
     }
-    if (in_area != detail::kNoSlot && !detail::is_empty(atomicExch(reinterpret_cast<Atomic64*>(page.words + in_area), Atomic64{gap})))
-      atomicAdd(&page.present, 1u);
     __syncthreads();
   }
 
   const bool write = kFresh || page.refused == 0;
+  // What went to the stash leaves it again where a copy of it stands in a bucket, and where the page stays as it was.
+  for (uint32_t w = thread; w < walkers; w += kThreads) {
+    const uint32_t key = detail::low(page.walkers[w]);
+    if (key == kQryReservedKey) continue;
+    const QryPlace place = qry_place_stored(key, page_count);
+    const bool copy = (slots_with(page.words + place.home_sector * kQrySlotsPerSector, key) |
+                       slots_with(page.words + place.next_sector * kQrySlotsPerSector, key)) != 0;
+    if (copy) atomicAdd(&page.present, 1u);
+    if (copy || !write) atomicExch(stash_slot_of(view, detail::high(page.walkers[w])), Atomic64{detail::freed_word(gap_phase)});
+  }
+  if (walkers != 0) __syncthreads();
   if (thread == 0) {
     if (page.present != 0 && write) atomicAdd(&totals->present, Atomic64{page.present});
     if (page.refused != 0) atomicAdd(&totals->refused, Atomic64{write ? page.refused : size});
@@ -333,13 +338,13 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(uint64_t* words
   __syncthreads();
   if (thread == 0) {
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(in_table),
-                 "r"(uint32_t(__cvta_generic_to_shared(page.words))), "r"(kQryPageBytes)
+                 "r"(uint32_t(__cvta_generic_to_shared(page.words))), "r"(kQryOwnWords * kQrySlotBytes)
                  : "memory");
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
     asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
   }
 #else
-  for (uint32_t i = thread; i < kQryPageWords / 2; i += kThreads) __stcs(in_table + i, in_shared[i]);
+  for (uint32_t i = thread; i < kQryOwnWords / 2; i += kThreads) __stcs(in_table + i, in_shared[i]);
 #endif
 }
 

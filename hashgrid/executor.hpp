@@ -51,8 +51,8 @@ class Executor {
   virtual Result<BulkReport> find(const GridView& view, const uint32_t* keys, size_t count, uint32_t* values_out, uint8_t* depths_out) = 0;
   virtual Result<BulkReport> erase(const GridView& view, const uint32_t* keys, size_t count, uint32_t* old_values, Outcome* outcomes) = 0;
 
-  // Places the keys of a batch that `outcomes` calls `full`: other keys of their pages are moved out of the way (cuckoo moves), which
-  // goes on to a load factor of about 0.96. Their outcomes become `inserted`, `present` (a duplicate in the batch) or stay `full`; the
+  // Places the keys of a batch that `outcomes` calls `full`: other keys of their pages are moved out of the way (cuckoo moves), or to
+  // the stash, which goes on to a load factor of about 0.96. Their outcomes become `inserted`, `present` (a duplicate in the batch) or stay `full`; the
   // report counts only them. No concurrent use; the view carries a new phase.
   virtual Result<BulkReport> settle(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) = 0;
 

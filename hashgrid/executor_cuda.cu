@@ -279,8 +279,7 @@ class CudaExecutor final : public Executor {
     const DeviceScope scope(device_);
     auto refused = zeroed(sizeof(unsigned long long));
     if (!refused) return tl::unexpected(refused.error());
-    kernels::rehash_pages<<<page_blocks(to.page_count), kernels::kPageThreads, 0, stream_>>>(from.words, from.page_count, to.words, to.page_count,
-                                                                                           refused->as<unsigned long long>());
+    kernels::rehash_pages<<<page_blocks(to.page_count), kernels::kPageThreads, 0, stream_>>>(from, to, refused->as<unsigned long long>());
     if (auto ok = finish("rehash"); !ok) return tl::unexpected(ok.error());
     unsigned long long count = 0;
     if (auto ok = download(&count, refused->as<unsigned long long>(), sizeof(count)); !ok) return tl::unexpected(ok.error());
@@ -291,6 +290,7 @@ class CudaExecutor final : public Executor {
     if (auto ok = detail::check_view(view); !ok) return ok;
     const DeviceScope scope(device_);
     kernels::sweep_pages<<<page_blocks(view.page_count), kernels::kPageThreads, 0, stream_>>>(view.words, view.page_count);
+    kernels::sweep_stashes<<<qry_group_count(view.page_count), kernels::kPageThreads, 0, stream_>>>(view.words, view.page_count);
     return finish("sweep");
   }
 

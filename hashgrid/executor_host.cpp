@@ -120,7 +120,7 @@ class HostExecutor final : public Executor {
         const size_t j = rest[r];
         const QryPlace place = qry_place_stored(group.stored[j], view.page_count);
         uint32_t old = kQryReservedValue;
-        const Outcome outcome = detail::take<SharedWords>(detail::page_of(view, place), place, group.stored[j], view.phase, &old);
+        const Outcome outcome = detail::take<SharedWords>(view, place, group.stored[j], &old);
         answer(j, outcome, old);
       }
     });
@@ -144,14 +144,17 @@ class HostExecutor final : public Executor {
       detail::SettleScratch scratch;
       for (size_t group = begin; group < end; ++group) {
         scratch.reset();
-        uint64_t* page = page_words(view, waiting[groups[group]].page);
+        const uint32_t page_index = waiting[groups[group]].page;
+        uint64_t* page = page_words(view, page_index);
+        if (detail::any_in_stash(page))
+          detail::for_stash(view, qry_group(page_index, view.page_count), [&](uint64_t* slot) {
+            const uint64_t word = SharedWords::load(slot);
+            if (!detail::is_empty(word) && qry_page(detail::low(word), view.page_count) == page_index) detail::bring_back(page, view, slot, scratch);
+          });
         for (size_t w = groups[group]; w < groups[group + 1]; ++w) {
           const uint64_t i = waiting[w].position;
-          const uint32_t stored = qry_stored_key(keys[i], view.locality);
-          outcomes[i] = detail::place_with_moves(page, qry_place_stored(stored, view.page_count), stored, values[i], view.page_count, scratch);
+          outcomes[i] = detail::place_with_moves(page, view, detail::pair_word(qry_stored_key(keys[i], view.locality), values[i]), scratch);
         }
-        detail::drain_area(page, view.page_count, scratch);
-        detail::mark_places(page, view.page_count);
       }
     }, threads_);
     BulkReport report;
@@ -189,7 +192,8 @@ class HostExecutor final : public Executor {
 
   Result<void> sweep(const GridView& view) override {
     if (auto ok = check_view(view); !ok) return ok;
-    for_pages(view.page_count, [&](uint32_t page) { detail::sweep_page(page_words(view, page), view.page_count); });
+    for_pages(view.page_count, [&](uint32_t page) { detail::sweep_page(view, page); });
+    for_pages(qry_group_count(view.page_count), [&](uint32_t group) { detail::sweep_stash(view, group); });
     return {};
   }
 
@@ -204,7 +208,7 @@ class HostExecutor final : public Executor {
           uint64_t copy[kQryPageWords];
           const uint64_t* words = page_words(view, page);
           for (uint32_t i = 0; i < kQryPageWords; ++i) copy[i] = SharedWords::load(words + i);  // others may be writing
-          detail::add_page_stats(pieces[piece], copy, view.page_count);
+          detail::add_page_stats(pieces[piece], copy, page, view.page_count);
         }
       }
     }, threads_);
@@ -309,10 +313,10 @@ class HostExecutor final : public Executor {
       for (size_t n = first; n < last; ++n) {
         bool hit = (found.keys >> (n - first) & 1u) != 0;
         uint32_t value = values_[n], depth = 2;
-        if (!hit && (states_[n] & kQryBucketToArea) != 0) {
+        if (!hit && (states_[n] & kQryBucketToStash) != 0) {
           const QryPlace place = qry_place_stored(stored_[n], view_.page_count);
-          const detail::Located at = detail::locate<SharedWords>(detail::page_of(view_, place), place, stored_[n]);
-          hit = at.index != detail::kNoSlot;
+          const detail::Located at = detail::locate_in_stash<SharedWords>(view_, place, stored_[n]);
+          hit = at.slot != nullptr;
           if (hit) value = detail::high(at.word);
           depth = at.sectors;
         }
@@ -427,7 +431,7 @@ class HostExecutor final : public Executor {
             uint64_t* const page = detail::page_of(view, place);
             outcome = claim_at_home(page, place, group.seen[j], detail::pair_word(key, value), view.phase)
                           ? Outcome::inserted
-                          : detail::put<SharedWords, kIfPresent>(page, place, key, value, view.phase);
+                          : detail::put<SharedWords, kIfPresent>(view, place, key, value);
           }
           if (outcome != Outcome::full) note(i, value);
         }

@@ -1,7 +1,6 @@
 #include "hashgrid/host_pages.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <memory>
 #include <new>
@@ -66,7 +65,7 @@ class WindowWriter {
     }
   }
 
-  // Places what is waiting by moves; to be called once all pairs of these pages are in. The state bits stay right, if not always exact: a
+  // Places what is waiting by moves in these pages; to be called once all their pairs are in. The state bits stay right, if not always exact: a
   // key that moved home leaves its bit behind, as an erase would.
   void finish() {
     if (waiting_.empty()) return;
@@ -77,18 +76,28 @@ class WindowWriter {
       uint64_t* page = view_.words + size_t{number} * kQryPageWords;
       scratch_->reset();
       for (; i < waiting_.size() && waiting_[i].page == number; ++i) {
-        const uint32_t key = low(waiting_[i].pair);
-        switch (place_with_moves(page, qry_place_stored(key, view_.page_count), key, high(waiting_[i].pair), view_.page_count, *scratch_)) {
-          case Outcome::inserted: ++report_.inserted; break;
-          case Outcome::present: ++report_.present; break;
-          default: ++report_.full;
+        const uint64_t pair = waiting_[i].pair;
+        const QryPlace place = qry_place_stored(low(pair), view_.page_count);
+        if (locate<PrivateWords, SharedWords>(page, view_, place, low(pair)).slot != nullptr) {
+          ++report_.present;
+          continue;
         }
+        const uint32_t to = make_room(page, place, view_.page_count, *scratch_);
+        if (to == kNoSlot) {
+          left_.push_back(pair);
+          continue;
+        }
+        page[to] = pair;
+        note_place(page, place, to);
+        ++report_.inserted;
       }
     }
     waiting_.clear();
   }
 
   const BulkReport& report() const { return report_; }
+  // What no moves could help: for the stash.
+  std::vector<uint64_t> take_left() { return std::move(left_); }
 
  private:
   struct Waiting {
@@ -123,8 +132,8 @@ class WindowWriter {
     const QryPlace place = qry_place_stored(low(pair), view_.page_count);
     uint64_t* const page = view_.words + size_t{place.page} * kQryPageWords;
     const uint32_t state = bucket_state<PrivateWords>(page, place.home_sector);
-    if ((state & kQryBucketToArea) != 0 ? locate<PrivateWords>(page, place, low(pair)).index != kNoSlot
-                                        : (state & kQryBucketSpilled) != 0 && holds(page, place.next_sector, low(pair))) {
+    if ((state & kQryBucketToStash) != 0 ? locate<PrivateWords, SharedWords>(page, view_, place, low(pair)).slot != nullptr
+                                         : (state & kQryBucketSpilled) != 0 && holds(page, place.next_sector, low(pair))) {
       ++report_.present;
       return;
     }
@@ -147,6 +156,7 @@ class WindowWriter {
   const GridView view_;
   BulkReport report_;
   std::vector<Waiting> waiting_;
+  std::vector<uint64_t> left_;
   std::unique_ptr<SettleScratch> scratch_;
 };
 
@@ -155,6 +165,27 @@ void add_to(BulkReport& sum, const BulkReport& one) {
   sum.present += one.present;
   sum.full += one.full;
   sum.reserved += one.reserved;
+}
+
+// The stash is shared by windows of different threads: one thread fills it, window after window, so that the bytes are always the same.
+BulkReport place_left(const GridView& view, const std::vector<std::vector<uint64_t>>& left) {
+  BulkReport report;
+  SettleScratch scratch;
+  uint32_t last = kQryReservedKey;
+  for (const std::vector<uint64_t>& pairs : left) {
+    for (const uint64_t pair : pairs) {
+      const uint32_t number = qry_page(low(pair), view.page_count);
+      uint64_t* const page = view.words + size_t{number} * kQryPageWords;
+      if (number != last) scratch.reset();
+      last = number;
+      switch (place_with_moves(page, view, pair, scratch)) {
+        case Outcome::inserted: ++report.inserted; break;
+        case Outcome::present: ++report.present; break;
+        default: ++report.full;
+      }
+    }
+  }
+  return report;
 }
 
 }  // namespace
@@ -207,33 +238,37 @@ std::optional<BulkReport> insert_by_windows(const GridView& view, const uint32_t
   });
 
   std::vector<BulkReport> reports(windows);
+  std::vector<std::vector<uint64_t>> left(windows);
   parallel_for(windows, 1, [&](size_t first, size_t last) {
     for (size_t window = first; window < last; ++window) {
       WindowWriter writer(view);
       writer.add(pairs.data() + window_begins[window], window_begins[window + 1] - window_begins[window]);
       writer.finish();
       reports[window] = writer.report();
+      left[window] = writer.take_left();
     }
   }, threads);
-  BulkReport report;
+  BulkReport report = place_left(view, left);
   for (const BulkReport& one : reports) add_to(report, one);
   report.reserved = window_begins[columns] - window_begins[windows];
   return report;
 }
 
 uint64_t rehash_by_windows(const GridView& from, const GridView& to, uint32_t threads) {
-  // Each row of new pages gathers its keys from the few old pages that can hold them: no two threads touch one page.
-  std::atomic<uint64_t> refused{0};
-  parallel_for(to.page_count, 2 * kWindowPages, [&](size_t begin, size_t end) {
+  // Each row of new pages gathers its keys from the few old pages that can hold them, and their stashes: no two threads touch one page.
+  constexpr uint32_t kRowPages = 2 * kWindowPages;
+  std::vector<std::vector<uint64_t>> left((to.page_count + kRowPages - 1) / kRowPages);
+  parallel_for(to.page_count, kRowPages, [&](size_t begin, size_t end) {
     WindowWriter writer(to);
     const uint32_t first = source_pages(uint32_t(begin), to.page_count, from.page_count).first;
     const uint32_t last = source_pages(uint32_t(end - 1), to.page_count, from.page_count).last;
     uint64_t mine[kQrySlotsPerPage + 1];
+    uint32_t gathered = kQryReservedKey;  // first page of the group whose stash was read last
     for (uint32_t source = first; source <= last; ++source) {
       const uint64_t* words = from.words + size_t{source} * kQryPageWords;
       const bool whole = source != first && source != last;
       size_t count = 0;
-      for (uint32_t i = kFirstSlotWord; i < kQryPageWords; ++i) {
+      for (uint32_t i = kFirstSlotWord; i < kQryOwnWords; ++i) {
         mine[count] = words[i];
         if (whole) {
           count += !is_empty(words[i]);
@@ -243,11 +278,18 @@ uint64_t rehash_by_windows(const GridView& from, const GridView& to, uint32_t th
         }
       }
       writer.add(mine, count);
+      const QryGroup group = qry_group(source, from.page_count);
+      if (group.first == gathered || !any_in_stash(words)) continue;
+      gathered = group.first;
+      for_stash(from, group, [&](const uint64_t* slot) {
+        const uint32_t page = qry_page(low(*slot), to.page_count);
+        if (!is_empty(*slot) && page >= begin && page < end) writer.add(slot, 1);
+      });
     }
     writer.finish();
-    refused.fetch_add(writer.report().full, std::memory_order_relaxed);
+    left[begin / kRowPages] = writer.take_left();
   }, threads);
-  return refused.load();
+  return place_left(to, left).full;
 }
 
 }  // namespace quarry::hashgrid::detail

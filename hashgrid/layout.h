@@ -10,10 +10,14 @@
 //   page, 32 KiB
 //   sector    0 ..    7   bucket states: 2 bits for each of 1024 sectors (256 B)
 //   sector    8 ..  999   992 buckets of 4 slots                         (31,744 B, 3968 slots)
-//   sector 1000 .. 1023   overflow area, 96 slots, linear probing        (768 B)
+//   sector 1000 .. 1023   this page's part of its group's stash          (768 B, 96 slots)
 //
 // A table is `page_count` such pages, nothing else, 32-byte aligned. Page and bucket are the integer and the fractional part of one
-// 64-bit product (multiply-high), so any page count works, and a page can be rebuilt, grown or moved on its own.
+// 64-bit product (multiply-high), so any page count works, and the buckets of a page can be rebuilt, grown or moved on their own.
+//
+// Stash. Pages get what the mixer gives them: at a load of 0.95, 3891 keys, give or take 62. So what two buckets cannot take goes to a
+// stash that 64 pages (their *group*; the last group has up to 127, a table of fewer pages is one group) have in common: each key has six
+// sectors of it, drawn by hash. A key is found in at most eight sectors: two buckets, six of the stash.
 //
 // An empty slot has the reserved key in its low word; its high word is the *phase* in which an erase freed it, or all ones if it
 // was never used since the page was cleared. See view.hpp for what phases are good for.
@@ -54,19 +58,22 @@ QRY_CONST kQrySlotsPerSector = 4u;
 QRY_CONST kQrySectorsPerPage = 1024u;
 QRY_CONST kQryPageBytes = 32768u;
 QRY_CONST kQryPageWords = 4096u;         // 64-bit words
+QRY_CONST kQryOwnWords = 4000u;          // of them states and buckets: what only keys of the page are written to
 QRY_CONST kQryStateSectors = 8u;         // sectors 0..7: bucket states
 QRY_CONST kQryBucketsPerPage = 992u;     // sectors 8..999
 QRY_CONST kQryLinesPerPage = 496u;       // of two buckets, 64 bytes, aligned to 64
-QRY_CONST kQryAreaFirstSector = 1000u;   // sectors 1000..1023: overflow area
-QRY_CONST kQryAreaSlots = 96u;
-QRY_CONST kQrySlotsPerPage = 4064u;      // buckets and overflow area: what a load factor is counted against
+QRY_CONST kQryStashFirstSector = 1000u;  // sectors 1000..1023: part of the stash
+QRY_CONST kQryStashSectors = 24u;
+QRY_CONST kQryStashTries = 6u;           // sectors of the stash that a key may be in
+QRY_CONST kQryGroupPages = 64u;          // pages that share a stash: measured against 32, whose fullest group refuses first
+QRY_CONST kQrySlotsPerPage = 4064u;      // buckets and stash: what a load factor is counted against
 
 // A phase in a freed slot's high word. Never-used slots carry kQryPhaseNever, which no phase may equal.
 QRY_CONST kQryPhaseNever = 0xFFFFFFFFu;
 
 // Bits of a bucket's state. A bit, once set, stays set until the page is rebuilt or swept.
 QRY_CONST kQryBucketSpilled = 1u;   // some key whose home this is went on to its second bucket
-QRY_CONST kQryBucketToArea = 2u;    // some key whose home this is went on to the overflow area
+QRY_CONST kQryBucketToStash = 2u;   // some key whose home this is went on to the stash
 
 // Bijective mixer (lowbias32) and its inverse: different keys always have different mixes.
 QRY_FN QRY_U32 qry_mix(QRY_U32 x) {
@@ -120,13 +127,13 @@ QRY_FN QRY_U32 qry_key_of_stored(QRY_U32 stored, QRY_U32 locality) {
   return (qry_unmix_row((stored >> 2) ^ (kQryRowMixOfLast ^ 0x3FFFFFFFu)) << 2) | (stored & 3u);
 }
 
-// Where a key may be. All probing stays inside `page`; sectors are counted from the page's start.
+// Where a key may be. Sectors are counted from the page's start.
 struct QryPlace {
   QRY_U32 page;         // page index
   QRY_U32 home_sector;  // first bucket
   QRY_U32 next_sector;  // second bucket, never equal to the first
-  QRY_U32 home_slot;    // 0..3: the slot of a bucket that is tried first; the others follow in rising order, wrapping round
-  QRY_U32 area_slot;    // 0..95: where linear probing of the overflow area starts
+  QRY_U32 home_slot;    // 0..3: the slot of a sector that is tried first; the others follow in rising order, wrapping round
+  QRY_U32 draw;         // what qry_stash_sector() chooses by
 };
 
 // Four stored keys that differ in their last two bits are a row. A row has a home line and a next line of two sectors, 64 bytes, which is what
@@ -156,8 +163,35 @@ QRY_FN QryPlace qry_place_stored(QRY_U32 stored, QRY_U32 page_count) {
   place.home_sector = kQryStateSectors + home;
   place.next_sector = kQryStateSectors + next;
   place.home_slot = (second ^ stored) & 3u;
-  place.area_slot = QRY_U32((QRY_U64(second >> 2) * QRY_U64(kQryAreaSlots)) >> 30);
+  place.draw = second ^ (stored << 30);  // the keys of a row go each their own way
   return place;
+}
+
+// The pages that share a stash: `count` of them from `first` on.
+struct QryGroup {
+  QRY_U32 first;
+  QRY_U32 count;
+};
+QRY_FN QRY_U32 qry_group_count(QRY_U32 page_count) { return page_count < kQryGroupPages ? 1u : page_count / kQryGroupPages; }
+QRY_FN QryGroup qry_group(QRY_U32 page, QRY_U32 page_count) {
+  const QRY_U32 last = qry_group_count(page_count) - 1u;
+  const QRY_U32 index = page / kQryGroupPages < last ? page / kQryGroupPages : last;
+  QryGroup group;
+  group.first = index * kQryGroupPages;
+  group.count = index == last ? page_count - group.first : kQryGroupPages;
+  return group;
+}
+
+// The n-th sector (0..5) of the stash that a key may be in, counted from the table's start. Two of a key's six may be the same.
+QRY_FN QRY_U32 qry_stash_sector(QryPlace place, QryGroup group, QRY_U32 n) {
+  QRY_U32 x = place.draw + n * 0x9E3779B9u;
+  x ^= x >> 15;
+  x *= 0x85EBCA6Bu;
+  x ^= x >> 13;
+  x *= 0xC2B2AE35u;
+  const QRY_U64 product = QRY_U64(x) * QRY_U64(group.count);
+  const QRY_U32 sector = QRY_U32((QRY_U64(QRY_U32(product)) * QRY_U64(kQryStashSectors)) >> 32);
+  return (group.first + QRY_U32(product >> 32)) * kQrySectorsPerPage + kQryStashFirstSector + sector;
 }
 
 // The 64-bit word, counted from the page's start, and the shift that hold a sector's state bits.

@@ -9,8 +9,7 @@
 namespace quarry::hashgrid {
 
 constexpr uint32_t kRangesAtMost = 256;  // of the first pass: see the head of bulk_split.cuh
-// A bucket's 16-bit counter (bulk_pages.cuh) holds a list's arrivals and every second step of all walks: 65535 - 1024 x 100 / 2.
-constexpr uint32_t kMostRoom = 14335;
+constexpr uint32_t kMostRoom = 14335;    // of a page's list: longer ones, most of which are copies, keep one block busy for too long
 
 // Memory from the stream's pool.
 class PoolMemory {

@@ -9,13 +9,22 @@ namespace quarry::hashgrid::detail {
 
 constexpr uint32_t kFirstSlotWord = kQryStateSectors * kQrySlotsPerSector;
 
-// Sectors a find reads to reach `key` in word `index` of its page.
-QRY_HD inline uint32_t depth_at(const QryPlace& place, uint32_t index) {
-  const uint32_t sector = index / kQrySlotsPerSector;
-  if (sector == place.home_sector) return 1;
-  if (sector == place.next_sector) return 2;
-  const uint32_t slot = index - kAreaFirstWord;
-  return area_depth(place, slot >= place.area_slot ? slot - place.area_slot : slot + kQryAreaSlots - place.area_slot);
+// Sectors a find reads to reach a key in `sector`, counted from the table's start.
+QRY_HD inline uint32_t depth_at(const QryPlace& place, uint32_t sector, uint32_t page_count) {
+  const uint32_t in_page = sector - place.page * kQrySectorsPerPage;
+  if (in_page == place.home_sector) return 1;
+  if (in_page == place.next_sector) return 2;
+  const QryGroup group = qry_group(place.page, page_count);
+  uint32_t n = 0;
+  while (n < kQryStashTries && qry_stash_sector(place, group, n) != sector) ++n;
+  return 3 + n;
+}
+
+// Whether the states of a page say that keys of it may be in the stash.
+QRY_HD inline bool any_in_stash(const uint64_t* states) {
+  uint64_t all = 0;
+  for (uint32_t i = 0; i < kFirstSlotWord; ++i) all |= states[i];
+  return (all & 0xAAAAAAAAAAAAAAAAu) != 0;
 }
 
 // Pages [first, last] of a table of `from_pages` that hold every key of page `page` of a table of `to_pages`: a page is a range of
@@ -35,15 +44,22 @@ inline void clear_page(uint64_t* page) {
   for (uint32_t i = kFirstSlotWord; i < kQryPageWords; ++i) page[i] = kNeverUsed;
 }
 
-// Adds one page to counts; load factor and depth percentiles come from finish_stats.
-void add_page_stats(Stats& stats, const uint64_t* page, uint32_t page_count);
+// Adds page number `page`, a copy of which is in `words`, to counts; load factor and depth percentiles come from finish_stats.
+void add_page_stats(Stats& stats, const uint64_t* words, uint32_t page, uint32_t page_count);
 void finish_stats(Stats& stats, uint32_t page_count);
 
-// Writes the state bits anew from where the keys stand.
-void mark_places(uint64_t* page, uint32_t page_count);
+// use(word) for every slot of a group's stash.
+template <class Use>
+inline void for_stash(const GridView& view, const QryGroup& group, const Use& use) {
+  for (uint32_t page = group.first; page < group.first + group.count; ++page)
+    for (uint32_t i = kQryOwnWords; i < kQryPageWords; ++i) use(view.words + size_t{page} * kQryPageWords + i);
+}
 
-// Rebuilds a private page: freed slots become never-used, every key goes to the first bucket of its sequence that has room, state bits
-// say no more than the truth. Cannot run out of room: a key only ever moves to a place before its old one.
-void sweep_page(uint64_t* page, uint32_t page_count);
+// Rebuilds the buckets of one page in place: freed slots become never-used, every key goes to the first bucket of its sequence that has
+// room, those of the stash too, and state bits say no more than the truth. Cannot run out of room: a key only ever moves to a place before
+// its old one. Several pages may be swept at once; sweep_stash() of their group must follow.
+void sweep_page(const GridView& view, uint32_t page);
+// The same for the stash of the group with this index.
+void sweep_stash(const GridView& view, uint32_t group);
 
 }  // namespace quarry::hashgrid::detail

@@ -2,8 +2,7 @@
 // One text for the host (a private page) and for one thread of a CUDA block (the page in shared memory).
 //
 // Literature: bucketised cuckoo hashing with breadth-first search for the shortest row of moves follows B. Fan, D. Andersen,
-// M. Kaminsky, "MemC3", 2013, and X. Li et al., "Algorithmic improvements for fast concurrent cuckoo hashing", 2014. The overflow area
-// plays the part of the stash of A. Kirsch, M. Mitzenmacher, U. Wieder, "More robust hashing: cuckoo hashing with a stash", 2009.
+// M. Kaminsky, "MemC3", 2013, and X. Li et al., "Algorithmic improvements for fast concurrent cuckoo hashing", 2014; the stash, that of A. Kirsch, M. Mitzenmacher, U. Wieder, "More robust hashing: cuckoo hashing with a stash", 2009.
 #pragma once
 
 #include "hashgrid/page_passes.hpp"
@@ -33,12 +32,16 @@ QRY_HD inline uint32_t empty_word_of(const uint64_t* page, uint32_t sector) {
   return kNoSlot;
 }
 
-// Says in the state bits that a key stands in `index`; true also for bits that are set already.
+// Says in the state bits that a key stands in `index` of one of its buckets; true also for bits that are set already.
 QRY_HD inline void note_place(uint64_t* page, const QryPlace& place, uint32_t index) {
   const uint32_t sector = index / kQrySlotsPerSector;
   if (sector == place.home_sector) return;
-  const uint32_t bits = kQryBucketSpilled | (sector == place.next_sector ? 0u : kQryBucketToArea);
-  page[qry_state_word(place.home_sector)] |= uint64_t{bits} << qry_state_shift(place.home_sector);
+  page[qry_state_word(place.home_sector)] |= uint64_t{kQryBucketSpilled} << qry_state_shift(place.home_sector);
+}
+QRY_HD inline bool place_in_stash(uint64_t* page, const GridView& view, const QryPlace& place, uint64_t pair) {
+  if (claim_in_stash<SharedWords>(view, place, pair).slot == nullptr) return false;
+  page[qry_state_word(place.home_sector)] |= uint64_t{kQryBucketSpilled | kQryBucketToStash} << qry_state_shift(place.home_sector);
+  return true;
 }
 
 // Frees a slot in one of the two buckets by moving other keys between their own two buckets. Returns the slot, or kNoSlot if no
@@ -87,38 +90,43 @@ QRY_HD inline uint32_t make_room(uint64_t* page, const QryPlace& place, uint32_t
   return kNoSlot;
 }
 
-// insert with moves, for a key known to be absent: the two buckets, then a row of moves, then the overflow area.
-QRY_HD inline Outcome place_absent(uint64_t* page, const QryPlace& place, uint32_t key, uint32_t value, uint32_t page_count, SettleScratch& scratch) {
-  uint32_t index = make_room(page, place, page_count, scratch);
-  for (uint32_t n = 0; index == kNoSlot && n < kQryAreaSlots; ++n)
-    if (is_empty(page[area_word(place, n)])) index = area_word(place, n);
-  if (index == kNoSlot) return Outcome::full;
-  page[index] = pair_word(key, value);
+// Takes the page's key in this slot of the stash back into a bucket, if moves make room for it: plain insertion puts keys into the stash that
+// need not be there, and others need it.
+QRY_HD inline void bring_back(uint64_t* page, const GridView& view, uint64_t* slot, SettleScratch& scratch) {
+  uint64_t word = SharedWords::load(slot);
+  const QryPlace place = qry_place_stored(low(word), view.page_count);
+  const uint32_t index = make_room(page, place, view.page_count, scratch);
+  if (index == kNoSlot) return;
+  page[index] = word;
   note_place(page, place, index);
-  return Outcome::inserted;
-}
-QRY_HD inline Outcome place_with_moves(uint64_t* page, const QryPlace& place, uint32_t key, uint32_t value, uint32_t page_count, SettleScratch& scratch) {
-  if (locate<PrivateWords>(page, place, key).index != kNoSlot) return Outcome::present;
-  return place_absent(page, place, key, value, page_count, scratch);
+  // Not "never used": keys of other pages may have gone past it.
+  SharedWords::exchange(slot, word, freed_word(view.phase == 0 ? 1 : view.phase - 1), false);
 }
 
-// Moves keys of the overflow area into buckets where moves make room for them; what stays is probed again from an empty area, so that
-// no never-used slot stands before a key. The state bits may say too much afterwards; mark_places() makes them exact.
-QRY_HD inline void drain_area(uint64_t* page, uint32_t page_count, SettleScratch& scratch) {
-  uint64_t left[kQryAreaSlots];
-  for (uint32_t i = 0; i < kQryAreaSlots; ++i) {
-    left[i] = page[kAreaFirstWord + i];
-    page[kAreaFirstWord + i] = kNeverUsed;
-  }
-  for (uint32_t i = 0; i < kQryAreaSlots; ++i) {
-    if (is_empty(left[i])) continue;
-    const QryPlace place = qry_place_stored(low(left[i]), page_count);
-    uint32_t index = make_room(page, place, page_count, scratch);
-    for (uint32_t n = 0; index == kNoSlot; ++n)  // ends: no more keys come back than the area held
-      if (is_empty(page[area_word(place, n)])) index = area_word(place, n);
-    page[index] = left[i];
+// insert with moves, for a key known to be absent: the two buckets, then a row of moves, then the stash; and where the key's sectors of the
+// stash are full, a key of its two buckets goes there instead. `page` is the key's page, which nobody else touches, in the table or a copy.
+QRY_HD inline Outcome place_absent(uint64_t* page, const GridView& view, const QryPlace& place, uint64_t pair, SettleScratch& scratch) {
+  const uint32_t index = make_room(page, place, view.page_count, scratch);
+  if (index != kNoSlot) {
+    page[index] = pair;
     note_place(page, place, index);
+    return Outcome::inserted;
   }
+  if (place_in_stash(page, view, place, pair)) return Outcome::inserted;
+  for (uint32_t i = 0; i < 2 * kQrySlotsPerSector; ++i) {
+    const uint32_t sector = i < kQrySlotsPerSector ? place.home_sector : place.next_sector;
+    const uint32_t from = sector * kQrySlotsPerSector + i % kQrySlotsPerSector;
+    if (!place_in_stash(page, view, qry_place_stored(low(page[from]), view.page_count), page[from])) continue;
+    page[from] = pair;
+    note_place(page, place, from);
+    return Outcome::inserted;
+  }
+  return Outcome::full;
+}
+QRY_HD inline Outcome place_with_moves(uint64_t* page, const GridView& view, uint64_t pair, SettleScratch& scratch) {
+  const QryPlace place = qry_place_stored(low(pair), view.page_count);
+  if (locate<PrivateWords, SharedWords>(page, view, place, low(pair)).slot != nullptr) return Outcome::present;
+  return place_absent(page, view, place, pair, scratch);
 }
 
 }  // namespace quarry::hashgrid::detail

@@ -12,7 +12,7 @@ struct Stats {
   uint64_t live = 0;            // keys present
   uint64_t slots = 0;           // page_count * kQrySlotsPerPage
   uint64_t freed = 0;           // empty slots that once held a key
-  uint64_t overflow_live = 0;   // keys in overflow areas
+  uint64_t overflow_live = 0;   // keys in the stash
   uint64_t spilled_buckets = 0; // buckets whose "spilled" bit is set
   uint64_t size_bytes = 0;
   uint32_t page_count = 0;

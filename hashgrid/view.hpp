@@ -5,7 +5,7 @@
 // CONCURRENCY CONTRACT (every line has a test in tests/hashgrid/)
 //  * insert, assign, find, find_or_insert and erase may run concurrently, on one grid, from any number of kernels, streams and host
 //    threads (host threads and CUDA kernels not on the same memory at once). Each is linearizable per key.
-//  * Each ends after a bounded number of probes: at most 2 buckets and the page's overflow area (8 + 96 slots). erase tries its
+//  * Each ends after a bounded number of probes: at most 2 buckets and 6 sectors of the stash, 32 slots. erase tries its
 //    compare-and-swap once more for every assign to the same key that overtakes it; nothing else retries without bound.
 //  * A find never returns a value that was not inserted for that key: key and value are read by one 64-bit load.
 //  * Phases. An erase stamps the slot it frees with the view's phase. insert claims never-used slots and slots freed in

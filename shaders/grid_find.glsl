@@ -39,14 +39,18 @@ uint qry_grid_find_local(uint64_t grid_words, uint page_count, uint locality, ui
     const uvec2 slot = qry_slot(page, place.next_sector * kQrySlotsPerSector + i);
     if (slot.x == stored) return slot.y;
   }
-  if ((state & kQryBucketToArea) == 0u) return kQryReservedValue;
-  for (uint n = 0u; n < kQryAreaSlots; ++n) {
-    uint area_slot = place.area_slot + n;
-    if (area_slot >= kQryAreaSlots) area_slot -= kQryAreaSlots;
-    sectors = 3u + (((place.area_slot & 3u) + n) >> 2);
-    const uvec2 slot = qry_slot(page, kQryAreaFirstSector * kQrySlotsPerSector + area_slot);
-    if (slot.x == stored) return slot.y;
-    if (qry_never_used(slot)) return kQryReservedValue;
+  if ((state & kQryBucketToStash) == 0u) return kQryReservedValue;
+  const QryGroup group = qry_group(place.page, page_count);
+  for (uint n = 0u; n < kQryStashTries; ++n) {
+    QryGridWords sector = QryGridWords(grid_words + uint64_t(qry_stash_sector(place, group, n)) * uint64_t(kQrySlotsPerSector * kQrySlotBytes));
+    sectors = 3u + n;
+    bool never = false;
+    for (uint i = 0u; i < kQrySlotsPerSector; ++i) {
+      const uvec2 slot = qry_slot(sector, i);
+      if (slot.x == stored) return slot.y;
+      never = never || qry_never_used(slot);
+    }
+    if (never) return kQryReservedValue;
   }
   return kQryReservedValue;
 }

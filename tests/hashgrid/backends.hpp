@@ -78,7 +78,7 @@ class Table {
 };
 
 // Independent check of a table's memory against docs in layout.h: no key twice, each key where a plain reading of the probe order finds it,
-// state bits no less than the truth, no never-used slot in a bucket that keys went past. Returns the first fault, or "".
+// state bits no less than the truth, no never-used slot in a bucket or a sector of the stash that keys went past. Returns the first fault, or "".
 std::string fault_in(const std::vector<uint64_t>& words, uint32_t page_count);
 
 // `count` different keys whose home is bucket `bucket` (0..991) of `page`; needs few pages.

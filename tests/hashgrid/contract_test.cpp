@@ -71,9 +71,10 @@ TEST_CASE("A grid that may not grow reports the refused positions and holds the 
 
 TEST_CASE("Keys that crowd into one bucket are refused with a reason instead of growing without end", "[quick]") {
   on_each_executor([](Executor& executor) {
-    // Neighbours in mixed order share page and home bucket at every reasonable size.
+    // Neighbours in mixed order share page and home bucket at every reasonable size; a page and the stash of its group hold 10,000 at most.
     std::vector<uint32_t> keys;
-    for (uint32_t mixed = 1000000; keys.size() < 6000; ++mixed) keys.push_back(qry_key_of_stored(mixed, uint32_t(test_locality())));
+    for (uint32_t mixed = 1000000; keys.size() < 16000; ++mixed)
+      keys.push_back(qry_key_of_stored(mixed, uint32_t(test_locality())));
     const Array<uint32_t> k(executor, keys), v(executor, values_of(keys)), out(executor, keys.size());
     auto grid = Grid::create(executor, {.locality = test_locality()});
     REQUIRE(grid.has_value());

@@ -17,9 +17,12 @@ vec3 qry_sky_diffuse(vec3 d, vec3 sun) {
   vec3 horizon = mix(vec3(0.035, 0.045, 0.09), vec3(0.60, 0.92, 1.40), day);
   const vec2 flat_d = d.xz, flat_sun = sun.xz;
   const float toward = 0.5 + 0.5 * dot(flat_d, flat_sun) / max(length(flat_d) * length(flat_sun), 1e-4);
-  horizon = mix(horizon, vec3(1.0, 0.48, 0.20), evening * (0.10 + 0.80 * toward * toward * toward));
   const float up = max(d.y, 0.0), down = max(-d.y, 0.0);
-  const vec3 above = mix(horizon, zenith, 1.0 - exp(-4.0 * up));
+  // The evening's red lies low.
+  const vec3 red = vec3(1.0, 0.46, 0.18) * (0.12 + 0.88 * smoothstep(-0.25, 0.03, sun.y));
+  const float reddens = evening * (0.12 + 0.80 * toward * toward * toward);
+  const vec3 above = mix(mix(horizon, zenith, 1.0 - exp(-4.0 * up)), red, reddens * exp(-5.5 * up));
+  horizon = mix(horizon, red, reddens);
   // Below the horizon: hazy ground.
   const vec3 soil = mix(vec3(0.62, 0.63, 0.66) * (0.12 + 0.88 * day), 0.3 * horizon, 0.85 * evening);
   const vec3 below = mix(horizon, soil, 1.0 - exp(-3.0 * down));

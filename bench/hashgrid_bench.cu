@@ -19,7 +19,6 @@
 #include "bench/ceilings.cuh"
 #include "bench/hashgrid_cuda_bench.hpp"
 #include "bench/workloads.cuh"
-#include "hashgrid/bulk_neighbours.cuh"
 #include "hashgrid/compact_bulk.cuh"
 #include "hashgrid/cuda_stream.cuh"
 #include "hashgrid/executor.hpp"
@@ -96,28 +95,14 @@ void good(const Result<void>& result) {
   std::exit(1);
 }
 
-// What a user does with the neighbours here: an exclusive or of them all, one word a brick.
-struct XorOfNeighbours {
-  uint32_t* out;
-  uint32_t seen = 0;
-  __device__ void operator()(size_t i, uint32_t side, uint32_t value) {
-    seen = (side == 0 ? 0 : seen) ^ (value == kQryReservedValue ? 0 : value + 1);
-    if (side == 5) out[i] = seen;
-  }
-};
+// The faces one by one, as a kernel of a user's own would: the same answers in the same places as find_neighbours.
 __global__ void __launch_bounds__(256) six_finds(GridView view, const uint32_t* keys, uint32_t count, uint32_t* out) {
   const uint32_t i = blockIdx.x * 256 + threadIdx.x;
   if (i >= count) return;
-  const uint32_t key = keys[i], x = key & 2047u, y = key >> 11 & 1023u, z = key >> 21;
-  uint32_t seen = 0;
-  const auto look = [&](bool inside, uint32_t neighbour) {
-    const Found found = inside ? find(view, neighbour) : Found{kQryReservedValue, 0, false};
-    if (found.hit) seen ^= found.value + 1;
-  };
-  look(x > 0, key - 1), look(x < 2047, key + 1);
-  look(y > 0, key - (1u << 11)), look(y < 1023, key + (1u << 11));
-  look(z > 0, key - (1u << 21)), look(z < 2047, key + (1u << 21));
-  out[i] = seen;
+  for (uint32_t d = 0; d < 6; ++d) {
+    const Step step = step_of<Neighbourhood::faces>(d);
+    out[size_t{d} * count + i] = find(view, neighbour_key(keys[i], step.x, step.y, step.z)).value;
+  }
 }
 __global__ void check_values(const uint32_t* values, const uint32_t* got, uint32_t count, unsigned long long* wrong) {
   const uint32_t i = blockIdx.x * 256 + threadIdx.x;
@@ -127,18 +112,24 @@ __global__ void mark(const uint32_t* keys, uint32_t count, uint32_t* bits) {
   const uint32_t i = blockIdx.x * 256 + threadIdx.x;
   if (i < count) atomicOr(bits + keys[i] / 32, 1u << keys[i] % 32);
 }
-__global__ void check_six(const uint32_t* bits, const uint32_t* keys, uint32_t count, const uint32_t* got, unsigned long long* wrong) {
+// got[d * count + i] against the bits of all bricks there are: the order is written out anew here.
+__global__ void check_neighbours(const uint32_t* bits, const uint32_t* keys, uint32_t count, bool all, const uint32_t* got,
+                                 unsigned long long* wrong) {
   const uint32_t i = blockIdx.x * 256 + threadIdx.x;
   if (i >= count) return;
-  const uint32_t key = keys[i], x = key & 2047u, y = key >> 11 & 1023u, z = key >> 21;
-  uint32_t seen = 0;
-  const auto look = [&](bool inside, uint32_t n) {
-    if (inside && (bits[n / 32] >> n % 32 & 1u) != 0) seen ^= value_of(n) + 1;
-  };
-  look(x > 0, key - 1), look(x < 2047, key + 1);
-  look(y > 0, key - (1u << 11)), look(y < 1023, key + (1u << 11));
-  look(z > 0, key - (1u << 21)), look(z < 2047, key + (1u << 21));
-  if (got[i] != seen) atomicAdd(wrong, 1ull);
+  for (uint32_t d = 0; d < (all ? 26u : 6u); ++d) {
+    int x = int(keys[i] & 2047u), y = int(keys[i] >> 11 & 1023u), z = int(keys[i] >> 21);
+    const int s = d % 2 == 0 ? -1 : 1, n = int(d < 13 ? d : d + 1);
+    x += all ? n % 3 - 1 : d / 2 == 0 ? s : 0;
+    y += all ? n / 3 % 3 - 1 : d / 2 == 1 ? s : 0;
+    z += all ? n / 9 - 1 : d / 2 == 2 ? s : 0;
+    uint32_t value = kQryReservedValue;
+    if (x >= 0 && x < 2048 && y >= 0 && y < 1024 && z >= 0 && z < 2048) {
+      const uint32_t key = uint32_t(x) | uint32_t(y) << 11 | uint32_t(z) << 21;
+      if ((bits[key / 32] >> key % 32 & 1u) != 0) value = value_of(key);
+    }
+    if (got[size_t{d} * count + i] != value) atomicAdd(wrong, 1ull);
+  }
 }
 
 // The simple table of the literature: linear probing over 64-bit slots, key and value in two steps. depth_sum, deepest: slots looked at
@@ -399,9 +390,12 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) {
       require(cudaMemcpy(&wrong, a.counter, sizeof(wrong), cudaMemcpyDeviceToHost), "check");
       return uint64_t{wrong};
     };
-    const auto neighbours_right = [&] { check_six<<<blocks(count), 256>>>(bits, a.keys, count, a.out, a.counter); };
+    uint32_t* const around = device_array<uint32_t>(size_t{26} * count);
+    const auto neighbours_right = [&](bool all) {
+      return [&, all] { check_neighbours<<<blocks(count), 256>>>(bits, a.keys, count, all, around, a.counter); };
+    };
     const auto values_right = [&] { check_values<<<blocks(count), 256>>>(a.values, a.out, count, a.counter); };
-    for (const uint32_t locality : {kQryPlain, kQryRowsOfFour}) {
+    for (const uint32_t locality : {kQryPlain, kQryRows}) {
       const GridView view{a.table, pages, 1, locality};
       const std::string how = locality == kQryPlain ? ", plain" : ", rows";
       const uint32_t* const keys = a.keys;
@@ -411,16 +405,18 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) {
                  std::to_string(count) + " bricks, depth mean " + fixed(stats.depth_mean, 3) + " max " + std::to_string(stats.depth_max)});
       s = time([&] { report = good(cuda.find(view, keys, count, a.out, nullptr)); }, nothing);
       table.add({"V: self" + how, rate(count, s), "G/s", c.read_8, "random reads", counted(values_right), ""});
-      if (locality == kQryRowsOfFour)
-        s = time(
-            [&] {
-              kernels::visit_neighbours<<<blocks(count), 256, 0, stream>>>(view, a.keys, count, XorOfNeighbours{a.out, 0});
-            },
-            nothing);
-      else
-        s = time([&] { six_finds<<<blocks(count), 256, 0, stream>>>(view, keys, count, a.out); }, nothing);
-      table.add({"V: nbr6" + how, rate(6.0 * count, s), "G/s", c.read_8, "random reads", counted(neighbours_right), ""});
+      s = time([&] { good(cuda.find_neighbours(view, keys, count, Neighbourhood::faces, around)); }, nothing);
+      table.add({"V: nbr6" + how, rate(6.0 * count, s), "G/s", c.read_8, "random reads", counted(neighbours_right(false)), "24 bytes written"});
+      s = time([&] { six_finds<<<blocks(count), 256, 0, stream>>>(view, keys, count, around); }, nothing);
+      table.add({"V: nbr6 by six finds" + how, rate(6.0 * count, s), "G/s", c.read_8, "random reads", counted(neighbours_right(false)), ""});
+      s = time([&] { good(cuda.find_neighbours(view, keys, count, Neighbourhood::all, around)); }, nothing);
+      table.add({"V: nbr26" + how, rate(26.0 * count, s), "G/s", c.read_8, "random reads", counted(neighbours_right(true)), "104 bytes written"});
+      s = time([&] { report = good(cuda.erase({a.table, pages, 2, locality}, keys, count / 2, nullptr, nullptr)); },
+               [&] { good(cuda.clear(view)), good(cuda.insert_alone(view, keys, a.values, count, true)); });
+      table.add({"V: erase half in scan order" + how, rate(count / 2, s), "G/s", c.swap_8, "random CAS", report.absent, ""});
     }
+    cudaFree(around);
+    cudaFree(bits);
   }
 
   if (!options.sweep_path.empty()) {  // 2^26 slots

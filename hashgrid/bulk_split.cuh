@@ -34,7 +34,7 @@ inline uint32_t list_room(uint64_t count, uint32_t ranges) {
 }
 
 // What keys become on the way to their lists. `mixed`: qry_mix alone, for the compact layout; else the stored key of a locality.
-enum class SplitForm : uint32_t { plain = kQryPlain, rows = kQryRowsOfFour, mixed };
+enum class SplitForm : uint32_t { plain = kQryPlain, rows = kQryRows, mixed };
 
 struct SplitPass {
   const uint32_t* keys;  // first pass: the batch
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(kSplitThreads, 2) split_pairs(SplitPass pass) 
   if (begin >= size) return;
   const uint32_t count = min(size - begin, kSplitTile);
   const auto index_of = [thread](uint32_t j) { return (j / kWide * kSplitThreads + thread) * kWide + j % kWide; };
-  const uint32_t row_mask = pass.form == SplitForm::mixed ? ~0u : ~3u;  // qry_page() of layout.h
+  const uint32_t row_mask = pass.form == SplitForm::mixed ? ~0u : ~7u;  // qry_page() of layout.h
   const auto range_of = [&pass, row_mask](uint32_t stored) {
     const uint32_t page = __umulhi(stored & row_mask, pass.page_count);
     return kFirst ? page >> pass.shift : page & ((1u << pass.shift) - 1u);

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "hashgrid/memory_source.hpp"
+#include "hashgrid/neighbours.hpp"
 #include "hashgrid/result.hpp"
 #include "hashgrid/stats.hpp"
-#include "hashgrid/view.hpp"
 
 namespace quarry::hashgrid {
 
@@ -50,6 +50,10 @@ class Executor {
   // values_out[i] = kQryReservedValue for an absent key.
   virtual Result<BulkReport> find(const GridView& view, const uint32_t* keys, size_t count, uint32_t* values_out, uint8_t* depths_out) = 0;
   virtual Result<BulkReport> erase(const GridView& view, const uint32_t* keys, size_t count, uint32_t* old_values, Outcome* outcomes) = 0;
+  // values_out[direction * count + i]: what the grid holds for the neighbour of bricks[i] (packed bricks, there or not) in that direction, in the
+  // order of neighbours.hpp; kQryReservedValue if there is none. May run beside anything; as linearizable as that many finds. Memory traffic a
+  // brick: 4 bytes read, 24 or 104 written, and in scan order in a grid of rows 0.7 sectors.
+  virtual Result<void> find_neighbours(const GridView& view, const uint32_t* bricks, size_t count, Neighbourhood which, uint32_t* values_out) = 0;
 
   // Places the keys of a batch that `outcomes` calls `full`: other keys of their pages are moved out of the way (cuckoo moves), or to
   // the stash, which goes on to a load factor of about 0.96. Their outcomes become `inserted`, `present` (a duplicate in the batch) or stay `full`; the

@@ -12,6 +12,7 @@
 #include "hashgrid/arguments.hpp"
 #include "hashgrid/bulk_find.cuh"
 #include "hashgrid/bulk_merge.cuh"
+#include "hashgrid/bulk_rows.cuh"
 #include "hashgrid/cuda_stream.cuh"
 #include "hashgrid/executor.hpp"
 #include "hashgrid/key_kernels.cuh"
@@ -175,11 +176,28 @@ class CudaExecutor final : public Executor {
     auto totals = zeroed(sizeof(unsigned long long) * kernels::kOutcomes);
     if (!totals) return tl::unexpected(totals.error());
     auto* const counts = totals->as<unsigned long long>();
+    if (view.locality == kQryRows) {
+      constexpr uint32_t kKeys = kernels::kRowThreads * kernels::kRowKeys;
+      kernels::find_in_rows<<<uint32_t((count + kKeys - 1) / kKeys), kernels::kRowThreads, 0, stream_>>>(
+          view, keys, count, values_out, depths_out, counts + size_t(Outcome::present), counts + size_t(Outcome::reserved));
+    } else
     kernels::find_keys<<<blocks((count + kernels::kFindThreads - 1) / kernels::kFindThreads, 64), kernels::kFindThreads, 0, stream_>>>(
         view, keys, count, values_out, depths_out, counts + size_t(Outcome::present), counts + size_t(Outcome::reserved));
     auto report = read_report(*totals, "find");
     if (report) report->absent = count - report->present - report->reserved;
     return report;
+  }
+  Result<void> find_neighbours(const GridView& view, const uint32_t* bricks, size_t count, Neighbourhood which, uint32_t* values_out) override {
+    if (auto ok = detail::check_batch(view, bricks, values_out, count); !ok) return ok;
+    if (count == 0) return {};
+    const DeviceScope scope(device_);
+    const bool rows = view.locality == kQryRows;
+    const auto kernel = which == Neighbourhood::faces
+                            ? (rows ? kernels::find_around<Neighbourhood::faces, true> : kernels::find_around<Neighbourhood::faces, false>)
+                            : (rows ? kernels::find_around<Neighbourhood::all, true> : kernels::find_around<Neighbourhood::all, false>);
+    const uint32_t grid = uint32_t((count + kernels::kAroundThreads - 1) / kernels::kAroundThreads);
+    kernel<<<grid, kernels::kAroundThreads, 0, stream_>>>(view, bricks, count, values_out);
+    return finish("find_neighbours");
   }
   Result<BulkReport> erase(const GridView& view, const uint32_t* keys, size_t count, uint32_t* old_values, Outcome* outcomes) override {
     if (auto ok = detail::check_batch(view, keys, keys, count); !ok) return tl::unexpected(ok.error());
@@ -355,7 +373,7 @@ class CudaExecutor final : public Executor {
   }
 
   Result<BulkReport> read_report(const Scratch& totals, const char* doing) {
-    if (auto ok = finish(doing); !ok) return tl::unexpected(ok.error());
+    if (auto ok = cuda_result(cudaGetLastError(), doing); !ok) return tl::unexpected(ok.error());
     unsigned long long got[kernels::kOutcomes] = {};
     if (auto ok = download(got, totals.as<void>(), sizeof(got)); !ok) return tl::unexpected(ok.error());
     return report_of(got);

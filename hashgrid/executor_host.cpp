@@ -93,6 +93,14 @@ class HostExecutor final : public Executor {
       report.absent = end - begin - report.present - report.reserved;
     });
   }
+  Result<void> find_neighbours(const GridView& view, const uint32_t* bricks, size_t count, Neighbourhood which, uint32_t* values_out) override {
+    if (auto ok = detail::check_batch(view, bricks, values_out, count); !ok) return ok;
+    if (which == Neighbourhood::faces)
+      neighbours<Neighbourhood::faces>(view, bricks, count, values_out);
+    else
+      neighbours<Neighbourhood::all>(view, bricks, count, values_out);
+    return {};
+  }
   Result<BulkReport> erase(const GridView& view, const uint32_t* keys, size_t count, uint32_t* old_values, Outcome* outcomes) override {
     return for_each_group(view, keys, keys, count, [&](const Group& group, BulkReport& report) {
       const auto answer = [&](size_t j, Outcome outcome, uint32_t old) {
@@ -228,6 +236,17 @@ class HostExecutor final : public Executor {
 
  private:
   static uint64_t* page_words(const GridView& view, uint32_t page) { return view.words + size_t{page} * kQryPageWords; }
+
+  template <Neighbourhood kWhich>
+  void neighbours(const GridView& view, const uint32_t* bricks, size_t count, uint32_t* values_out) const {
+    parallel_for(count, kKeysPerPiece, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) {
+        uint32_t values[uint32_t(kWhich)];
+        detail::find_neighbours_of<SharedWords, kWhich>(view, bricks[i], values);
+        for (uint32_t direction = 0; direction < uint32_t(kWhich); ++direction) values_out[direction * count + i] = values[direction];
+      }
+    }, threads_);
+  }
 
   template <class Body>
   void for_pages(uint32_t page_count, const Body& body) const {

@@ -291,6 +291,13 @@ Result<BulkReport> Grid::find(std::span<const uint32_t> keys, std::span<uint32_t
   return state_->executor->find(state_->view(), keys.data(), keys.size(), values_out.data(), nullptr);
 }
 
+Result<void> Grid::find_neighbours(std::span<const uint32_t> bricks, Neighbourhood which, std::span<uint32_t> values_out) const {
+  if (values_out.size() != bricks.size() * uint32_t(which))
+    return fail(ErrorCode::invalid_argument, "hash grid find_neighbours: " + std::to_string(bricks.size()) + " bricks want " +
+                                                 std::to_string(bricks.size() * uint32_t(which)) + " values, not " + std::to_string(values_out.size()));
+  return state_->executor->find_neighbours(state_->view(), bricks.data(), bricks.size(), which, values_out.data());
+}
+
 Result<BulkReport> Grid::erase(std::span<const uint32_t> keys) {
   state_->begin_change();
   auto report = state_->executor->erase(state_->view(), keys.data(), keys.size(), nullptr, nullptr);

@@ -10,9 +10,9 @@
 
 namespace quarry::hashgrid {
 
-// How keys are laid out. `rows`: the four keys 4n .. 4n+3 lie side by side, and look-ups in the order of keys or of neighbours read one piece of
+// How keys are laid out. `rows`: the eight keys 8n .. 8n+7 lie side by side, and look-ups in the order of keys or of neighbours read one piece of
 // memory for all of them: for bricks, twice the speed. `plain`: every key by itself; keeps a few more keys in their first place.
-enum class Locality : uint32_t { plain = kQryPlain, rows = kQryRowsOfFour };
+enum class Locality : uint32_t { plain = kQryPlain, rows = kQryRows };
 
 struct GridOptions {
   uint64_t capacity = 0;           // keys to be held at `max_load_factor` without growing; 0: one page
@@ -46,6 +46,8 @@ class Grid {
   Result<BulkReport> assign(std::span<const uint32_t> keys, std::span<const uint32_t> values, std::vector<uint64_t>* refused = nullptr);
   Result<BulkReport> find_or_insert(std::span<const uint32_t> keys, std::span<uint32_t> values, std::vector<uint64_t>* refused = nullptr);
   Result<BulkReport> find(std::span<const uint32_t> keys, std::span<uint32_t> values_out) const;
+  // values_out: 6 or 26 times as many as bricks, direction by direction: see Executor::find_neighbours.
+  Result<void> find_neighbours(std::span<const uint32_t> bricks, Neighbourhood which, std::span<uint32_t> values_out) const;
   Result<BulkReport> erase(std::span<const uint32_t> keys);
 
   Result<void> clear();

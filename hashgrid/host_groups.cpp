@@ -20,7 +20,7 @@ namespace {
   if (locality == kQryPlain)
     for (size_t i = 0; i < count; ++i) stored[i] = qry_stored_key(keys[i], kQryPlain);
   else
-    for (size_t i = 0; i < count; ++i) stored[i] = qry_stored_key(keys[i], kQryRowsOfFour);
+    for (size_t i = 0; i < count; ++i) stored[i] = qry_stored_key(keys[i], kQryRows);
   return reserved != 0;
 }
 [[gnu::always_inline]] inline void homes_of(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) {

@@ -61,7 +61,7 @@ QRY_CONST kQryPageWords = 4096u;         // 64-bit words
 QRY_CONST kQryOwnWords = 4000u;          // of them states and buckets: what only keys of the page are written to
 QRY_CONST kQryStateSectors = 8u;         // sectors 0..7: bucket states
 QRY_CONST kQryBucketsPerPage = 992u;     // sectors 8..999
-QRY_CONST kQryLinesPerPage = 496u;       // of two buckets, 64 bytes, aligned to 64
+QRY_CONST kQryLinesPerPage = 248u;       // of four buckets, 128 bytes, aligned to 128
 QRY_CONST kQryStashFirstSector = 1000u;  // sectors 1000..1023: part of the stash
 QRY_CONST kQryStashSectors = 24u;
 QRY_CONST kQryStashTries = 6u;           // sectors of the stash that a key may be in
@@ -97,34 +97,34 @@ QRY_FN QRY_U32 qry_unmix(QRY_U32 x) {
 // Locality: how a key becomes what its slot holds (the *stored* key), chosen when a grid is made. Both ways are bijections that map the
 // reserved key to itself, and the place of a key depends on its stored form alone: whoever works on whole pages need not know the way.
 QRY_CONST kQryPlain = 0u;        // every key by itself
-QRY_CONST kQryRowsOfFour = 1u;   // the four keys 4n .. 4n+3 share a 64-byte line: for bricks a row of four along x
+QRY_CONST kQryRows = 1u;         // the eight keys 8n .. 8n+7, a row, share a 128-byte line: for bricks eight along x
 
 QRY_CONST kQryMixOfReserved = 0x6768824au;  // qry_mix(kQryReservedKey)
-QRY_CONST kQryRowMixOfLast = 0x2e203962u;   // qry_mix_row(0x3FFFFFFF)
+QRY_CONST kQryRowMixOfLast = 0x17101cb1u;   // qry_mix_row(0x1FFFFFFF)
 
-// The mixer on 30 bits.
+// The mixer on 29 bits.
 QRY_FN QRY_U32 qry_mix_row(QRY_U32 x) {
   x ^= x >> 15;
-  x = (x * 0x7feb352du) & 0x3FFFFFFFu;
+  x = (x * 0x7feb352du) & 0x1FFFFFFFu;
   x ^= x >> 14;
-  x = (x * 0x846ca68bu) & 0x3FFFFFFFu;
+  x = (x * 0x846ca68bu) & 0x1FFFFFFFu;
   return x ^ (x >> 15);
 }
 QRY_FN QRY_U32 qry_unmix_row(QRY_U32 x) {
   x ^= x >> 15;
-  x = (x * 0x43021123u) & 0x3FFFFFFFu;
+  x = (x * 0x43021123u) & 0x1FFFFFFFu;
   x ^= (x >> 14) ^ (x >> 28);
-  x = (x * 0x1d69e2a5u) & 0x3FFFFFFFu;
+  x = (x * 0x1d69e2a5u) & 0x1FFFFFFFu;
   return x ^ (x >> 15);
 }
 
 QRY_FN QRY_U32 qry_stored_key(QRY_U32 key, QRY_U32 locality) {
   if (locality == kQryPlain) return qry_mix(key) ^ ~kQryMixOfReserved;
-  return ((qry_mix_row(key >> 2) ^ (kQryRowMixOfLast ^ 0x3FFFFFFFu)) << 2) | (key & 3u);
+  return ((qry_mix_row(key >> 3) ^ (kQryRowMixOfLast ^ 0x1FFFFFFFu)) << 3) | (key & 7u);
 }
 QRY_FN QRY_U32 qry_key_of_stored(QRY_U32 stored, QRY_U32 locality) {
   if (locality == kQryPlain) return qry_unmix(stored ^ ~kQryMixOfReserved);
-  return (qry_unmix_row((stored >> 2) ^ (kQryRowMixOfLast ^ 0x3FFFFFFFu)) << 2) | (stored & 3u);
+  return (qry_unmix_row((stored >> 3) ^ (kQryRowMixOfLast ^ 0x1FFFFFFFu)) << 3) | (stored & 7u);
 }
 
 // Where a key may be. Sectors are counted from the page's start.
@@ -136,34 +136,34 @@ struct QryPlace {
   QRY_U32 draw;         // what qry_stash_sector() chooses by
 };
 
-// Four stored keys that differ in their last two bits are a row. A row has a home line and a next line of two sectors, 64 bytes, which is what
-// the memory fetches at once; its first two keys go to one sector of each, its last two to the other. So in a grid of rows two rows fit
-// into a line side by side, half as many keys lose their home as if a row had one sector, and what is lost is found in one other line.
-// In a plain grid a row is four keys that have nothing in common, and hardly ever two of them are there.
+// Eight stored keys that differ in their last three bits are a row. A row has a home line and a next line of four sectors, 128 bytes, what one
+// request to the cache can ask for; each pair of its keys goes to one sector of each. So in a grid of rows two rows fit into a line side by
+// side, half as many keys lose their home as if four keys shared a sector, and what is lost is found in one other line. In a plain grid a
+// row is eight keys that have nothing in common, and hardly ever two of them are there.
 QRY_FN QRY_U32 qry_page(QRY_U32 stored, QRY_U32 page_count) {
-  return QRY_U32((QRY_U64(stored & ~3u) * QRY_U64(page_count)) >> 32);
+  return QRY_U32((QRY_U64(stored & ~7u) * QRY_U64(page_count)) >> 32);
 }
 QRY_FN QRY_U32 qry_home_bucket(QRY_U32 stored, QRY_U32 page_count) {
-  const QRY_U32 fraction = (stored & ~3u) * page_count;  // uniform within the page
+  const QRY_U32 fraction = (stored & ~7u) * page_count;  // uniform within the page
   const QRY_U32 line = QRY_U32((QRY_U64(fraction) * QRY_U64(kQryLinesPerPage)) >> 32);
-  return 2u * line + (((stored >> 1) ^ (stored >> 2)) & 1u);
+  return 4u * line + (((stored >> 1) ^ (stored >> 3)) & 3u);
 }
 QRY_FN QryPlace qry_place_stored(QRY_U32 stored, QRY_U32 page_count) {
   // A second, independent draw: the fraction alone has too few bits left when there are many pages.
-  QRY_U32 second = (stored >> 2) * 0x9E3779B1u;
+  QRY_U32 second = (stored >> 3) * 0x9E3779B1u;
   second ^= second >> 15;
   second *= 0x2C1B3C6Du;
   second ^= second >> 13;
   const QRY_U32 home = qry_home_bucket(stored, page_count);
-  // 1..495 lines further on, so that it is never the home line.
-  const QRY_U32 line = (home >> 1) + 1u + QRY_U32((QRY_U64(second) * QRY_U64(kQryLinesPerPage - 1u)) >> 32);
-  const QRY_U32 next = 2u * (line < kQryLinesPerPage ? line : line - kQryLinesPerPage) + (((stored >> 1) ^ (stored >> 3)) & 1u);
+  // 1..247 lines further on, so that it is never the home line.
+  const QRY_U32 line = (home >> 2) + 1u + QRY_U32((QRY_U64(second) * QRY_U64(kQryLinesPerPage - 1u)) >> 32);
+  const QRY_U32 next = 4u * (line < kQryLinesPerPage ? line : line - kQryLinesPerPage) + (((stored >> 1) ^ (stored >> 5)) & 3u);
   QryPlace place;
   place.page = qry_page(stored, page_count);
   place.home_sector = kQryStateSectors + home;
   place.next_sector = kQryStateSectors + next;
   place.home_slot = (second ^ stored) & 3u;
-  place.draw = second ^ (stored << 30);  // the keys of a row go each their own way
+  place.draw = second ^ (stored << 29);  // the keys of a row go each their own way
   return place;
 }
 

@@ -12,7 +12,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Qr
 uvec2 qry_slot(QryGridWords page, uint index) { return unpackUint2x32(page.at[index]); }  // x: key, y: value
 bool qry_never_used(uvec2 slot) { return slot.x == 0xFFFFFFFFu && slot.y == 0xFFFFFFFFu; }
 
-// Value of `key`, kQryReservedValue if it is absent. `locality`: the grid's (kQryPlain, kQryRowsOfFour); a constant costs nothing. `sectors`:
+// Value of `key`, kQryReservedValue if it is absent. `locality`: the grid's (kQryPlain, kQryRows); a constant costs nothing. `sectors`:
 // sectors of slots that were read.
 uint qry_grid_find_local(uint64_t grid_words, uint page_count, uint locality, uint key, out uint sectors) {
   sectors = 0u;

@@ -132,7 +132,7 @@ std::vector<uint32_t> keys_of_bucket(uint32_t page, uint32_t bucket, uint32_t pa
   std::vector<uint32_t> keys;
   // The stored keys of a page are a range, and in it those of a line of two buckets: step through the range finely, keep what fits.
   const uint64_t first = ((uint64_t{page} << 32) + page_count - 1) / page_count, size = (uint64_t{1} << 32) / page_count;
-  for (uint64_t stored = (first + size * (bucket / 2) / 496) & ~uint64_t{3}; keys.size() < count && stored < first + size; ++stored) {
+  for (uint64_t stored = (first + size * (bucket / 4) / 248) & ~uint64_t{7}; keys.size() < count && stored < first + size; ++stored) {
     const QryPlace place = qry_place_stored(uint32_t(stored), page_count);
     if (stored < kQryReservedKey && place.page == page && place.home_sector == kQryStateSectors + bucket)
       keys.push_back(qry_key_of_stored(uint32_t(stored), uint32_t(test_locality())));

@@ -171,6 +171,7 @@ void add_to(BulkReport& sum, const BulkReport& one) {
 BulkReport place_left(const GridView& view, const std::vector<std::vector<uint64_t>>& left) {
   BulkReport report;
   SettleScratch scratch;
+  scratch.reset();
   uint32_t last = kQryReservedKey;
   for (const std::vector<uint64_t>& pairs : left) {
     for (const uint64_t pair : pairs) {

@@ -4,7 +4,7 @@
 // What it is not: the operations (view.hpp for host and CUDA, shaders/grid_find.glsl for shaders).
 // A shader defines QRY_GLSL before it includes this file and enables GL_EXT_shader_explicit_arithmetic_types_int64.
 //
-// Pairs layout. A slot is 64 bits: low word = key, high word = value, so one 64-bit compare-and-swap publishes both and no
+// Pairs layout. A slot is 64 bits: low word = stored key (a bijection of the key, below), high word = value, so one 64-bit compare-and-swap publishes both and no
 // reader ever sees a key without its value. Four slots make one 32-byte memory sector = one bucket. 1024 sectors make a page:
 //
 //   page, 32 KiB

@@ -9,13 +9,20 @@
 
 namespace quarry {
 
+namespace {
+thread_local uint32_t share = UINT32_MAX;
+}
+
 uint32_t thread_count() {
   if (const char* wanted = std::getenv("QUARRY_THREADS")) {
     const long n = std::strtol(wanted, nullptr, 10);
-    if (n >= 1 && n <= 1024) return uint32_t(n);
+    if (n >= 1 && n <= 1024) return std::min(share, uint32_t(n));
   }
-  return std::max(1u, std::thread::hardware_concurrency());
+  return std::min(share, std::max(1u, std::thread::hardware_concurrency()));
 }
+
+ThreadShare::ThreadShare(uint32_t threads) : before_(share) { share = std::min(share, std::max(1u, threads)); }
+ThreadShare::~ThreadShare() { share = before_; }
 
 void parallel_for(size_t count, size_t grain, const std::function<void(size_t, size_t)>& body, uint32_t threads) {
   if (count == 0) return;

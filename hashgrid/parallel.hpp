@@ -7,8 +7,21 @@
 
 namespace quarry {
 
-// Threads this process may use: $QUARRY_THREADS if set, else the machine's.
+// Threads this process may use: $QUARRY_THREADS if set, else the machine's; within a ThreadShare, at most its number.
 uint32_t thread_count();
+
+// While it lives, thread_count() on this thread is at most `threads` (at least 1): work that runs beside other work keeps to its part of the
+// machine. Threads that parallel_for starts do not have it. Shares on one thread nest; the smallest counts.
+class ThreadShare {
+ public:
+  explicit ThreadShare(uint32_t threads);
+  ~ThreadShare();
+  ThreadShare(const ThreadShare&) = delete;
+  ThreadShare& operator=(const ThreadShare&) = delete;
+
+ private:
+  uint32_t before_;
+};
 
 // Calls body(begin, end) on disjoint pieces of [0, count), each at most `grain` long, from up to `threads` threads (0: thread_count()),
 // the calling one included; returns when all are done. Pieces are handed out in rising order. body must not throw.

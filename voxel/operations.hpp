@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "hashgrid/result.hpp"
 #include "voxel/scene.hpp"
@@ -46,6 +48,28 @@ Result<Scene> fill(const Scene& scene, uint8_t material = 0);
 // Half the resolution: world cell c becomes c >> 1, for each instance by itself. A cell is full if at least `threshold` (1..8) of its
 // eight were; its material is their commonest (of equals the lowest).
 Result<Scene> halve(const Scene& scene, uint32_t threshold = 1);
+
+// Every voxel as a cube of n x n x n voxels (n 1..64), about the world's origin; cameras and declared sizes too, metadata "voxel_size" by 1/n.
+// Errors: invalid_argument (n), out_of_bounds (a cell or offset beyond 32 bits). Memory: n^3 times the bricks.
+Result<Scene> enlarge(const Scene& scene, uint32_t n);
+// 1/n of the resolution (n 1..64): world cell c becomes floor(c / n), for each instance by itself. A cell is full if at least `threshold`
+// (1..n^3) of its n^3 were; its material is their commonest (of equals the lowest). halve() is this for 2, and faster.
+Result<Scene> shrink(const Scene& scene, uint32_t n, uint32_t threshold = 1);
+
+// A scene in pieces. Names are as the scene has them, or "model-3", "colour-17", made distinct by "-2", "-3" behind them; of regions "x_y_z".
+struct ScenePart {
+  std::string name;
+  Scene scene;
+};
+enum class SplitKind : uint8_t {
+  models,     // each volume that has voxels and is placed, once, upright and without instances' rotation, at its own origin
+  instances,  // each instance with voxels, in its place
+  layers,     // the instances of each layer that has some with voxels; those of none last
+  materials,  // the voxels of each material in use, in their place
+  regions,    // what lies in each cube of edge^3 world cells that has voxels; cube (0,0,0) begins at the origin
+};
+// Every part keeps the palette and the metadata that still hold. Errors: invalid_argument (an edge below 1), unsupported (2^16 parts).
+Result<std::vector<ScenePart>> split(const Scene& scene, SplitKind kind, int32_t edge = 0);
 
 enum class BooleanKind : uint8_t { union_of, intersection, difference };
 // Of the visible voxels of both, in world axes. Materials are those of `a` where it has the voxel. One volume, named `name`, under one

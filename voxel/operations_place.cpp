@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "voxel/operations_internal.hpp"
+#include "voxel/source_units.hpp"
 
 namespace quarry {
 using namespace operations_detail;
@@ -67,14 +68,21 @@ Scene single(BrickMap bricks, const Palette& palette, const char* name) {
   return out;
 }
 
-// Voxels of `a` that also are (or are not) in `b`.
+// Voxels of `a` that also are (or are not) in `b`: the inner (or left) join of the two maps' keys, which both have in order.
 BrickMap filtered(const BrickMap& a, const BrickMap& b, bool in_b) {
   BrickMap out;
+  const auto theirs_end = b.bricks().end();
+  auto their = b.bricks().begin();
   for (const auto& [at, brick] : a.bricks()) {
-    const Brick* other = b.find(at);
+    while (their != theirs_end && their->first < at) ++their;
+    const Brick* other = their != theirs_end && their->first == at ? &their->second : nullptr;
+    if (!other) {
+      if (!in_b) out.put(at, brick);
+      continue;
+    }
     Brick kept;
     for (uint32_t w = 0; w < 8; ++w) {
-      const uint64_t theirs = other ? other->mask[w] : 0;
+      const uint64_t theirs = other->mask[w];
       kept.mask[w] = brick.mask[w] & (in_b ? theirs : ~theirs);
       for (uint64_t left = kept.mask[w]; left; left &= left - 1) {
         const uint32_t i = w * 64 + uint32_t(std::countr_zero(left));
@@ -104,11 +112,15 @@ Result<Scene> turn(const Scene& scene, const Rotation& rotation) {
     }
     i.offset = {to[0], to[1], to[2]};
   }
-  for (Camera& c : out.cameras)
-    for (double* point : {c.position, c.target}) {
-      const double from[3] = {point[0], point[1], point[2]};
-      for (size_t row = 0; row < 3; ++row) point[row] = rotation.sign[row] * from[rotation.axis[row]];
-    }
+  const auto turn_point = [&](double* point) {
+    const double before[3] = {point[0], point[1], point[2]};
+    for (size_t row = 0; row < 3; ++row) point[row] = rotation.sign[row] * before[rotation.axis[row]];
+  };
+  for (Camera& c : out.cameras) turn_point(c.position), turn_point(c.target);
+  if (auto units = source_units(out)) {
+    turn_point(units->origin.data());
+    set_source_units(out, *units);
+  }
   return out;
 }
 

@@ -273,7 +273,7 @@ Result<Scene> halve(const Scene& scene, uint32_t threshold) {
   for (Camera& c : out.cameras)
     for (double* point : {c.position, c.target})
       for (int a = 0; a < 3; ++a) point[a] /= 2;
-  if (const auto it = out.metadata.find("voxel_size"); it != out.metadata.end()) out.metadata.erase(it);
+  scale_voxel_size(out, 2);
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include <new>
 #include <optional>
 
+#include "voxel/source_units.hpp"
 #include "voxel/voxelize_fill.hpp"
 #include "voxel/voxelize_stage.hpp"
 
@@ -153,8 +154,10 @@ Result<Scene> scene_of(VoxelizeJob& job) {
   instance.name = job.options.name;
   scene.instances.push_back(instance);
   char text[64];
-  std::snprintf(text, sizeof text, "%.9g", 1 / job.frame.scale);
-  scene.metadata["voxel_size"] = text;
+  SourceUnits units{1 / job.frame.scale, {}};
+  const int32_t shift[3] = {job.frame.shift.x, job.frame.shift.y, job.frame.shift.z};
+  for (size_t k = 0; k < 3; ++k) units.origin[k] = job.frame.origin[k] - shift[k] * units.voxel_size;
+  set_source_units(scene, units);
   scene.metadata["mesh_triangles"] = std::to_string(job.mesh.triangle_count());
   scene.metadata["palette_distinct"] = std::to_string(surface->distinct);
   std::snprintf(text, sizeof text, "%.3f", surface->rms_error);

@@ -9,6 +9,7 @@
 #include "voxel/io/file_bytes.hpp"
 #include "voxel/io/heightmap.hpp"
 #include "voxel/io/minecraft.hpp"
+#include "voxel/io/picture_write.hpp"
 #include "voxel/io/points.hpp"
 #include "voxel/io/qb.hpp"
 #include "voxel/io/raw.hpp"
@@ -52,13 +53,13 @@ constexpr const char* kMinecraftExtensions[] = {"schem", "litematic"};
 constexpr const char* kLasExtensions[] = {"las"};
 constexpr const char* kXyzExtensions[] = {"xyz", "asc"};
 const Format kOwnFormats[] = {
-    {"quarry", "Quarry world", kQuarryExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "SQLite format 3\0"); }, read_quarry, Store::save},
-    {"vox", "MagicaVoxel scene", kVoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "VOX "); }, read_vox, write_vox},
+    {"quarry", "Quarry world", kQuarryExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "SQLite format 3\0"); }, read_quarry, Store::save, kKeepsAll},
+    {"vox", "MagicaVoxel scene", kVoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "VOX "); }, read_vox, write_vox, kKeepsAll},
     {"binvox", "binvox occupancy", kBinvoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "#binvox"); }, read_binvox, write_binvox},
-    {"raw", "raw volume with NRRD header", kRawExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "NRRD000"); }, read_raw, write_raw},
+    {"raw", "raw volume with NRRD header", kRawExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "NRRD000"); }, read_raw, write_raw, kKeepsColours},
     {"qb", "Qubicle matrices", kQbExtensions, looks_like_qb, read_qb, nullptr},
     {"qbcl", "Qubicle project", kQbclExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "QBCL"); }, read_qbcl, nullptr},
-    {"heightmap", "Height map (PNG)", kHeightmapExtensions, is_png, read_heightmap, nullptr},
+    {"heightmap", "Height map read, view from above written", kHeightmapExtensions, is_png, read_heightmap, write_top_view, kKeepsColours},
     {"minecraft", "Minecraft schematic or litematic", kMinecraftExtensions, nullptr, read_minecraft, nullptr},
     {"las", "LAS point cloud", kLasExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "LASF"); }, read_las, nullptr},
     {"xyz", "XYZ point cloud", kXyzExtensions, nullptr, read_xyz, nullptr},

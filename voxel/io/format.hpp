@@ -31,6 +31,18 @@ struct ReadOptions {
   std::vector<std::string>* warnings = nullptr;  // what was skipped or mended, one sentence each
 };
 
+// What of a Scene a written file can hold (export_loss.hpp counts the rest).
+enum Keeps : uint32_t {
+  kKeepsScene = 1,          // volumes and instances as such, also hidden and unplaced ones
+  kKeepsNames = 2,          // of volumes and instances
+  kKeepsLayers = 4,
+  kKeepsCameras = 8,
+  kKeepsColours = 16,
+  kKeepsSurfaces = 32,      // roughness, metalness, emission, transparency of materials
+  kKeepsMaterialNames = 64,
+  kKeepsAll = 127,
+};
+
 struct Format {
   const char* name;              // "vox"
   const char* title;             // "MagicaVoxel scene"
@@ -39,6 +51,7 @@ struct Format {
   Result<Scene> (*read)(const std::filesystem::path& file, const ReadOptions& options);  // null: not readable
   // Null: not writable. Leaves the whole new file or what was there before: writes beside, then renames.
   Result<void> (*write)(const Scene& scene, const std::filesystem::path& file, const Progress& progress);
+  uint32_t keeps = 0;            // Keeps, of what is written
 };
 
 std::span<const Format> formats();

@@ -5,6 +5,7 @@
 
 #include "voxel/io/mesh_write.hpp"
 #include "voxel/io/whole_file.hpp"
+#include "voxel/source_units.hpp"
 
 namespace quarry::io {
 namespace {
@@ -155,9 +156,13 @@ Result<void> write_gltf(const Scene& scene, const fs::path& file, const Progress
   if (extensions.emissive_strength) used += "\"KHR_materials_emissive_strength\"";
   if (extensions.ior) (used += used.empty() ? "" : ",") += "\"KHR_materials_ior\"";
   const std::string name = json_text(file.stem().string());
+  std::string extras;
+  if (const auto units = source_units(scene))
+    extras = ",\"extras\":{\"voxel_size\":" + shortest_text(units->voxel_size) + ",\"origin\":[" + shortest_text(units->origin[0]) + "," + shortest_text(units->origin[1]) + "," +
+             shortest_text(units->origin[2]) + "]}";
   std::string json = "{\"asset\":{\"version\":\"2.0\",\"generator\":\"Quarry\"},";
   if (!used.empty()) json += "\"extensionsUsed\":[" + used + "],";
-  json += "\"scene\":0,\"scenes\":[{\"nodes\":[0]}],\"nodes\":[{\"name\":" + name + ",\"mesh\":0}],\"meshes\":[{\"name\":" + name + ",\"primitives\":[" + primitive_list +
+  json += "\"scene\":0,\"scenes\":[{\"nodes\":[0]}],\"nodes\":[{\"name\":" + name + ",\"mesh\":0" + extras + "}],\"meshes\":[{\"name\":" + name + ",\"primitives\":[" + primitive_list +
           "]}],\"materials\":[" + materials + "],\"accessors\":[" + accessors + "],\"bufferViews\":[" + views + "],\"buffers\":[{";
   if (!binary) json += "\"uri\":\"data:application/octet-stream;base64," + base64(primitives) + "\",";
   json += "\"byteLength\":" + std::to_string(bytes) + "}]}";

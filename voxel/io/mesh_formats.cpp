@@ -67,9 +67,9 @@ constexpr const char* kDae[] = {"dae"};
 constexpr const char* k3mf[] = {"3mf"};
 
 constexpr Format kFormats[] = {
-    {"obj", "Wavefront OBJ mesh", kObj, nullptr, read, write_obj},
-    {"gltf", "glTF 2.0 mesh", kGltf, is_glb, read, write_gltf},
-    {"ply", "PLY mesh or points", kPly, is_ply, read_ply, write_ply},
+    {"obj", "Wavefront OBJ mesh", kObj, nullptr, read, write_obj, kKeepsColours | kKeepsSurfaces | kKeepsMaterialNames},
+    {"gltf", "glTF 2.0 mesh", kGltf, is_glb, read, write_gltf, kKeepsColours | kKeepsSurfaces | kKeepsMaterialNames},
+    {"ply", "PLY mesh or points", kPly, is_ply, read_ply, write_ply, kKeepsColours},
     {"stl", "STL mesh", kStl, nullptr, read, nullptr},
     {"off", "OFF mesh", kOff, is_off, read, nullptr},
     {"fbx", "Autodesk FBX mesh", kFbx, is_fbx, read, nullptr},

@@ -3,6 +3,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "voxel/source_units.hpp"
+
 namespace quarry::io {
 
 Result<SurfaceMesh> visible_surface(const Scene& scene, const Progress& progress) {
@@ -32,6 +34,11 @@ std::array<float, 3> linear_color(const Material& material) {
     out[i] = float(c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4));
   }
   return out;
+}
+
+std::string units_comment(const Scene& scene) {
+  const auto units = source_units(scene);
+  return units ? "voxel_size " + shortest_text(units->voxel_size) + ", origin " + origin_text(*units) : std::string();
 }
 
 std::string number_text(float v) {

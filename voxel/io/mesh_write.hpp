@@ -27,5 +27,7 @@ std::string material_name(const Palette& palette, uint8_t material);
 std::array<float, 3> linear_color(const Material& material);
 // The shortest text that reads back as the same number.
 std::string number_text(float v);
+// "voxel_size 0.01, origin 1 2 3" for a comment: where the voxels lie in the units of the scene's source; "" if that is not known.
+std::string units_comment(const Scene& scene);
 
 }  // namespace quarry::io

@@ -77,7 +77,8 @@ Result<void> write_obj(const Scene& scene, const fs::path& file, const Progress&
   auto out = WholeFile::create(file);
   if (!out) return tl::unexpected(out.error());
   // Blanks in the name of a library end it for some readers; they are written as they are, as most exporters do.
-  out->put("# Quarry, one unit is one voxel, y up\nmtllib " + mtl.filename().string() + "\no " + (file.stem().empty() ? "scene" : file.stem().string()) + "\n");
+  const std::string units = units_comment(scene);
+  out->put("# Quarry, one unit is one voxel, y up\n" + (units.empty() ? units : "# " + units + "\n") + "mtllib " + mtl.filename().string() + "\no " + (file.stem().empty() ? "scene" : file.stem().string()) + "\n");
   {
     Text text(*out);
     for (const Int3 p : mesh->positions) {

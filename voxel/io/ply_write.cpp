@@ -20,7 +20,8 @@ Result<void> write_ply(const Scene& scene, const std::filesystem::path& file, co
     for (const uint32_t i : mesh->parts[p].indices)
       if (seen_in[i] != p + 1) seen_in[i] = uint32_t(p + 1), ++vertices;
   if (vertices > UINT32_MAX) return fail(ErrorCode::unsupported, "it would have " + std::to_string(vertices) + " vertices; PLY counts to 2^32. Make it coarser or cut it into pieces");
-  out->put("ply\nformat binary_little_endian 1.0\ncomment Quarry, one unit is one voxel, y up\nelement vertex " + std::to_string(vertices) +
+  const std::string units = units_comment(scene);
+  out->put("ply\nformat binary_little_endian 1.0\ncomment Quarry, one unit is one voxel, y up\n" + (units.empty() ? units : "comment " + units + "\n") + "element vertex " + std::to_string(vertices) +
            "\nproperty float x\nproperty float y\nproperty float z\nproperty uchar red\nproperty uchar green\nproperty uchar blue\nproperty uchar alpha\nelement face " +
            std::to_string(mesh->triangle_count()) + "\nproperty list uchar uint vertex_indices\nend_header\n");
   std::vector<uint32_t> number(mesh->positions.size());  // of each position in the part at hand

@@ -3,6 +3,7 @@
 
 #include <png.h>
 
+#include <algorithm>
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
@@ -62,7 +63,48 @@ bool read_rows(png_structp png, png_infop info, uint8_t** rows) {
   return true;
 }
 
+void append_bytes(png_structp png, png_bytep data, size_t count) {
+  auto* out = static_cast<std::vector<uint8_t>*>(png_get_io_ptr(png));
+  out->insert(out->end(), data, data + count);
+}
+void flush_nothing(png_structp) {}
+
+bool write_rows(png_structp png, png_infop info, const PngImage& image, uint8_t** rows) {
+  if (setjmp(png_jmpbuf(png))) return false;
+  constexpr int kTypes[5] = {0, PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB, PNG_COLOR_TYPE_RGB_ALPHA};
+  png_set_IHDR(png, info, image.width, image.height, int(image.bits), kTypes[image.channels], PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  png_write_info(png, info);
+  if (image.bits == 16) png_set_swap(png);
+  png_write_image(png, rows);
+  png_write_end(png, nullptr);
+  return true;
+}
+
 }  // namespace
+
+Result<std::vector<uint8_t>> encode_png(const PngImage& image) {
+  const size_t row_samples = size_t(image.width) * image.channels;
+  if (image.width == 0 || image.height == 0 || image.width > kPngMaxEdge || image.height > kPngMaxEdge || image.channels < 1 || image.channels > 4 || (image.bits != 8 && image.bits != 16) ||
+      image.samples.size() != row_samples * image.height)
+    return fail(ErrorCode::invalid_argument, "a picture of " + std::to_string(image.width) + " x " + std::to_string(image.height) + " pixels cannot be a PNG file");
+  std::vector<uint8_t> out, bytes(image.bits == 8 ? image.samples.size() : 0);
+  std::copy(image.samples.begin(), image.samples.begin() + int64_t(bytes.size()), bytes.begin());
+  std::vector<uint8_t*> rows(image.height);
+  for (size_t y = 0; y < rows.size(); ++y)
+    rows[y] = image.bits == 8 ? bytes.data() + y * row_samples : reinterpret_cast<uint8_t*>(const_cast<uint16_t*>(image.samples.data() + y * row_samples));
+  Source messages{nullptr, 0};
+  png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &messages, keep_error, keep_warning);
+  png_infop info = png ? png_create_info_struct(png) : nullptr;
+  if (!info) {
+    png_destroy_write_struct(&png, nullptr);
+    return fail(ErrorCode::out_of_memory, "not enough memory to make a PNG file");
+  }
+  png_set_write_fn(png, &out, append_bytes, flush_nothing);
+  const bool done = write_rows(png, info, image, rows.data());
+  png_destroy_write_struct(&png, &info);
+  if (!done) return fail(ErrorCode::out_of_memory, std::string("libpng cannot make the file: ") + messages.message);
+  return out;
+}
 
 Result<PngImage> decode_png(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes, std::vector<std::string>* warnings) {
   if (bytes.size() < 8 || png_sig_cmp(bytes.data(), 0, 8) != 0)

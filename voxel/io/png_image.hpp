@@ -1,4 +1,4 @@
-// png_image.hpp - a PNG from memory to plain samples, for height maps and their colours. Not for textures of meshes: the mesh reader's
+// png_image.hpp - a PNG from memory to plain samples and back, for height maps, their colours, and pictures of voxels. Not for textures of meshes: the mesh reader's
 // process decodes those.
 #pragma once
 
@@ -25,5 +25,8 @@ struct PngImage {
 // Errors: malformed_input with the byte at which libpng gave up; unsupported for edges above the limit, or more bytes of samples than
 // `memory_limit_bytes`. Memory: the samples, and libpng's row buffers (chunks beside the picture are not kept).
 Result<PngImage> decode_png(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes, std::vector<std::string>* warnings);
+
+// The same samples as a PNG file, not interlaced. Errors: invalid_argument (sizes that do not fit each other), out_of_memory.
+Result<std::vector<uint8_t>> encode_png(const PngImage& image);
 
 }  // namespace quarry::io

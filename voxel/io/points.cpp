@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "voxel/io/volume_builder.hpp"
+#include "voxel/source_units.hpp"
 
 namespace quarry::io {
 namespace {
@@ -106,7 +107,7 @@ Result<Scene> voxelize_points(const PointWalk& walk, uint64_t points, bool z_up,
     bricks.put({int32_t(place >> 22), int32_t(place >> 11 & 2047), int32_t(place & 2047)}, brick);
   }
   scene.metadata["points"] = std::to_string(points);
-  scene.metadata["voxel_size"] = number_text(edge);
+  set_source_units(scene, {edge, {low[0], low[1], low[2]}});
   scene.metadata["points.origin"] = number_text(low[0]) + " " + number_text(low[1]) + " " + number_text(low[2]);
   add_single_volume(scene, "points", std::move(bricks), size);
   return scene;

@@ -8,6 +8,7 @@
 #include "voxel/io/byte_reader.hpp"
 #include "voxel/io/file_bytes.hpp"
 #include "voxel/io/volume_builder.hpp"
+#include "voxel/source_units.hpp"
 
 namespace quarry::io {
 namespace {
@@ -102,6 +103,7 @@ Result<Scene> parse_nrrd(std::span<const uint8_t> header, std::span<const uint8_
   double sizes[3] = {0, 0, 0}, origin[3] = {0, 0, 0};
   bool has_origin = false, has_type = false, has_encoding = false;
   Palette palette = Palette::standard();
+  Scene units;  // for its metadata only
   size_t at = 0;
   for (;;) {
     const size_t end = std::min(text.find('\n', at), text.size());
@@ -133,6 +135,8 @@ Result<Scene> parse_nrrd(std::span<const uint8_t> header, std::span<const uint8_
       } else if (key == "space origin") {
         has_origin = three_numbers(value, origin) && std::all_of(origin, origin + 3, [](double o) { return std::abs(o) <= kMaxOrigin; });
         if (!has_origin) return bad(line_at, "expected three numbers within 2^24 as the origin");
+      } else if (key == "quarry_voxel_size" || key == "quarry_origin") {
+        units.metadata[std::string(key.substr(std::string_view("quarry_").size()))] = value;
       } else if (key == "quarry_palette" && !read_palette(value, &palette)) {
         return bad(line_at, "expected 256 colours of eight hexadecimal digits");
       }
@@ -148,6 +152,7 @@ Result<Scene> parse_nrrd(std::span<const uint8_t> header, std::span<const uint8_
   if (!bricks) return tl::unexpected(bricks.error());
   Scene scene;
   scene.palette = palette;
+  if (const auto known = source_units(units)) set_source_units(scene, *known);
   add_single_volume(scene, "raw", std::move(*bricks), size);
   const auto cell = [](double middle) { return int32_t(std::floor(middle)); };  // the origin is the middle of the first voxel
   if (has_origin) scene.instances[0].offset = {cell(origin[0]), cell(origin[1]), cell(origin[2])};

@@ -8,6 +8,7 @@
 
 #include "voxel/io/file_bytes.hpp"
 #include "voxel/io/whole_file.hpp"
+#include "voxel/source_units.hpp"
 
 namespace quarry::io {
 namespace {
@@ -72,7 +73,12 @@ Result<void> write_binvox(const Scene& scene, const fs::path& file, const Progre
   auto out = WholeFile::create(file);
   if (!out) return tl::unexpected(out.error());
   const std::string e = std::to_string(edge);
-  out->put("#binvox 1\ndim " + e + " " + e + " " + e + "\ntranslate " + edges_text(box.min, " ") + "\nscale " + e + "\ndata\n");
+  // The format's own units: those of the scene's source where they are known, else voxels.
+  const SourceUnits units = source_units(scene).value_or(SourceUnits{});
+  SourceUnits corner = units;
+  const int32_t low[3] = {box.min.x, box.min.y, box.min.z};
+  for (size_t k = 0; k < 3; ++k) corner.origin[k] += low[k] * units.voxel_size;
+  out->put("#binvox 1\ndim " + e + " " + e + " " + e + "\ntranslate " + origin_text(corner) + "\nscale " + shortest_text(double(edge) * units.voxel_size) + "\ndata\n");
 
   Runs runs(*out);
   uint64_t done = 0;  // voxels, of which y counts fastest, then z, then x
@@ -133,6 +139,7 @@ Result<void> write_raw(const Scene& scene, const fs::path& file, const Progress&
                        "\nspace dimension: 3\nspace directions: (1,0,0) (0,1,0) (0,0,1)\nspace origin: (" + centre(box.min.x) + "," + centre(box.min.y) + "," + centre(box.min.z) +
                        ")\nkinds: domain domain domain\nencoding: raw\n";
   if (!attached) header += "data file: " + file.filename().string() + "\n";
+  if (const auto units = source_units(scene)) header += "quarry_voxel_size:=" + shortest_text(units->voxel_size) + "\nquarry_origin:=" + origin_text(*units) + "\n";
   header += "quarry_palette:=" + palette_text(scene.palette) + "\n";
 
   auto out = WholeFile::create(file);

@@ -1,0 +1,71 @@
+#include "voxel/io/export_loss.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace quarry::io {
+namespace {
+
+std::string counted(uint64_t n, const char* one, const char* many) { return std::to_string(n) + " " + (n == 1 ? one : many); }
+
+}  // namespace
+
+std::vector<ExportLoss> export_losses(const Scene& scene, const Format& format) {
+  const auto lacks = [&](uint32_t what) { return (format.keeps & what) == 0; };
+  std::vector<ExportLoss> out;
+  const auto add = [&](const char* kind, uint64_t count, const char* one, const char* many, const std::string& more = {}) {
+    if (count > 0) out.push_back({kind, count, counted(count, one, many) + more});
+  };
+
+  uint64_t hidden = 0, hidden_voxels = 0, shown = 0;
+  std::vector<uint8_t> placed(scene.volumes.size());
+  for (const Instance& i : scene.instances) {
+    if (i.volume >= scene.volumes.size()) continue;
+    const BrickMap& bricks = scene.volumes[i.volume].bricks;
+    placed[i.volume] = 1;
+    if (bricks.empty()) continue;
+    if (scene.instance_visible(i)) ++shown;
+    else if (++hidden; lacks(kKeepsScene)) hidden_voxels += bricks.voxel_count();
+  }
+  if (lacks(kKeepsScene)) {
+    add("hidden_instances", hidden, "hidden instance", "hidden instances", " (" + counted(hidden_voxels, "voxel", "voxels") + ")");
+    uint64_t unplaced = 0;
+    for (size_t v = 0; v < scene.volumes.size(); ++v) unplaced += !placed[v] && !scene.volumes[v].bricks.empty();
+    add("unplaced_models", unplaced, "model that nothing places", "models that nothing places");
+    if (shown > 1) add("instances", shown, "", "instances as objects of their own");
+  }
+  // The name of a scene's only model is that of its file.
+  if (lacks(kKeepsNames) && (scene.instances.size() > 1 || scene.volumes.size() > 1)) {
+    uint64_t names = 0;
+    for (const Volume& v : scene.volumes) names += !v.name.empty();
+    for (const Instance& i : scene.instances) names += !i.name.empty();
+    add("names", names, "name of a model or instance", "names of models and instances");
+  }
+  if (lacks(kKeepsLayers))
+    add("layers", uint64_t(std::count_if(scene.layers.begin(), scene.layers.end(), [](const Layer& l) { return !l.name.empty(); })), "named layer", "named layers");
+  if (lacks(kKeepsCameras)) add("cameras", scene.cameras.size(), "camera", "cameras");
+
+  constexpr uint32_t kOfVoxels = kKeepsColours | kKeepsSurfaces | kKeepsMaterialNames;
+  if ((format.keeps & kOfVoxels) == kOfVoxels) return out;
+  std::array<uint8_t, 256> used{};
+  for (size_t v = 0; v < scene.volumes.size(); ++v)
+    if (placed[v])
+      for (const auto& [at, brick] : scene.volumes[v].bricks.bricks())
+        for (const uint8_t m : brick.materials) used[m] = 1;
+  uint64_t colours = 0, surfaces = 0, names = 0;
+  for (size_t m = 1; m < 256; ++m) {
+    if (!used[m]) continue;
+    Material plain;
+    const Material& material = scene.palette.materials[m];
+    plain.r = material.r, plain.g = material.g, plain.b = material.b, plain.a = material.a;
+    ++colours;
+    surfaces += !(material == plain);
+    names += !scene.palette.names[m].empty();
+  }
+  if (lacks(kKeepsColours)) add("colours", colours, "colour", "colours");
+  if (lacks(kKeepsSurfaces)) add("surfaces", surfaces, "material's roughness, metalness, emission or transparency", "materials' roughness, metalness, emission or transparency");
+  if (lacks(kKeepsMaterialNames)) add("material_names", names, "name of a material", "names of materials");
+  return out;
+}
+
+}  // namespace quarry::io

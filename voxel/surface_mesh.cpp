@@ -28,43 +28,86 @@ Coords coords_of(Int3 v) { return {v.x, v.y, v.z}; }
 using FaceKeys = std::vector<uint64_t>;
 uint64_t face_key(int32_t u, int32_t v, uint8_t material) { return uint64_t(v + kBias) << 32 | uint64_t(u + kBias) << 8 | material; }
 
+// The voxels of one kind in a brick, and in the bricks before and behind it along an axis.
+struct MaskTriple {
+  const BrickMask *here, *before, *behind;
+};
+
+// Bits of octant word `o`: whether the voxel's neighbour along the axis, ahead or back, is in the mask.
+uint64_t neighbours(const MaskTriple& m, uint32_t axis, uint32_t o, bool ahead) {
+  // Of a 4^3 word, the bits whose coordinate along x, y or z is below 3.
+  constexpr uint64_t kBelow3[3] = {0x7777777777777777u, 0x0fff0fff0fff0fffu, 0x0000ffffffffffffu};
+  const uint32_t step = 1u << (2 * axis), octant_bit = 1u << axis;
+  const uint64_t word = (*m.here)[o];
+  if (ahead) {
+    const uint64_t next = (o & octant_bit) ? (*m.behind)[o ^ octant_bit] : (*m.here)[o ^ octant_bit];
+    return ((word >> step) & kBelow3[axis]) | ((next << (3 * step)) & ~kBelow3[axis]);
+  }
+  const uint64_t last = (o & octant_bit) ? (*m.here)[o ^ octant_bit] : (*m.before)[o ^ octant_bit];
+  const uint64_t above0 = kBelow3[axis] << step;
+  return ((word << step) & above0) | ((last >> (3 * step)) & ~above0);
+}
+
 class FaceFinder {
  public:
   FaceFinder(const BrickMap& bricks, const Palette& palette) : bricks_(bricks) {
-    for (size_t m = 1; m < 256; ++m) kind_[m] = palette.materials[m].transparency > 0 ? 2 : 1;
+    for (size_t m = 1; m < 256; ++m) {
+      clear_[m] = palette.materials[m].transparency > 0;
+      any_clear_ |= clear_[m];
+    }
   }
 
   // The brick's faces across `axis`: slices[2 * (place along the axis) + up].
   void find(uint32_t axis, Int3 at, const Brick& brick, std::array<FaceKeys, 16>& slices) const {
-    const uint32_t u_axis = (axis + 1) % 3, v_axis = (axis + 2) % 3;
     Coords step{};
     step[axis] = 1;
     const Int3 ahead{step[0], step[1], step[2]};
     const Brick* next = bricks_.find(at + ahead);
     const Brick* before = bricks_.find(at - ahead);
-    for (uint32_t w = 0; w < 8; ++w)
-      for (uint64_t left = brick.mask[w]; left; left &= left - 1) {
-        const uint32_t index = w * 64 + uint32_t(std::countr_zero(left));
-        const uint8_t material = brick.materials[index];
-        const Coords local = coords_of(voxel_from_index(index));
-        const auto key = [&] {
-          const Coords base{at.x * 8, at.y * 8, at.z * 8};
-          return face_key(base[u_axis] + local[u_axis], base[v_axis] + local[v_axis], material);
-        };
-        for (const int32_t direction : {-1, 1}) {
-          Coords other = local;
-          other[axis] += direction;
-          const Brick* in = other[axis] < 0 ? before : other[axis] > 7 ? next : &brick;
-          other[axis] &= 7;
-          const uint8_t neighbour = in ? in->materials[voxel_index({other[0], other[1], other[2]})] : uint8_t(0);
-          if (kind_[neighbour] != kind_[material]) slices[size_t(2 * local[axis] + (direction > 0))].push_back(key());
-        }
-      }
+    static constexpr BrickMask kNone{};
+    if (!any_clear_) {
+      add_faces(axis, at, brick, {&brick.mask, before ? &before->mask : &kNone, next ? &next->mask : &kNone}, slices);
+      return;
+    }
+    const BrickMask clear_here = clear_voxels(&brick), clear_before = clear_voxels(before), clear_next = clear_voxels(next);
+    add_faces(axis, at, brick, {&clear_here, &clear_before, &clear_next}, slices);
+    const BrickMask here = others(&brick, clear_here), back = others(before, clear_before), front = others(next, clear_next);
+    add_faces(axis, at, brick, {&here, &back, &front}, slices);
   }
 
  private:
+  BrickMask clear_voxels(const Brick* brick) const {
+    BrickMask out{};
+    if (!brick) return out;
+    for (uint32_t w = 0; w < 8; ++w)
+      for (uint64_t left = brick->mask[w]; left; left &= left - 1) {
+        const auto bit = uint32_t(std::countr_zero(left));
+        if (clear_[brick->materials[w * 64 + bit]]) out[w] |= uint64_t(1) << bit;
+      }
+    return out;
+  }
+  static BrickMask others(const Brick* brick, const BrickMask& clear) {
+    BrickMask out{};
+    for (uint32_t w = 0; brick && w < 8; ++w) out[w] = brick->mask[w] & ~clear[w];
+    return out;
+  }
+  static void add_faces(uint32_t axis, Int3 at, const Brick& brick, const MaskTriple& masks, std::array<FaceKeys, 16>& slices) {
+    const uint32_t u_axis = (axis + 1) % 3, v_axis = (axis + 2) % 3;
+    const Coords base{at.x * 8, at.y * 8, at.z * 8};
+    for (uint32_t w = 0; w < 8; ++w) {
+      if ((*masks.here)[w] == 0) continue;
+      for (const bool up : {false, true})
+        for (uint64_t left = (*masks.here)[w] & ~neighbours(masks, axis, w, up); left; left &= left - 1) {
+          const uint32_t index = w * 64 + uint32_t(std::countr_zero(left));
+          const Coords local = coords_of(voxel_from_index(index));
+          slices[size_t(2 * local[axis] + up)].push_back(face_key(base[u_axis] + local[u_axis], base[v_axis] + local[v_axis], brick.materials[index]));
+        }
+    }
+  }
+
   const BrickMap& bricks_;
-  std::array<uint8_t, 256> kind_{};
+  std::array<bool, 256> clear_{};
+  bool any_clear_ = false;
 };
 
 // Runs of a row, merged with equal runs of the row before.
@@ -105,23 +148,30 @@ uint64_t pack(int32_t a, int32_t b, int32_t c) { return uint64_t(a + kBias) << 4
 // All corners, and those on any line along an axis.
 class Corners {
  public:
+  struct OnLine {
+    int32_t along;   // the coordinate along the line
+    uint32_t index;  // of the corner
+  };
+
   explicit Corners(const std::vector<Rectangle>& rectangles) {
-    auto& xyz = lines_[2];
-    xyz.reserve(4 * rectangles.size());
+    all_.reserve(4 * rectangles.size());
     for (const Rectangle& r : rectangles)
       for (const auto& [u, v] : {std::pair{r.u0, r.v0}, std::pair{r.u1, r.v0}, std::pair{r.u1, r.v1}, std::pair{r.u0, r.v1}}) {
         const Coords c = at(r, u, v);
-        xyz.push_back(pack(c[0], c[1], c[2]));
+        all_.push_back(pack(c[0], c[1], c[2]));
       }
-    std::sort(xyz.begin(), xyz.end());
-    xyz.erase(std::unique(xyz.begin(), xyz.end()), xyz.end());
+    std::sort(all_.begin(), all_.end());
+    all_.erase(std::unique(all_.begin(), all_.end()), all_.end());
+  }
+  // Before between(); size() must be at most 2^32.
+  void make_lines() {
     for (size_t axis = 0; axis < 2; ++axis) {
-      lines_[axis].reserve(xyz.size());
-      for (const uint64_t p : xyz) {
-        const Coords c = unpack(p);
-        lines_[axis].push_back(pack(c[(axis + 1) % 3], c[(axis + 2) % 3], c[axis]));
+      lines_[axis].reserve(all_.size());
+      for (size_t i = 0; i < all_.size(); ++i) {
+        const Coords c = unpack(all_[i]);
+        lines_[axis].push_back({pack(c[(axis + 1) % 3], c[(axis + 2) % 3], c[axis]), uint32_t(i)});
       }
-      std::sort(lines_[axis].begin(), lines_[axis].end());
+      std::sort(lines_[axis].begin(), lines_[axis].end(), [](const Entry& a, const Entry& b) { return a.key < b.key; });
     }
   }
   static Coords at(const Rectangle& r, int32_t u, int32_t v) {
@@ -131,28 +181,34 @@ class Corners {
     c[(r.axis + 2u) % 3] = v;
     return c;
   }
-  size_t size() const { return lines_[2].size(); }
+  size_t size() const { return all_.size(); }
   Int3 position(size_t i) const {
-    const Coords c = unpack(lines_[2][i]);
+    const Coords c = unpack(all_[i]);
     return {c[0], c[1], c[2]};
   }
-  uint32_t index(const Coords& c) const {
-    const auto& xyz = lines_[2];
-    return uint32_t(std::lower_bound(xyz.begin(), xyz.end(), pack(c[0], c[1], c[2])) - xyz.begin());
-  }
-  // The coordinates along `axis` of the corners from `from` (a corner) to `end` on its line, both included.
-  void between(Coords from, size_t axis, int32_t end, std::vector<int32_t>& out) const {
+  // The corners from `from` (a corner) to `end` along `axis` on its line, both included.
+  void between(Coords from, size_t axis, int32_t end, std::vector<OnLine>& out) const {
     out.clear();
-    const auto& line = lines_[axis];
     const int32_t a = from[(axis + 1) % 3], b = from[(axis + 2) % 3];
-    const uint64_t last = pack(a, b, end);
-    for (auto it = std::lower_bound(line.begin(), line.end(), pack(a, b, from[axis])); it != line.end() && *it <= last; ++it)
-      out.push_back(int32_t(*it & 0x1fffffu) - kBias);
+    const uint64_t first = pack(a, b, from[axis]), last = pack(a, b, end);
+    const auto along = [](uint64_t key) { return int32_t(key & 0x1fffffu) - kBias; };
+    if (axis == 2) {  // the order of all corners is that of lines along z
+      for (auto it = std::lower_bound(all_.begin(), all_.end(), first); it != all_.end() && *it <= last; ++it) out.push_back({along(*it), uint32_t(it - all_.begin())});
+      return;
+    }
+    const auto& line = lines_[axis];
+    for (auto it = std::lower_bound(line.begin(), line.end(), first, [](const Entry& e, uint64_t key) { return e.key < key; }); it != line.end() && it->key <= last; ++it)
+      out.push_back({along(it->key), it->index});
   }
 
  private:
+  struct Entry {
+    uint64_t key;
+    uint32_t index;
+  };
   static Coords unpack(uint64_t p) { return {int32_t(p >> 42) - kBias, int32_t(p >> 21 & 0x1fffffu) - kBias, int32_t(p & 0x1fffffu) - kBias}; }
-  std::array<std::vector<uint64_t>, 3> lines_;  // lines_[axis]: sorted so that a line along the axis lies together
+  std::vector<uint64_t> all_;                // rising x, then y, then z
+  std::array<std::vector<Entry>, 2> lines_;  // sorted so that a line along x, or y, lies together
 };
 
 // A rectangle with corners on its edges into triangles, none of them without area: fans close the left and the right edge, a strip
@@ -167,22 +223,21 @@ class Triangulation {
     corners_.between(Corners::at(r, r.u0, r.v1), u_axis, r.u1, top_);
     corners_.between(Corners::at(r, r.u0, r.v0), v_axis, r.v1, left_);
     corners_.between(Corners::at(r, r.u1, r.v0), v_axis, r.v1, right_);
-    const auto index = [&](int32_t u, int32_t v) { return corners_.index(Corners::at(r, u, v)); };
     const auto triangle = [&](uint32_t a, uint32_t b, uint32_t c) {
       out.push_back(a);
       out.push_back(r.up ? b : c);
       out.push_back(r.up ? c : b);
     };
-    const uint32_t left_apex = index(bottom_[1], r.v0), right_apex = index(top_[top_.size() - 2], r.v1);
-    for (size_t i = 0; i + 1 < left_.size(); ++i) triangle(index(r.u0, left_[i]), left_apex, index(r.u0, left_[i + 1]));
-    for (size_t i = 0; i + 1 < right_.size(); ++i) triangle(index(r.u1, right_[i]), index(r.u1, right_[i + 1]), right_apex);
+    const uint32_t left_apex = bottom_[1].index, right_apex = top_[top_.size() - 2].index;
+    for (size_t i = 0; i + 1 < left_.size(); ++i) triangle(left_[i].index, left_apex, left_[i + 1].index);
+    for (size_t i = 0; i + 1 < right_.size(); ++i) triangle(right_[i].index, right_[i + 1].index, right_apex);
     const size_t b_end = bottom_.size() - 1, t_end = top_.size() - 2;
     for (size_t b = 1, t = 0; b < b_end || t < t_end;) {
-      if (b < b_end && (t == t_end || bottom_[b + 1] <= top_[t + 1])) {
-        triangle(index(bottom_[b], r.v0), index(bottom_[b + 1], r.v0), index(top_[t], r.v1));
+      if (b < b_end && (t == t_end || bottom_[b + 1].along <= top_[t + 1].along)) {
+        triangle(bottom_[b].index, bottom_[b + 1].index, top_[t].index);
         ++b;
       } else {
-        triangle(index(bottom_[b], r.v0), index(top_[t + 1], r.v1), index(top_[t], r.v1));
+        triangle(bottom_[b].index, top_[t + 1].index, top_[t].index);
         ++t;
       }
     }
@@ -190,7 +245,7 @@ class Triangulation {
 
  private:
   const Corners& corners_;
-  std::vector<int32_t> bottom_, top_, left_, right_;
+  std::vector<Corners::OnLine> bottom_, top_, left_, right_;
 };
 
 struct BrickLayer {  // bricks with one coordinate along the axis
@@ -260,8 +315,9 @@ Result<SurfaceMesh> surface_mesh(const BrickMap& bricks, const Palette& palette,
   SurfaceMesh mesh;
   mesh.faces = faces;
   mesh.rectangles = rectangles.size();
-  const Corners corners(rectangles);
+  Corners corners(rectangles);
   if (corners.size() > UINT32_MAX) return fail(ErrorCode::unsupported, "the surface has more than 2^32 vertices; make it coarser or cut it into pieces");
+  corners.make_lines();
   mesh.positions.resize(corners.size());
   for (size_t i = 0; i < corners.size(); ++i) mesh.positions[i] = corners.position(i);
   for (size_t m = 1; m < 256; ++m) {

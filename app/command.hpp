@@ -38,5 +38,7 @@ int run_diff(const CommandArguments& arguments);
 int run_validate(const CommandArguments& arguments);
 int run_doctor(const CommandArguments& arguments);
 int run_bench(const CommandArguments& arguments);
+int run_completion(const CommandArguments& arguments);
+int run_man(const CommandArguments& arguments);
 
 }  // namespace quarry::app

@@ -1,22 +1,35 @@
-// convert.cpp - `quarry convert`: one file to one file, or a batch into a directory. Reads and writes by the format registry.
+// convert.cpp - `quarry convert`: the command line, turned into jobs whose outputs are known to be distinct before the first is begun.
+// inputs.hpp says which files are meant, conversion.hpp does a job, batch.hpp runs them, batch_log.hpp tells of them.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
+#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "app/load.hpp"
+#include "app/batch.hpp"
+#include "app/batch_log.hpp"
+#include "app/conversion.hpp"
+#include "app/job_estimate.hpp"
 #include "app/output_file.hpp"
+#include "app/resume.hpp"
 #include "app/terminal.hpp"
+#include "hashgrid/parallel.hpp"
+#include "voxel/io/whole_file.hpp"
 #include "voxel/suggest.hpp"
 
 namespace quarry::app {
 namespace {
 namespace fs = std::filesystem;
 
-struct Job {
-  fs::path input, output;
+struct ConvertArguments {
+  std::vector<std::string> inputs;
+  std::string output, to, memory, shard, report, picture = "top";
+  int64_t jobs = 0;
+  bool keep_going = false, overwrite = false, dry_run = false, resume = false, json = false, list = false, strict = false, slices = false;
+  ConversionOptions options;
+  uint64_t memory_bytes = 0;
+  uint32_t shard_number = 0, shard_count = 1;  // number from 0
 };
 
 void list_formats() {
@@ -25,119 +38,327 @@ void list_formats() {
                fmt::join(format.extensions, " ."));
 }
 
-// The row that --to names, by format name or extension.
-const io::Format* writable_format(const std::string& name) {
-  for (const io::Format& format : io::formats())
-    if (format.write && (name == format.name || std::ranges::find(format.extensions, name) != format.extensions.end())) return &format;
-  return nullptr;
+// The extension of the files of --to, which is a format's name or one of its extensions; "" if it is neither.
+std::string extension_of_format(const std::string& name) {
+  for (const io::Format& format : io::formats()) {
+    if (!format.write) continue;
+    if (std::ranges::find(format.extensions, name) != format.extensions.end()) return name;
+    if (name == format.name) return format.extensions[0];
+  }
+  return {};
 }
 
-struct Written {
-  uint64_t voxels = 0, bytes = 0;
-  double seconds = 0;
+std::string without_placeholders(const std::string& text) {
+  std::string out;
+  for (const char c : text) out.append(c == '{' || c == '}' ? 2 : 1, c);
+  return out;
+}
+
+bool parse_shard(const std::string& text, uint32_t& number, uint32_t& count) {
+  const char *at = text.data(), *end = at + text.size();
+  const auto [slash, first] = std::from_chars(at, end, number);
+  if (first != std::errc() || slash == end || *slash != '/') return false;
+  const auto [last, second] = std::from_chars(slash + 1, end, count);
+  return second == std::errc() && last == end && number >= 1 && number <= count;
+}
+
+// Which shard an input belongs to: by its relative name alone (FNV-1a, 64 bits, its bits then mixed as splitmix64 does), so that every machine
+// finds the same without looking at the files.
+uint32_t shard_of(const Input& input, uint32_t count) {
+  uint64_t h = 0xcbf29ce484222325u;
+  for (const char c : input.relative.generic_string()) h = (h ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
+  h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u;
+  h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
+  return static_cast<uint32_t>((h ^ (h >> 31)) % count);
+}
+
+void add_options(Arguments& arguments, ConvertArguments& wanted) {
+  arguments.texts("input", wanted.inputs, "IN...", "Files, directories, patterns ('models/**/*.vox'), @LIST with one of these a line");
+  arguments.text("-o,--output", wanted.output, "OUT", "File to write; with --to the directory; or a template: 'out/{dir}/{stem}.glb', also {ext} {index} {part}");
+  arguments.text("--to", wanted.to, "FORMAT", "Format of the files written into the directory OUT");
+  arguments.flag("--list-formats", wanted.list, "Show the formats there are");
+  arguments.group("Reading");
+  wanted.options.load.add_to(arguments);
+  arguments.group("Steps between reading and writing, done in the order given");
+  wanted.options.steps.add_to(arguments);
+  arguments.group("Writing");
+  arguments.flag("--overwrite", wanted.overwrite, "Replace outputs that are there");
+  arguments.flag("--strict", wanted.strict, "Fail, and write nothing, where a file would lose something or a reader had to skip or mend something");
+  arguments.choice("--picture", wanted.picture, "KIND", "PNG: top (colours from above) or height (a height map) (top)", {"top", "height"});
+  arguments.flag("--slices", wanted.slices, "Write a folder OUT of PNG pictures, one a layer, the lowest first");
+  arguments.group("Batches");
+  arguments.integer("-j,--jobs", wanted.jobs, "N", "Threads in all: small files side by side, large ones on several (all cores)", 1, 1024);
+  arguments.text("--memory", wanted.memory, "SIZE", "Memory for all of it, as 2G or 512M; files wait for one another (three quarters of what is free)");
+  arguments.flag("--keep-going", wanted.keep_going, "Go on with the next input when one fails (exit code 3)");
+  arguments.flag("--resume", wanted.resume, "Skip inputs that were converted before, with these options and unchanged; .quarry-resume beside the outputs remembers");
+  arguments.text("--shard", wanted.shard, "I/N", "Only the I-th of N parts of the inputs (I from 1): each machine of a cluster its own");
+  arguments.flag("--dry-run", wanted.dry_run, "Say what would be written, and write nothing");
+  arguments.flag("--json", wanted.json, "Print one JSON document a line: started, finished, failed, skipped, summary");
+  arguments.text("--report", wanted.report, "FILE", "Write one JSON document about all files at the end");
+}
+
+class ConvertCommand {
+ public:
+  ConvertCommand(const Arguments& arguments, ConvertArguments& wanted) : arguments_(arguments), wanted_(wanted) {}
+
+  int run() {
+    if (const auto code = check()) return *code;
+    if (const auto code = plan()) return *code;
+    return wanted_.dry_run ? say_plan() : do_jobs();
+  }
+
+ private:
+  // The exit code if the command line makes no sense.
+  std::optional<int> check() {
+    if (const auto code = wanted_.options.load.check(arguments_)) return code;
+    if (const auto code = wanted_.options.steps.check(arguments_)) return code;
+    if (wanted_.inputs.empty()) return arguments_.wrong("no input file.");
+    if (wanted_.output.empty()) return arguments_.wrong("-o is missing.");
+    if (!wanted_.memory.empty() && !parse_bytes(wanted_.memory, wanted_.memory_bytes))
+      return arguments_.wrong(fmt::format("--memory '{}' is no size: write 512M, 2G or a number of bytes.", wanted_.memory));
+    if (wanted_.memory_bytes == 0) wanted_.memory_bytes = default_memory_limit();
+    if (!wanted_.shard.empty()) {
+      if (!parse_shard(wanted_.shard, wanted_.shard_number, wanted_.shard_count))
+        return arguments_.wrong(fmt::format("--shard '{}' is not I/N with I from 1 to N.", wanted_.shard));
+      --wanted_.shard_number;
+      if (wanted_.options.steps.combines()) return arguments_.wrong("--shard gives each machine some of the inputs, but this command makes one scene of all.");
+    }
+    ConversionOptions& options = wanted_.options;
+    options.overwrite = wanted_.overwrite;
+    options.strict = wanted_.strict;
+    if (wanted_.slices && wanted_.picture != "top") return arguments_.wrong("--slices and --picture height are different pictures: choose one.");
+    options.picture = wanted_.slices ? PictureKind::slices : wanted_.picture == "height" ? PictureKind::height : PictureKind::top;
+    // The reading process's own limit, whichever is less.
+    options.load.memory_limit_mib = std::clamp<int64_t>(static_cast<int64_t>(wanted_.memory_bytes >> 20), 1, options.load.memory_limit_mib);
+    return {};
+  }
+
+  // Where outputs go: the template, from -o and --to.
+  std::optional<int> find_output(size_t inputs, std::string& output) {
+    const bool one = inputs == 1 || wanted_.options.steps.combines();
+    std::error_code error;
+    output = wanted_.output;
+    if (wanted_.slices && wanted_.to.empty()) {
+      if (!one && !is_template(output)) return arguments_.wrong("several inputs need a template: -o 'layers/{stem}'.");
+      return {};
+    }
+    if (wanted_.to.empty()) {
+      if (!one && !is_template(output)) return arguments_.wrong("several inputs need -o DIRECTORY and --to FORMAT, or a template: -o 'out/{stem}.glb'.");
+      if (!is_template(output) && fs::is_directory(output, error)) return arguments_.wrong(fmt::format("'{}' is a directory: say --to FORMAT.", output));
+      if (const auto format = io::format_for_writing(output); !format) return arguments_.wrong(format.error().message + ".");
+      if (wanted_.options.picture == PictureKind::height && fs::path(output).extension() != ".png") return arguments_.wrong("--picture height needs an output that ends in .png.");
+      return {};
+    }
+    const std::string extension = wanted_.slices ? std::string() : extension_of_format(wanted_.to);
+    if (extension.empty() && !wanted_.slices) {
+      std::vector<std::string> known;
+      for (const io::Format& row : io::formats())
+        if (row.write) known.insert(known.end(), row.extensions.begin(), row.extensions.end());
+      return arguments_.wrong(fmt::format("--to '{}' is none of: {}.{}", wanted_.to, fmt::join(known, ", "), did_you_mean(wanted_.to, known)));
+    }
+    if (is_template(output)) return arguments_.wrong("-o is a template, so its ending says the format: leave --to away.");
+    if (wanted_.options.picture == PictureKind::height && extension != "png") return arguments_.wrong("--picture height needs --to png.");
+    output = (fs::path(without_placeholders(output)) / "{dir}" / "{stem}").string() + (extension.empty() ? "" : "." + extension);
+    return {};
+  }
+
+  std::optional<int> plan() {
+    const auto inputs = expand_inputs(wanted_.inputs);
+    if (!inputs) {
+      say_error("", inputs.error());
+      return kExitFailed;
+    }
+    std::string output;
+    if (const auto code = find_output(inputs->size(), output)) return code;
+    const bool splits = wanted_.options.steps.splits();
+    if (!splits && output.find("{part}") != std::string::npos) return arguments_.wrong("{part} in -o needs --split.");
+
+    std::vector<ConversionJob> all;
+    if (wanted_.options.steps.combines()) {
+      all.push_back({*inputs, output, {inputs->front().relative, 1, 1, ""}});
+    } else {
+      for (size_t i = 0; i < inputs->size(); ++i) all.push_back({{(*inputs)[i]}, output, {(*inputs)[i].relative, i + 1, inputs->size(), ""}});
+    }
+    // Two inputs that would become one file are refused before anything is written: the second would silently replace the first. So is an
+    // output that another job still has to read.
+    std::map<fs::path, const ConversionJob*> taken, read;
+    for (const ConversionJob& job : all)
+      for (const Input& input : job.inputs) read.try_emplace(fs::absolute(input.file).lexically_normal(), &job);
+    for (const ConversionJob& job : all) {
+      const auto file = job.file();
+      if (!file) return arguments_.wrong(file.error().message);
+      const fs::path place = fs::absolute(*file).lexically_normal();
+      const auto [at, fresh] = taken.try_emplace(place, &job);
+      if (!fresh)
+        return arguments_.wrong(fmt::format("'{}' and '{}' would both become '{}'. A template tells them apart: {{dir}}, {{ext}} or {{index}} in -o.", shown(at->second->inputs[0].file),
+                                            shown(job.inputs[0].file), shown(*file)));
+      if (const auto input = read.find(place); input != read.end() && input->second != &job)
+        return arguments_.wrong(fmt::format("'{}' would become '{}', which is an input too.", shown(job.inputs[0].file), shown(*file)));
+    }
+    for (ConversionJob& job : all)
+      if (wanted_.shard_count == 1 || shard_of(job.inputs[0], wanted_.shard_count) == wanted_.shard_number) jobs_.push_back(std::move(job));
+    for (const ConversionJob& job : jobs_) estimates_.push_back(estimate(job, wanted_.options));
+    makes_folders_ = is_template(output);
+    root_ = fs::path(output.substr(0, output.find('{'))).parent_path();
+    if (!wanted_.to.empty()) root_ = wanted_.output;
+    return {};
+  }
+
+  // Everything that the output's bytes depend on beside the inputs.
+  std::string options_text() const {
+    const ConversionOptions& o = wanted_.options;
+    return fmt::format("quarry {} {} {} picture={} to={}", QRY_VERSION, o.load.text(), o.steps.text(), static_cast<int>(o.picture), wanted_.output + " " + wanted_.to);
+  }
+  std::string manifest_suffix() const { return wanted_.shard_count > 1 ? fmt::format("-{}-of-{}", wanted_.shard_number + 1, wanted_.shard_count) : std::string(); }
+  // A job in the manifest: its output, or for a job of several the beginning of their names.
+  std::string job_name(const ConversionJob& job) const { return job.file()->lexically_proximate(root_.empty() ? fs::path(".") : root_).generic_string(); }
+
+  int say_plan() {
+    BatchLog log(wanted_.json, !wanted_.report.empty(), std::vector<uint64_t>(jobs_.size(), 1));
+    const ResumeManifest manifest(root_, manifest_suffix());
+    BatchCounts counts;
+    counts.inputs = jobs_.size();
+    std::error_code error;
+    for (const ConversionJob& job : jobs_) {
+      const fs::path file = *job.file();
+      std::string note;
+      const bool there = fs::exists(file, error);
+      const auto hash = wanted_.resume ? content_hash(job.inputs, options_text()) : Result<std::string>("");
+      const auto missing = std::ranges::find_if(job.inputs, [&](const Input& i) { return !fs::exists(i.file, error); });
+      if (missing != job.inputs.end()) note = shown(missing->file) + " is not there: would fail", ++counts.failed;
+      else if (wanted_.resume && hash && manifest.unchanged(job_name(job), *hash)) note = "unchanged: would be skipped", ++counts.skipped;
+      else if (there && !wanted_.overwrite && !(wanted_.resume && manifest.wrote(file))) note = "is there already: would fail without --overwrite", ++counts.failed;
+      else if (there) note = "would be replaced", ++counts.converted;
+      else ++counts.converted;
+      log.planned(job, shown(file), estimates_[&job - jobs_.data()].memory_bytes, note);
+    }
+    if (!wanted_.json)
+      fmt::print("{} inputs: {} would be converted, {} skipped, {} would fail; nothing was written\n", counts.inputs, counts.converted, counts.skipped, counts.failed);
+    return counts.failed == 0 ? kExitDone : kExitFailed;
+  }
+
+  int do_jobs() {
+    if (makes_folders_ || !wanted_.to.empty()) {
+      std::error_code error;
+      if (!root_.empty()) fs::create_directories(root_, error);
+      if (error) {
+        say_error(shown(root_), "the directory cannot be made: " + error.message());
+        return kExitFailed;
+      }
+    }
+    std::vector<uint64_t> work;
+    for (const BatchItem& e : estimates_) work.push_back(e.work);
+    BatchLog log(wanted_.json, !wanted_.report.empty(), work);
+    std::unique_ptr<ResumeManifest> manifest;
+    if (wanted_.resume) manifest = std::make_unique<ResumeManifest>(root_, manifest_suffix());
+    const std::string text = options_text();
+    OutputNames names;
+    std::vector<Conversion> done(jobs_.size());
+    std::vector<uint8_t> skipped(jobs_.size());
+    BatchCounts counts;
+    counts.inputs = jobs_.size();
+    int last_code = kExitDone;
+
+    const auto run = [&](size_t i, const ItemContext& context) -> Result<void> {
+      const ConversionJob& job = jobs_[i];
+      done[i] = {};
+      const fs::path file = *job.file();
+      std::string hash;
+      ConversionOptions options = wanted_.options;
+      if (manifest) {
+        const auto hashed = content_hash(job.inputs, text);
+        if (!hashed) return tl::unexpected<Error>(hashed.error());
+        hash = *hashed;
+        if (manifest->unchanged(job_name(job), hash)) {
+          skipped[i] = true;
+          return {};
+        }
+        const auto before = manifest->outputs(job_name(job));
+        options.overwrite = options.overwrite || (!before.empty() && std::ranges::all_of(before, [&](const fs::path& f) { return manifest->wrote(f); }));
+      }
+      log.started(job, context.threads);
+      std::error_code error;
+      if (makes_folders_ || !wanted_.to.empty()) fs::create_directories(file.has_parent_path() ? file.parent_path() : fs::path("."), error);
+      Progress progress;
+      progress.cancel = context.cancel;
+      if (jobs_.size() == 1) progress = log.progress_of_one(shown(file), context.cancel);
+      if (auto converted = convert(job, options, names, progress, done[i]); !converted) return converted;
+      return manifest ? manifest->record(job_name(job), hash, done[i].outputs) : Result<void>();
+    };
+    const auto ended = [&](size_t i, const Result<void>& result) {
+      if (result && skipped[i]) {
+        ++counts.skipped;
+        log.skipped(i, jobs_[i], *jobs_[i].file(), "unchanged");
+      } else if (result) {
+        ++counts.converted;
+        log.finished(i, jobs_[i], done[i]);
+      } else if (result.error().code == ErrorCode::cancelled) {
+        ++counts.not_started;
+      } else {
+        ++counts.failed;
+        counts.failed_names.push_back(shown(jobs_[i].inputs[0].file));
+        last_code = exit_code_of(result.error());
+        log.failed(i, jobs_[i], result.error(), done[i]);
+        return wanted_.keep_going;
+      }
+      return true;
+    };
+    BatchOptions batch;
+    batch.threads = wanted_.jobs > 0 ? static_cast<uint32_t>(wanted_.jobs) : thread_count();
+    batch.in_order = batch.threads == 1;
+    batch.memory_bytes = wanted_.memory_bytes;
+    batch.cancel = &interrupt_flag();
+    run_batch(estimates_, batch, run, ended);
+
+    counts.not_started = counts.inputs - counts.converted - counts.failed - counts.skipped;
+    std::string stopped;
+    int code = kExitDone;
+    if (interrupt_flag().load()) stopped = "interrupted; every file that is there is whole, and --resume goes on where this one ended", code = kExitCancelled;
+    else if (counts.failed > 0) {
+      if (counts.not_started > 0) stopped = "stopped there (--keep-going goes on)";
+      code = jobs_.size() == 1 ? last_code : wanted_.keep_going && counts.converted + counts.skipped > 0 ? int(kExitSomeFailed) : int(kExitFailed);
+    }
+    log.summary(counts, stopped, code);
+    if (!wanted_.report.empty())
+      if (auto written = write_report(log.report()); !written) {
+        say_error(wanted_.report, written.error());
+        return code == kExitDone ? int(kExitFailed) : code;
+      }
+    return code;
+  }
+
+  Result<void> write_report(const nlohmann::json& report) const {
+    auto out = io::WholeFile::create(wanted_.report);
+    if (!out) return tl::unexpected<Error>(out.error());
+    out->put(report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    return out->commit();
+  }
+
+  const Arguments& arguments_;
+  ConvertArguments& wanted_;
+  std::vector<ConversionJob> jobs_;
+  std::vector<BatchItem> estimates_;
+  bool makes_folders_ = false;  // those of a template
+  fs::path root_;               // of the outputs: where the manifest is
 };
-
-Result<Written> convert_one(const Job& job, const LoadOptions& options, bool overwrite) {
-  const auto start = std::chrono::steady_clock::now();
-  // Checked before the work and, by the writer's rename, still whole or not at all after it.
-  if (auto free = check_output(job.output, overwrite); !free) return tl::unexpected<Error>(free.error());
-  std::error_code error;
-  if (fs::equivalent(job.input, job.output, error))
-    return fail(ErrorCode::conflict, shown(job.input) + ": input and output are the same file");
-  const auto scene = load_scene(job.input, options);
-  if (!scene) return tl::unexpected<Error>(scene.error());
-  ProgressLine line(shown(job.output));
-  if (auto done = io::write_scene(*scene, job.output, line.progress()); !done) return tl::unexpected<Error>(done.error());
-  Written written;
-  for (const Instance& instance : scene->instances)
-    if (instance.volume < scene->volumes.size()) written.voxels += scene->volumes[instance.volume].bricks.voxel_count();
-  written.bytes = fs::file_size(job.output, error);
-  written.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return written;
-}
 
 }  // namespace
 
 int run_convert(const CommandArguments& words) {
-  std::vector<std::string> inputs;
-  std::string output, to;
-  bool keep_going = false, overwrite = false, list = false, json = false;
-  LoadOptions load;
+  ConvertArguments wanted;
   Arguments arguments("convert", "Turn meshes, .vox and other files into worlds, and back.",
                       "  quarry convert bunny.obj -o bunny.quarry --resolution 512\n  quarry convert castle.vox -o castle.quarry\n"
-                      "  quarry convert models/*.vox -o worlds --to quarry --keep-going\n  quarry convert world.quarry -o world.ply\n");
-  arguments.texts("input", inputs, "IN...", "Files to read");
-  arguments.text("-o,--output", output, "OUT", "File to write, or with --to the directory to write into");
-  arguments.text("--to", to, "FORMAT", "Format of the files written into the directory OUT");
-  load.add_to(arguments);
-  arguments.flag("--keep-going", keep_going, "Go on with the next input when one fails (exit code 3)");
-  arguments.flag("--overwrite", overwrite, "Replace outputs that are there");
-  arguments.flag("--json", json, "Print one JSON document about what was done");
-  arguments.flag("--list-formats", list, "Show the formats there are");
+                      "  quarry convert models/*.vox -o worlds --to quarry --keep-going\n  quarry convert world.quarry -o world.ply\n"
+                      "  quarry convert 'in/**/*.vox' @more.txt -o 'out/{dir}/{stem}.glb' --resume --report done.json\n"
+                      "  quarry convert house.vox garden.vox --merge --lod 1 -o both.quarry\n"
+                      "  quarry convert castle.vox --split models -o 'parts/{part}.vox'\n");
+  add_options(arguments, wanted);
   if (const auto code = arguments.parse(words)) return *code;
-  if (list) {
+  if (wanted.list) {
     list_formats();
     return kExitDone;
   }
-  if (const auto code = load.check(arguments)) return *code;
-  if (inputs.empty()) return arguments.wrong("no input file.");
-  if (output.empty()) return arguments.wrong("-o is missing.");
-
-  std::vector<Job> jobs;
-  std::error_code error;
-  if (to.empty()) {
-    if (inputs.size() > 1) return arguments.wrong("several inputs need -o DIRECTORY and --to FORMAT.");
-    if (fs::is_directory(output, error)) return arguments.wrong(fmt::format("'{}' is a directory: say --to FORMAT.", output));
-    if (const auto format = io::format_for_writing(output); !format) return arguments.wrong(format.error().message + ".");
-    jobs.push_back({inputs[0], output});
-  } else {
-    const io::Format* format = writable_format(to);
-    if (!format) {
-      std::vector<std::string> known;
-      for (const io::Format& row : io::formats())
-        if (row.write) known.emplace_back(row.name);
-      return arguments.wrong(fmt::format("--to '{}' is none of: {}.{}", to, fmt::join(known, ", "), did_you_mean(to, known)));
-    }
-    // Two inputs that would become one file are refused before anything is written: the second would silently replace the first.
-    std::map<fs::path, std::string> taken;
-    for (const std::string& input : inputs) {
-      fs::path target = fs::path(output) / fs::path(input).filename();
-      target.replace_extension(std::string(".") + format->extensions[0]);
-      const auto [at, fresh] = taken.try_emplace(target, input);
-      if (!fresh) return arguments.wrong(fmt::format("'{}' and '{}' would both become '{}'.", at->second, input, shown(target)));
-      jobs.push_back({input, target});
-    }
-    fs::create_directories(output, error);
-    if (error) {
-      say_error(output, "the directory cannot be made: " + error.message());
-      return kExitFailed;
-    }
-  }
-
-  size_t written = 0, failures = 0;
-  nlohmann::json report = nlohmann::json::array();
-  int last_code = kExitDone;
-  for (const Job& job : jobs) {
-    const auto done = convert_one(job, load, overwrite);
-    if (done) {
-      ++written;
-      if (!json)
-        fmt::print("{} -> {}: {} voxels, {}, {:.2f} s\n", shown(job.input), shown(job.output), with_commas(done->voxels),
-                   bytes_text(done->bytes), done->seconds);
-      report.push_back({{"input", shown(job.input)}, {"output", shown(job.output)}, {"ok", true}, {"voxels", done->voxels},
-                        {"bytes", done->bytes}, {"seconds", done->seconds}});
-      continue;
-    }
-    ++failures;
-    last_code = failed(job.input, done.error());
-    report.push_back({{"input", shown(job.input)}, {"output", shown(job.output)}, {"ok", false}, {"error", done.error().message}});
-    if (last_code == kExitCancelled || !keep_going) break;
-  }
-  if (json) fmt::print("{}\n", report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-  if (last_code == kExitCancelled || failures == 0) return last_code;
-  if (jobs.size() > 1) say_error("", fmt::format("{} of {} inputs failed", failures, jobs.size()) +
-                                         (written + failures < jobs.size() ? "; stopped there (--keep-going goes on)" : ""));
-  return keep_going && written > 0 ? kExitSomeFailed : kExitFailed;
+  return ConvertCommand(arguments, wanted).run();
 }
 
 }  // namespace quarry::app

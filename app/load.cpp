@@ -1,5 +1,7 @@
 #include "app/load.hpp"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <string_view>
 
@@ -28,10 +30,11 @@ std::optional<Int3> parse_grid_size(std::string_view text) {
 void LoadOptions::add_to(Arguments& arguments) {
   arguments.integer("--resolution", resolution, "N", "Meshes, points: voxels along the longest edge (256)", 1, 8192);
   arguments.real("--voxel-size", voxel_size, "S", "Meshes, points: edge of a voxel in the file's units, instead of --resolution", 1e-9, 1e9);
-  arguments.text("--surface", surface, "26|6|none", "Meshes: voxels of a surface: all that it touches (26-separating), a thin layer (6), or none but those inside");
-  arguments.text("--solid", solid, "RULE", "Meshes: fill the inside, by parity or winding of the surfaces around it (none)");
-  arguments.text("--executor", executor, "WHO", "Meshes: voxelise on cuda, on the host, or auto: by the size of the job");
-  arguments.text("--up", up, "AXIS", "Meshes, points: which axis is up, y or z (what the format says)");
+  arguments.choice("--surface", surface, "26|6|none", "Meshes: voxels of a surface: all that it touches (26-separating), a thin layer (6), or none but those inside",
+                   {"26", "6", "none"});
+  arguments.choice("--solid", solid, "RULE", "Meshes: fill the inside, by parity or winding of the surfaces around it (none)", {"none", "parity", "winding"});
+  arguments.choice("--executor", executor, "WHO", "Meshes: voxelise on cuda, on the host, or auto: by the size of the job", {"auto", "host", "cuda"});
+  arguments.choice("--up", up, "AXIS", "Meshes, points: which axis is up, y or z (what the format says)", {"y", "z"});
   arguments.integer("--memory-limit", memory_limit_mib, "MIB", "Meshes: memory for the reading process (1024)", 64, 1 << 20);
   arguments.real("--time-limit", time_limit_s, "SECONDS", "Meshes: time for the reading process (120)", 0.1, 86400);
   arguments.integer("--map-height", map_height, "N", "Height maps: voxels from the lowest to the highest possible value (256)", 1, 8192);
@@ -40,30 +43,34 @@ void LoadOptions::add_to(Arguments& arguments) {
 }
 
 std::optional<int> LoadOptions::check(const Arguments& arguments) const {
-  if (const auto code = arguments.check_name("--surface", surface, {"26", "6", "none"})) return code;
-  if (const auto code = arguments.check_name("--solid", solid, {"none", "parity", "winding"})) return code;
   if (surface == "none" && solid == "none") return arguments.wrong("--surface none needs --solid parity or --solid winding.");
-  if (const auto code = arguments.check_name("--executor", executor, {"auto", "host", "cuda"})) return code;
-  if (!up.empty())
-    if (const auto code = arguments.check_name("--up", up, {"y", "z"})) return code;
   if (!raw_size.empty() && !parse_grid_size(raw_size)) return arguments.wrong("--raw-size '" + raw_size + "' is no size: write 256x128x256, each from 1 to 16384.");
   return {};
 }
 
+io::ReadOptions LoadOptions::read_options() const {
+  io::ReadOptions read;
+  read.resolution = static_cast<int32_t>(resolution);
+  read.voxel_size = voxel_size;
+  if (surface != "26") read.surface = surface == "6" ? SurfaceVoxels::thin : SurfaceVoxels::none;
+  if (solid != "none") read.fill = solid == "parity" ? FillRule::parity : FillRule::winding;
+  if (executor != "auto") read.executor = executor == "cuda" ? VoxelizeExecutor::cuda : VoxelizeExecutor::host;
+  read.up = up;
+  read.memory_limit_bytes = static_cast<uint64_t>(memory_limit_mib) << 20;
+  read.time_limit_s = time_limit_s;
+  read.height = static_cast<int32_t>(map_height);
+  read.color_map = color_map;
+  read.raw_size = parse_grid_size(raw_size).value_or(Int3{});
+  return read;
+}
+
+std::string LoadOptions::text() const {
+  return fmt::format("resolution={} voxel_size={} surface={} solid={} up={} map_height={} color_map={} raw_size={}", resolution, voxel_size, surface, solid, up, map_height, color_map, raw_size);
+}
+
 Result<Scene> load_scene(const std::filesystem::path& file, const LoadOptions& options) {
   std::vector<std::string> warnings;
-  io::ReadOptions read;
-  read.resolution = static_cast<int32_t>(options.resolution);
-  read.voxel_size = options.voxel_size;
-  if (options.surface != "26") read.surface = options.surface == "6" ? SurfaceVoxels::thin : SurfaceVoxels::none;
-  if (options.solid != "none") read.fill = options.solid == "parity" ? FillRule::parity : FillRule::winding;
-  if (options.executor != "auto") read.executor = options.executor == "cuda" ? VoxelizeExecutor::cuda : VoxelizeExecutor::host;
-  read.up = options.up;
-  read.memory_limit_bytes = static_cast<uint64_t>(options.memory_limit_mib) << 20;
-  read.time_limit_s = options.time_limit_s;
-  read.height = static_cast<int32_t>(options.map_height);
-  read.color_map = options.color_map;
-  read.raw_size = parse_grid_size(options.raw_size).value_or(Int3{});
+  io::ReadOptions read = options.read_options();
   read.warnings = &warnings;
   ProgressLine line(shown(file));
   read.progress = line.progress();

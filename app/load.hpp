@@ -22,6 +22,8 @@ struct LoadOptions {
 
   void add_to(Arguments& arguments);
   std::optional<int> check(const Arguments& arguments) const;  // the exit code if a value is wrong
+  io::ReadOptions read_options() const;                        // without threads, progress and warnings
+  std::string text() const;                                    // the same text, the same voxels of the same file
 };
 
 // Reads any known file. Prints warnings, not the error.

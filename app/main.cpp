@@ -23,6 +23,8 @@ constexpr Command kCommands[] = {
     {"generate", "Make a procedural scene", run_generate},
     {"doctor", "Say what this machine has, and what each lack costs", run_doctor},
     {"bench", "Measure", run_bench},
+    {"completion", "Print a completion script for a shell", run_completion},
+    {"man", "Print the manual page", run_man},
 };
 
 void print_help() {

@@ -50,12 +50,7 @@ int run_validate(const CommandArguments& words) {
   load.add_to(arguments);
   if (const auto code = arguments.parse(words)) return *code;
   if (const auto code = load.check(arguments)) return *code;
-  io::ReadOptions options;
-  options.resolution = static_cast<int32_t>(load.resolution);
-  options.voxel_size = load.voxel_size;
-  options.up = load.up;
-  options.memory_limit_bytes = static_cast<uint64_t>(load.memory_limit_mib) << 20;
-  options.time_limit_s = load.time_limit_s;
+  const io::ReadOptions options = load.read_options();
 
   size_t sound = 0;
   json report = json::array();

@@ -1,0 +1,49 @@
+// batch.hpp - many independent pieces of work in one process: which of them run at once, on how many threads, in how much memory.
+// Knows nothing of files and formats; conversion.hpp does the work, batch_log.hpp tells of it.
+//
+// The largest item goes first. An item gets the part of the threads that its work is of all that is left (at least one), so small items
+// run side by side and a large one has the machine. An item starts when its estimated memory fits beside those of the running ones, or
+// nothing runs. Estimates can be wrong, so a watch compares the memory that this process and its children really use with the limit, some
+// hundred times a second: above it, the item that began last is stopped and begun again later, alone; one that is alone then fails.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "hashgrid/result.hpp"
+
+namespace quarry::app {
+
+struct BatchItem {
+  uint64_t work = 1;          // in any unit, the same for all
+  uint64_t memory_bytes = 0;  // estimated peak
+};
+
+struct BatchOptions {
+  uint32_t threads = 1;       // at most so many in all
+  uint64_t memory_bytes = 0;  // of this process and its children; 0: no limit
+  bool in_order = false;      // begin items in the order given, not the largest first
+  const std::atomic<bool>* cancel = nullptr;  // begin nothing more, stop what runs
+};
+
+struct ItemContext {
+  uint32_t threads = 1;                 // the part of this item; also set as ThreadShare of the calling thread
+  const std::atomic<bool>* cancel = nullptr;  // to be heeded: set by the batch's cancel and by the watch
+};
+
+// `run` is called on several threads at once, once for each item, or again after an ErrorCode::cancelled that the watch caused. `ended`
+// hears its last result, from one thread at a time; false: begin nothing more (what runs is let finish). Items that were never begun are
+// not told of. Returns when all is over.
+using RunItem = std::function<Result<void>(size_t item, const ItemContext& context)>;
+using ItemEnded = std::function<bool(size_t item, const Result<void>& result)>;
+void run_batch(std::span<const BatchItem> items, const BatchOptions& options, const RunItem& run, const ItemEnded& ended);
+
+// Bytes of memory that this process and its children hold now.
+uint64_t memory_in_use();
+// What a batch may take if nothing is said: three quarters of what the machine, or this process's control group, has free now.
+uint64_t default_memory_limit();
+
+}  // namespace quarry::app

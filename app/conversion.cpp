@@ -1,0 +1,168 @@
+#include "app/conversion.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <new>
+
+#include "app/output_file.hpp"
+#include "app/terminal.hpp"
+#include "voxel/io/picture_write.hpp"
+
+namespace quarry::app {
+namespace {
+namespace fs = std::filesystem;
+
+// A part's name as a piece of a file's name.
+std::string file_part(std::string name) {
+  for (char& c : name)
+    if (static_cast<unsigned char>(c) < 32 || c == '/' || c == '\\' || c == ':' || c == 127) c = '_';
+  if (name.starts_with('.')) name[0] = '_';
+  if (name.size() > 120) name.resize(120);
+  return name;
+}
+
+// What a reader says of the colours that it had to give up.
+void palette_loss(const Scene& scene, std::vector<io::ExportLoss>& losses) {
+  const auto distinct = scene.metadata.find("palette_distinct"), rms = scene.metadata.find("palette_rms_error");
+  if (distinct == scene.metadata.end()) return;
+  uint64_t count = 0;
+  std::from_chars(distinct->second.data(), distinct->second.data() + distinct->second.size(), count);
+  if (count > 255)
+    losses.push_back({"palette", count - 255, fmt::format("{} colours became 255 (off by {} of 255 on average)", count, rms == scene.metadata.end() ? "?" : rms->second)});
+}
+
+uint64_t size_of(const fs::path& file) {
+  std::error_code error;
+  if (!fs::is_directory(file, error)) {
+    const uintmax_t size = fs::file_size(file, error);
+    return error ? 0 : size;
+  }
+  uint64_t sum = 0;
+  for (const auto& entry : fs::directory_iterator(file, error)) sum += entry.file_size(error);
+  return sum;
+}
+
+Result<void> write(const Scene& scene, const fs::path& file, PictureKind picture, const Progress& progress) {
+  if (picture == PictureKind::top) return io::write_scene(scene, file, progress);
+  auto written = picture == PictureKind::height ? io::write_height_map(scene, file, progress) : io::write_slices(scene, file, progress);
+  return written.map_error([&](Error e) { return Error{e.code, shown(file) + ": " + e.message}; });
+}
+
+// What is said and counted of one part's losses is put to those of the parts before it.
+void add_losses(std::vector<io::ExportLoss>& all, std::vector<io::ExportLoss> more, bool several) {
+  for (io::ExportLoss& loss : more) {
+    const auto same = std::ranges::find_if(all, [&](const io::ExportLoss& l) { return std::string_view(l.kind) == loss.kind; });
+    if (same == all.end()) {
+      all.push_back(std::move(loss));
+    } else if (several) {
+      same->count += loss.count;
+      same->text = fmt::format("{} {} in several parts", same->count, std::string(loss.kind));
+      std::ranges::replace(same->text, '_', ' ');
+    }
+  }
+}
+
+Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& options, OutputNames& names, const Progress& progress, Conversion& done) {
+  std::error_code error;
+  const auto check_target = [&](const fs::path& file) -> Result<void> {
+    if (auto free = check_output(file, options.overwrite && options.picture != PictureKind::slices); !free) return free;
+    for (const Input& input : job.inputs)
+      if (fs::equivalent(input.file, file, error)) return fail(ErrorCode::conflict, shown(input.file) + ": input and output are the same file");
+    if (!names.take(file)) return fail(ErrorCode::conflict, shown(file) + ": another input or part of this run has this name already");
+    return {};
+  };
+  // Checked before the work and, by the writer's rename, still whole or not at all after it.
+  const bool splits = options.steps.splits();
+  fs::path whole;
+  if (!splits) {
+    const auto file = job.file();
+    if (!file) return tl::unexpected<Error>(file.error());
+    whole = *file;
+    if (auto ok = check_target(whole); !ok) return ok;
+  }
+
+  std::vector<ScenePart> parts;
+  for (const Input& input : job.inputs) {
+    io::ReadOptions read = options.load.read_options();
+    std::vector<std::string> warnings;
+    read.warnings = &warnings;
+    read.progress = progress;
+    auto scene = io::read_scene(input.file, read);
+    for (std::string& warning : warnings) done.warnings.push_back(job.inputs.size() > 1 ? shown(input.file) + ": " + warning : std::move(warning));
+    if (!scene) return tl::unexpected<Error>(scene.error());
+    palette_loss(*scene, done.losses);
+    parts.push_back({"", std::move(*scene)});
+  }
+  SceneSteps::Losses step_losses;
+  auto changed = options.steps.apply(std::move(parts), step_losses, progress.cancel);
+  if (!changed) return tl::unexpected<Error>(changed.error());
+  for (const std::string& text : step_losses) done.losses.push_back({"palette", 1, text});
+  if (changed->empty()) return fail(ErrorCode::invalid_argument, "--split: there is no voxel in it, so there are no parts");
+
+  std::vector<fs::path> files;
+  std::set<std::string> part_names;
+  for (ScenePart& part : *changed) {
+    if (!splits) {
+      files.push_back(whole);
+    } else {
+      const std::string name = file_part(part.name);
+      std::string distinct = name;
+      for (size_t n = 2; !part_names.insert(distinct).second; ++n) distinct = fmt::format("{}-{}", name, n);
+      const auto file = job.file(distinct);
+      if (!file) return tl::unexpected<Error>(file.error());
+      if (auto ok = check_target(*file); !ok) return ok;
+      files.push_back(*file);
+    }
+    const auto format = io::format_for_writing(options.picture == PictureKind::slices ? fs::path(files.back()) += ".png" : files.back());
+    if (!format) return tl::unexpected<Error>(format.error());
+    add_losses(done.losses, io::export_losses(part.scene, **format), changed->size() > 1);
+  }
+  if (options.strict && (!done.warnings.empty() || !done.losses.empty())) {
+    std::vector<std::string> all = done.warnings;
+    for (const io::ExportLoss& loss : done.losses) all.push_back(loss.text);
+    return fail(ErrorCode::invalid_argument, fmt::format("--strict: not written, for it would lose: {}", fmt::join(all, "; ")));
+  }
+  for (size_t i = 0; i < changed->size(); ++i) {
+    const Scene& scene = (*changed)[i].scene;
+    if (auto written = write(scene, files[i], options.picture, progress); !written) return written;
+    done.outputs.push_back(files[i]);
+    for (const Instance& instance : scene.instances)
+      if (instance.volume < scene.volumes.size()) done.voxels += scene.volumes[instance.volume].bricks.voxel_count();
+    done.bytes += size_of(files[i]);
+    (*changed)[i].scene = {};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<fs::path> ConversionJob::file(const std::string& part) const {
+  if (!is_template(output) && part.empty()) return fs::path(output);
+  TemplateValues with_part = values;
+  with_part.part = part;
+  auto file = is_template(output) ? fill_template(output, with_part) : Result<fs::path>(fs::path(output));
+  if (file && !part.empty() && output.find("{part}") == std::string::npos) {
+    const fs::path extension = file->extension();
+    file->replace_extension();
+    *file += "-" + part;
+    *file += extension;
+  }
+  return file;
+}
+
+Result<void> convert(const ConversionJob& job, const ConversionOptions& options, OutputNames& names, const Progress& progress, Conversion& done) {
+  const auto start = std::chrono::steady_clock::now();
+  Result<void> result;
+  try {
+    result = convert_parts(job, options, names, progress, done);
+  } catch (const std::bad_alloc&) {
+    result = fail(ErrorCode::out_of_memory, shown(job.inputs[0].file) + ": out of memory; try a smaller --resolution, or a part of it with --crop");
+  }
+  done.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+}  // namespace quarry::app

@@ -1,0 +1,64 @@
+// conversion.hpp - one job of `quarry convert`: its inputs read, its steps done, its outputs written whole. Says nothing on any stream and
+// may run beside others; batch.hpp runs many, batch_log.hpp tells of them.
+#pragma once
+
+#include <filesystem>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "app/inputs.hpp"
+#include "app/load.hpp"
+#include "app/scene_steps.hpp"
+#include "voxel/io/export_loss.hpp"
+
+namespace quarry::app {
+
+// What a .png output shows: colours from above; heights; a folder with a picture of each layer.
+enum class PictureKind : uint8_t { top, height, slices };
+
+struct ConversionOptions {
+  LoadOptions load;
+  SceneSteps steps;
+  bool overwrite = false;
+  bool strict = false;  // a warning or a loss fails the job, before anything is written
+  PictureKind picture = PictureKind::top;
+};
+
+struct ConversionJob {
+  std::vector<Input> inputs;  // several only if the steps combine them
+  std::string output;         // a name, or a template for fill_template
+  TemplateValues values;      // for it; `part` is empty
+
+  // The file for the whole, or for a part of what was split: its name goes into {part}, or behind the stem if the template has none.
+  Result<std::filesystem::path> file(const std::string& part = {}) const;
+};
+
+struct Conversion {
+  std::vector<std::filesystem::path> outputs;
+  uint64_t voxels = 0, bytes = 0;  // voxels of all instances of what was written
+  double seconds = 0;
+  std::vector<std::string> warnings;        // of readers: what was skipped or mended
+  std::vector<io::ExportLoss> losses;       // of steps and of the format
+};
+
+// Names that jobs of one batch have taken: no two parts of any of them go into one file.
+class OutputNames {
+ public:
+  bool take(const std::filesystem::path& file) {
+    const std::scoped_lock lock(mutex_);
+    return taken_.insert(file.lexically_normal()).second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::filesystem::path> taken_;
+};
+
+// Any number of threads, different jobs. `progress` as everywhere. What was written before an error of a job with several outputs stays
+// written and is in `done`. Errors: those of readers, steps and writers; conflict (an output is there already, or is an input);
+// invalid_argument (strict: with what would be lost; a split that gives nothing).
+Result<void> convert(const ConversionJob& job, const ConversionOptions& options, OutputNames& names, const Progress& progress, Conversion& done);
+
+}  // namespace quarry::app

@@ -1,0 +1,12 @@
+// job_estimate.hpp - what a conversion will need before it is begun, from the sizes of its files and what was measured of each format.
+// Estimates only: they say what goes first and what may run side by side; the batch's watch keeps the limit (batch.hpp).
+#pragma once
+
+#include "app/batch.hpp"
+#include "app/conversion.hpp"
+
+namespace quarry::app {
+
+BatchItem estimate(const ConversionJob& job, const ConversionOptions& options);
+
+}  // namespace quarry::app

@@ -1,0 +1,174 @@
+#include "app/resume.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "voxel/io/file_bytes.hpp"
+
+namespace quarry::app {
+namespace {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr const char* kName = ".quarry-resume";
+
+// Files that a text of this kind names: what stands behind a marker, up to one of `ends`.
+struct Marker {
+  const char *extension, *marker, *ends;
+};
+constexpr Marker kMarkers[] = {{".obj", "mtllib ", "\r\n"}, {".mtl", "map_", "\r\n"}, {".mtl", "bump ", "\r\n"}, {".mtl", "norm ", "\r\n"}, {".gltf", "\"uri\"", ",}\r\n"}, {".dae", "<init_from>", "<"}};
+
+// `text` may be options and a name ("-s 1 1 1 wood.png"), or quoted: every tail of it that is a file beside is one.
+void add_named(const fs::path& folder, std::string text, std::vector<fs::path>& out) {
+  std::erase(text, '"');
+  size_t at = text.find_first_not_of(" \t:");
+  std::error_code error;
+  for (; at != std::string::npos && at < text.size(); at = text.find_first_of(" \t", at), at = at == std::string::npos ? at : text.find_first_not_of(" \t", at)) {
+    std::string name = text.substr(at);
+    std::ranges::replace(name, '\\', '/');
+    if (name.size() < 512 && fs::is_regular_file(folder / name, error)) return out.push_back(folder / name);
+  }
+}
+
+class ContentHash {
+ public:
+  ContentHash() : state_(XXH3_createState(), XXH3_freeState) { XXH3_128bits_reset(state_.get()); }
+  void add(const std::string& text) {
+    const uint64_t size = text.size();
+    XXH3_128bits_update(state_.get(), &size, sizeof size);
+    XXH3_128bits_update(state_.get(), text.data(), text.size());
+  }
+  // The file, and what it names.
+  Result<void> add_file(const fs::path& file) {
+    if (!seen_.insert(file.lexically_normal()).second) return {};
+    add(file.filename().string());
+    std::ifstream in(file, std::ios::binary);
+    std::error_code error;
+    if (!in || fs::is_directory(file, error)) return tl::unexpected(io::error_from_errno(file.string() + ": cannot open it", fs::exists(file, error) ? EACCES : ENOENT));
+    std::string extension = file.extension().string();
+    std::ranges::transform(extension, extension.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+    const bool names_files = std::ranges::any_of(kMarkers, [&](const Marker& m) { return extension == m.extension; });
+    std::vector<char> buffer(size_t{1} << 20);
+    std::string text;
+    uint64_t total = 0;
+    while (in.read(buffer.data(), static_cast<std::streamsize>(buffer.size())), in.gcount() > 0) {
+      const auto got = static_cast<size_t>(in.gcount());
+      XXH3_128bits_update(state_.get(), buffer.data(), got);
+      total += got;
+      if (names_files) text.append(buffer.data(), got);
+    }
+    XXH3_128bits_update(state_.get(), &total, sizeof total);
+    std::vector<fs::path> named;
+    for (const Marker& m : kMarkers) {
+      if (extension != m.extension) continue;
+      for (size_t at = text.find(m.marker); at != std::string::npos; at = text.find(m.marker, at + 1)) {
+        const size_t begin = at + std::strlen(m.marker), end = text.find_first_of(m.ends, begin);
+        add_named(file.parent_path(), text.substr(begin, std::min<size_t>(end == std::string::npos ? 1024 : end - begin, 1024)), named);
+      }
+    }
+    for (const fs::path& other : named)
+      if (auto added = add_file(other); !added) return added;
+    return {};
+  }
+  std::string hex() const {
+    const XXH128_hash_t hash = XXH3_128bits_digest(state_.get());
+    return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+  }
+
+ private:
+  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_;
+  std::set<fs::path> seen_;
+};
+
+}  // namespace
+
+Result<std::string> content_hash(const std::vector<Input>& inputs, const std::string& options) {
+  ContentHash hash;
+  hash.add(options);
+  for (const Input& input : inputs)
+    if (auto added = hash.add_file(input.file); !added) return tl::unexpected<Error>(added.error());
+  return hash.hex();
+}
+
+ResumeManifest::ResumeManifest(fs::path folder, const std::string& suffix) : folder_(folder.empty() ? fs::path(".") : std::move(folder)), file_(folder_ / (kName + suffix)) {
+  std::error_code error;
+  std::vector<fs::path> manifests;
+  for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error))
+    if (it->path().filename().string().starts_with(kName)) manifests.push_back(it->path());
+  std::ranges::sort(manifests);
+  for (const fs::path& manifest : manifests) {
+    std::ifstream in(manifest);
+    for (std::string line; std::getline(in, line);) {
+      const json entry = json::parse(line, nullptr, false);
+      if (!entry.is_object() || !entry.contains("job") || !entry["job"].is_string() || !entry.contains("hash") || !entry["hash"].is_string() || !entry.contains("outputs") || !entry["outputs"].is_array()) continue;
+      Entry read{entry["hash"], {}};
+      for (const json& output : entry["outputs"])
+        if (output.is_object() && output.value("file", json()).is_string() && output.value("bytes", json()).is_number() && output.value("time", json()).is_number())
+          read.outputs.push_back({output["file"], output["bytes"], output["time"]});
+      for (const Output& output : read.outputs) files_[output.file] = output;
+      entries_[entry["job"]] = std::move(read);
+    }
+  }
+}
+
+ResumeManifest::Output ResumeManifest::look(const fs::path& file) const {
+  Output output{file.lexically_proximate(folder_).generic_string(), 0, 0};
+  std::error_code error;
+  output.bytes = fs::is_directory(file, error) ? 0 : fs::file_size(file, error);
+  if (error) return output;
+  output.time = static_cast<int64_t>(fs::last_write_time(file, error).time_since_epoch().count());
+  return output;
+}
+
+bool ResumeManifest::as_left(const Output& output) const {
+  std::error_code error;
+  if (!fs::exists(folder_ / output.file, error)) return false;
+  const Output now = look(folder_ / output.file);
+  return now.bytes == output.bytes && now.time == output.time;
+}
+
+bool ResumeManifest::unchanged(const std::string& job, const std::string& hash) const {
+  const auto it = entries_.find(job);
+  return it != entries_.end() && it->second.hash == hash && !it->second.outputs.empty() &&
+         std::ranges::all_of(it->second.outputs, [&](const Output& output) { return as_left(output); });
+}
+
+bool ResumeManifest::wrote(const fs::path& file) const {
+  const auto it = files_.find(file.lexically_proximate(folder_).generic_string());
+  return it != files_.end() && as_left(it->second);
+}
+
+std::vector<fs::path> ResumeManifest::outputs(const std::string& job) const {
+  std::vector<fs::path> out;
+  if (const auto it = entries_.find(job); it != entries_.end())
+    for (const Output& output : it->second.outputs) out.push_back(folder_ / output.file);
+  return out;
+}
+
+Result<void> ResumeManifest::record(const std::string& job, const std::string& hash, const std::vector<fs::path>& outputs) {
+  json entry{{"job", job}, {"hash", hash}, {"outputs", json::array()}};
+  for (const fs::path& file : outputs) {
+    const Output output = look(file);
+    entry["outputs"].push_back({{"file", output.file}, {"bytes", output.bytes}, {"time", output.time}});
+  }
+  const std::string line = entry.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  const std::scoped_lock lock(mutex_);
+  // One write of one line, so that a kill leaves whole lines but for the last.
+  const int fd = ::open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const bool written = fd >= 0 && ::write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  const int number = errno;
+  if (fd >= 0) ::close(fd);
+  if (!written) return tl::unexpected(io::error_from_errno(file_.string() + ": cannot be written, so --resume will not know what was done", number));
+  return {};
+}
+
+}  // namespace quarry::app

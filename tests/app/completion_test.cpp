@@ -113,7 +113,7 @@ TEST_CASE("man: the page is troff without faults, and has every command") {
     looked = true;
   }
   if (installed("mandoc")) {
-    const Outcome outcome = run({"mandoc", "-T", "lint", "-W", "warning", file.string()});
+    const Outcome outcome = run({"mandoc", "-T", "lint", "-W", "error", file.string()});
     INFO(outcome.out << outcome.err);
     CHECK(outcome.code == 0);
     looked = true;

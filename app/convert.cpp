@@ -33,9 +33,12 @@ struct ConvertArguments {
 };
 
 void list_formats() {
-  for (const io::Format& format : io::formats())
-    fmt::print("{:<10} {:<5} {:<5}  {:<32} .{}\n", format.name, format.read ? "read" : "", format.write ? "write" : "", format.title,
+  for (const io::Format& format : io::formats()) {
+    const bool here = format.absent == nullptr;
+    fmt::print("{:<10} {:<5} {:<5}  {:<32} .{}\n", format.name, here && format.read ? "read" : "", here && format.write ? "write" : "", format.title,
                fmt::join(format.extensions, " ."));
+    if (!here) fmt::print("{:<24}{}\n", "", format.absent);
+  }
 }
 
 // The extension of the files of --to, which is a format's name or one of its extensions; "" if it is neither.

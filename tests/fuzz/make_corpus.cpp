@@ -13,6 +13,8 @@
 #include "tests/voxel/store_edits.hpp"
 #include "tests/voxel/vox_builder.hpp"
 #include "voxel/io/store.hpp"
+#include "voxel/io/voxel_stream.hpp"
+#include "voxel/mesh_stream.hpp"
 
 using namespace quarry;
 using test::VoxBuilder;
@@ -82,6 +84,43 @@ bool store_files(const fs::path& dir) {
   return true;
 }
 
+// The first byte says which kind: stream_fuzz.cpp.
+void stream_files(const fs::path& dir) {
+  fs::create_directories(dir);
+  std::vector<uint8_t> bytes;
+  const ByteSink sink = [&](std::span<const uint8_t> piece) {
+    bytes.insert(bytes.end(), piece.begin(), piece.end());
+    return true;
+  };
+  Mesh mesh;
+  mesh.positions = {0, 0, 0, 1, 0, 0, 0, 1, 0};
+  mesh.uvs = {0, 0, 1, 0, 0, 1};
+  mesh.colors.assign(12, 200);
+  mesh.indices = {0, 1, 2};
+  mesh.triangle_material = {0};
+  mesh.images.push_back({1, 1, {1, 2, 3, 4}});
+  mesh.materials.emplace_back();
+  mesh.materials[0].base_color_image = 0;
+  bytes = {1};
+  write_mesh_stream(mesh, {"a warning"}, sink);
+  write(dir / "mesh", bytes);
+  bytes = {1};
+  write_error_stream({ErrorCode::malformed_input, "an error"}, {}, sink);
+  write(dir / "error", bytes);
+  for (const uint32_t looks : {0u, 1u, 4u}) {
+    bytes = {0};
+    io::VoxelStreamWriter stream(sink);
+    stream.metadata("key", "text");
+    stream.palette(Palette::standard());
+    io::StreamGrid grid;
+    grid.record.look_bytes = looks;
+    stream.grid(grid);
+    stream.brick({1, -2, 3}, BrickMask{5}, std::vector<uint8_t>(2 * looks, 7));
+    stream.finish();
+    write(dir / ("voxels" + std::to_string(looks)), bytes);
+  }
+}
+
 void seeds(const fs::path& dir, const std::vector<std::pair<std::string, std::vector<uint8_t>>>& files) {
   fs::create_directories(dir);
   for (const auto& [name, bytes] : files) write(dir / name, bytes);
@@ -102,5 +141,6 @@ int main(int argc, char** argv) {
   seeds(dir / "points", test::points_seeds());
   seeds(dir / "raw", test::raw_seeds());
   seeds(dir / "binvox", test::binvox_seeds());
+  stream_files(dir / "stream");
   return store_files(dir / "store") ? 0 : 1;
 }

@@ -14,6 +14,7 @@
 #include "voxel/io/qb.hpp"
 #include "voxel/io/raw.hpp"
 #include "voxel/io/store.hpp"
+#include "voxel/io/vdb.hpp"
 #include "voxel/io/volume_write.hpp"
 #include "voxel/io/vox.hpp"
 #include "voxel/io/vox_write.hpp"
@@ -51,6 +52,8 @@ constexpr const char* kQbclExtensions[] = {"qbcl"};
 constexpr const char* kHeightmapExtensions[] = {"png"};
 constexpr const char* kMinecraftExtensions[] = {"schem", "litematic"};
 constexpr const char* kLasExtensions[] = {"las"};
+constexpr const char* kVdbExtensions[] = {"vdb"};
+constexpr const char* kNvdbExtensions[] = {"nvdb"};
 constexpr const char* kXyzExtensions[] = {"xyz", "asc"};
 const Format kOwnFormats[] = {
     {"quarry", "Quarry world", kQuarryExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "SQLite format 3\0"); }, read_quarry, Store::save, kKeepsAll},
@@ -63,6 +66,9 @@ const Format kOwnFormats[] = {
     {"minecraft", "Minecraft schematic or litematic", kMinecraftExtensions, nullptr, read_minecraft, nullptr},
     {"las", "LAS point cloud", kLasExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "LASF"); }, read_las, nullptr},
     {"xyz", "XYZ point cloud", kXyzExtensions, nullptr, read_xyz, nullptr},
+    {"vdb", "OpenVDB volume", kVdbExtensions, [](std::span<const uint8_t> head) { return begins_with(head, " BDV\0\0\0\0"); }, read_vdb, write_vdb,
+     kKeepsColours | kKeepsSurfaces | kKeepsMaterialNames, kVdbAbsent},
+    {"nvdb", "NanoVDB volume", kNvdbExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "NanoVDB"); }, read_vdb, write_vdb, kKeepsColours, kVdbAbsent},
 };
 
 std::string extension_of(const std::filesystem::path& file) {

@@ -51,7 +51,8 @@ struct Format {
   Result<Scene> (*read)(const std::filesystem::path& file, const ReadOptions& options);  // null: not readable
   // Null: not writable. Leaves the whole new file or what was there before: writes beside, then renames.
   Result<void> (*write)(const Scene& scene, const std::filesystem::path& file, const Progress& progress);
-  uint32_t keeps = 0;            // Keeps, of what is written
+  uint32_t keeps = 0;  // Keeps, of what is written
+  const char* absent = nullptr;  // why this build can neither read nor write it, and what to do; null: it can do what it can
 };
 
 std::span<const Format> formats();

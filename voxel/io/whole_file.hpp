@@ -30,6 +30,8 @@ class WholeFile {
   // Replaces bytes that were put before.
   void patch_u32(uint64_t offset, uint32_t v);
   uint64_t size() const { return flushed_ + buffer_.size(); }
+  // The temporary file, for a library that opens it by its name and writes all of it; put nothing then.
+  const std::filesystem::path& temporary() const { return temporary_; }
 
   // Errors: io (no space, no permission), that of an earlier call.
   Result<void> commit();

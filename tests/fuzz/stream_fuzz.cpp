@@ -1,0 +1,65 @@
+// stream_fuzz.cpp - any bytes as what another process sends: the first byte says whether a mesh or voxels. The checksum at a stream's end is
+// made right first, as a program that went mad would make it.
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <cstring>
+#include <vector>
+
+#include "voxel/io/voxel_stream.hpp"
+#include "voxel/mesh_stream.hpp"
+
+using namespace quarry;
+
+namespace {
+
+// Appends a section DONE with the sum of all payloads, as far as the sections' lengths hold.
+void close_stream(std::vector<uint8_t>& bytes) {
+  XXH3_state_t hash;
+  XXH3_64bits_reset(&hash);
+  size_t at = 8;
+  while (at + 16 <= bytes.size()) {
+    uint64_t length;
+    std::memcpy(&length, &bytes[at + 8], 8);
+    if (length > bytes.size() - at - 16) break;
+    XXH3_64bits_update(&hash, &bytes[at + 16], size_t(length));
+    at += 16 + size_t(length);
+  }
+  bytes.resize(at < bytes.size() ? at : bytes.size());
+  const uint8_t head[16] = {'D', 'O', 'N', 'E', 0, 0, 0, 0, 8};
+  const uint64_t sum = XXH3_64bits_digest(&hash);
+  const auto* tail = reinterpret_cast<const uint8_t*>(&sum);
+  bytes.insert(bytes.end(), head, head + 16);
+  bytes.insert(bytes.end(), tail, tail + 8);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 1) return 0;
+  std::vector<uint8_t> bytes(data + 1, data + size);
+  if (bytes.size() >= 8) close_stream(bytes);
+  std::vector<std::string> warnings;
+  if (data[0] & 1) {
+    const auto mesh = parse_mesh_stream(bytes, &warnings);
+    if (mesh && !check_mesh(*mesh)) __builtin_trap();
+  } else {
+    uint64_t voxels = 0;
+    uint32_t look_bytes = 0;
+    io::VoxelStreamEvents events;
+    events.grid = [&](const io::StreamGrid& grid) -> Result<void> {
+      look_bytes = grid.record.look_bytes;
+      return {};
+    };
+    events.brick = [&](Int3, const BrickMask& mask, std::span<const uint8_t> looks) -> Result<void> {
+      size_t count = 0;
+      for (const uint64_t word : mask) count += size_t(std::popcount(word));
+      if (looks.size() != count * look_bytes) __builtin_trap();
+      for (const uint8_t look : looks) voxels += look;
+      return {};
+    };
+    const auto parsed = io::parse_voxel_stream(bytes, "the fuzzer", events, &warnings);
+    if (!parsed && parsed.error().message.empty()) __builtin_trap();
+  }
+  return 0;
+}

@@ -1,0 +1,70 @@
+#include <cmath>
+
+#include "voxel/vdb.hpp"
+
+namespace quarry::vdb {
+namespace {
+
+float linear(uint8_t srgb) {
+  const float c = float(srgb) / 255.0f;
+  return c <= 0.04045f ? c / 12.92f : std::pow((c + 0.055f) / 1.055f, 2.4f);
+}
+
+}  // namespace
+
+Result<void> write_file(std::span<const uint8_t> stream, const std::filesystem::path& file, bool nano) {
+  auto density = openvdb::FloatGrid::create(0.0f);
+  auto color = openvdb::Vec3SGrid::create(openvdb::Vec3s(0));
+  auto material = openvdb::Int32Grid::create(0);
+  density->setName(kDensity);
+  density->setGridClass(openvdb::GRID_FOG_VOLUME);
+  color->setName(kColor);
+  color->setVectorType(openvdb::VEC_INVARIANT);
+  material->setName(kMaterial);
+  openvdb::MetaMap metadata;
+  metadata.insertMeta("creator", openvdb::StringMetadata("Quarry"));
+  std::array<openvdb::Vec3s, 256> colors{};
+
+  io::VoxelStreamEvents events;
+  events.metadata = [&](const std::string& key, const std::string& text) { metadata.insertMeta(key, openvdb::StringMetadata(text)); };
+  events.palette = [&](std::span<const Material, 256> materials) {
+    for (size_t i = 0; i < 256; ++i) colors[i] = {linear(materials[i].r), linear(materials[i].g), linear(materials[i].b)};
+  };
+  events.grid = [&](const io::StreamGrid& grid) -> Result<void> {
+    const openvdb::math::Transform::Ptr transform = openvdb::math::Transform::createLinearTransform(grid.record.voxel_size[0]);
+    transform->postTranslate(openvdb::Vec3d(grid.record.origin[0], grid.record.origin[1], grid.record.origin[2]));
+    for (const openvdb::GridBase::Ptr& g : {openvdb::GridBase::Ptr(density), openvdb::GridBase::Ptr(color), openvdb::GridBase::Ptr(material)}) g->setTransform(transform->copy());
+    return {};
+  };
+  events.brick = [&](Int3 brick, const BrickMask& mask, std::span<const uint8_t> looks) -> Result<void> {
+    const openvdb::Coord origin(brick.x * 8, brick.y * 8, brick.z * 8);
+    auto* d = density->tree().touchLeaf(origin);
+    auto* c = color->tree().touchLeaf(origin);
+    auto* m = nano ? nullptr : material->tree().touchLeaf(origin);
+    size_t at = 0;
+    for (uint32_t octant = 0; octant < 8; ++octant)
+      for (uint64_t word = mask[octant]; word; word &= word - 1, ++at) {
+        const Int3 v = voxel_from_index(octant * 64 + uint32_t(std::countr_zero(word)));
+        const openvdb::Index offset = openvdb::Index(v.x << 6 | v.y << 3 | v.z);
+        d->setValueOn(offset, 1.0f);
+        c->setValueOn(offset, colors[looks[at]]);
+        if (m) m->setValueOn(offset, looks[at]);
+      }
+    return {};
+  };
+  if (auto parsed = parse_voxel_stream(stream, "the program that writes", events, nullptr); !parsed) return parsed;
+  // Full bricks of one value become tiles: a solid takes a fraction of the room, and every reader knows them.
+  density->tree().prune();
+  color->tree().prune();
+  material->tree().prune();
+  if (nano) {
+    write_nano(*density, *color, file);
+  } else {
+    openvdb::io::File out(file.string());
+    out.write(openvdb::GridPtrVec{density, color, material}, metadata);
+    out.close();
+  }
+  return {};
+}
+
+}  // namespace quarry::vdb

@@ -144,6 +144,18 @@ void BrickMap::put(Int3 brick, const Brick& value) {
   }
 }
 
+bool BrickMap::append(BrickMap&& later) {
+  if (later.empty()) return true;
+  if (!empty()) {
+    const Leaf& last = *leaves_.back().leaf;
+    if (!(last.at[last.count - 1] < later.leaves_.front().first)) return false;
+  }
+  leaves_.insert(leaves_.end(), std::make_move_iterator(later.leaves_.begin()), std::make_move_iterator(later.leaves_.end()));
+  size_ += later.size_;
+  later.clear();
+  return true;
+}
+
 void BrickMap::set(Int3 voxel, uint8_t material) {
   const Int3 brick = brick_of(voxel);
   Brick* target = nullptr;

@@ -49,11 +49,11 @@ Result<SurfaceResult> surface_of(VoxelizeJob& job) {
   return surface_on_host(job);
 }
 
-// Walks the bricks of all pieces, giving the memory of each piece back when it is past it.
+// Walks the bricks of pieces [from, to), giving the memory of each piece back when it is past it.
 class PieceWalk {
  public:
-  explicit PieceWalk(std::vector<SurfacePiece>& pieces) : pieces_(pieces) { skip_empty(); }
-  bool done() const { return piece_ == pieces_.size(); }
+  PieceWalk(std::vector<SurfacePiece>& pieces, size_t from, size_t to) : pieces_(pieces), piece_(from), end_(to) { skip_empty(); }
+  bool done() const { return piece_ == end_; }
   Int3 where() const { return pieces_[piece_].bricks[brick_].first; }
   Brick take() {
     SurfacePiece& piece = pieces_[piece_];
@@ -69,14 +69,29 @@ class PieceWalk {
 
  private:
   void skip_empty() {
-    while (piece_ < pieces_.size() && brick_ == pieces_[piece_].bricks.size()) {
+    while (piece_ < end_ && brick_ == pieces_[piece_].bricks.size()) {
       pieces_[piece_++] = SurfacePiece{};
       brick_ = voxel_ = 0;
     }
   }
   std::vector<SurfacePiece>& pieces_;
-  size_t piece_ = 0, brick_ = 0, voxel_ = 0;
+  size_t piece_, end_, brick_ = 0, voxel_ = 0;
 };
+
+// Each thread makes maps of some pieces; pieces follow each other, so that the maps do too.
+Result<void> build_shell(VoxelizeJob& job, SurfaceResult& surface, BrickMap& bricks) {
+  constexpr size_t kPieces = 16;
+  std::vector<BrickMap> parts((surface.pieces.size() + kPieces - 1) / kPieces);
+  job.in_parallel(0.94, 1, surface.pieces.size(), kPieces, [&](size_t begin, size_t end) {
+    BrickMap& part = parts[begin / kPieces];
+    for (PieceWalk walk(surface.pieces, begin, end); !walk.done();) {
+      const Int3 where = walk.where();
+      part.put(where, walk.take());
+    }
+  });
+  for (BrickMap& part : parts) bricks.append(std::move(part));
+  return job.going();
+}
 
 uint8_t most_frequent(const SurfaceResult& surface) {
   std::array<uint64_t, 256> counts{};
@@ -107,7 +122,7 @@ Result<void> build_solid(VoxelizeJob& job, SurfaceResult& surface, BrickMap& bri
   const uint8_t material = most_frequent(surface);
   const bool with_surface = job.options.surface != SurfaceVoxels::none;
   InsideLayers layers(job, job.options.fill);
-  PieceWalk walk(surface.pieces);
+  PieceWalk walk(surface.pieces, 0, surface.pieces.size());
   for (int32_t layer = 0; layer < layers.count(); ++layer) {
     if (const auto good = job.going(); !good) return good;
     job.options.progress.say("voxelise", 0.96 + 0.04 * layer / layers.count());
@@ -140,14 +155,8 @@ Result<Scene> scene_of(VoxelizeJob& job) {
   scene.palette = surface->palette;
   Volume& volume = scene.volumes.emplace_back();
   volume.name = job.options.name;
-  if (job.options.fill != FillRule::none) {
-    if (const auto filled = build_solid(job, *surface, volume.bricks); !filled) return tl::unexpected(filled.error());
-  } else {
-    for (PieceWalk walk(surface->pieces); !walk.done();) {
-      const Int3 where = walk.where();
-      volume.bricks.put(where, walk.take());
-    }
-  }
+  const auto built = job.options.fill == FillRule::none ? build_shell(job, *surface, volume.bricks) : build_solid(job, *surface, volume.bricks);
+  if (!built) return tl::unexpected(built.error());
   if (volume.bricks.empty())
     return fail(ErrorCode::invalid_argument, "the mesh is too thin for any voxel of this kind at this resolution; use a higher one, or 26-separating voxels");
   Instance instance;

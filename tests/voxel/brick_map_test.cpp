@@ -192,3 +192,30 @@ TEST_CASE("brick_map: copies may be written by different threads at once while a
     require_same(copies[t], expected);
   }
 }
+
+TEST_CASE("brick_map: maps of rising parts are joined into one that lives on by itself, and parts out of order are refused") {
+  BrickMap whole, joined;
+  std::vector<BrickMap> parts(5);
+  for (int32_t x = 0; x < 5 * 300; ++x) {
+    whole.set({x * 8, x % 7, -x}, uint8_t(1 + x % 255));
+    parts[size_t(x / 300)].set({x * 8, x % 7, -x}, uint8_t(1 + x % 255));
+  }
+  const BrickMap kept = parts[1];
+  REQUIRE(joined.append(BrickMap()));
+  for (BrickMap& part : parts) {
+    REQUIRE(joined.append(std::move(part)));
+    REQUIRE(part.empty());
+  }
+  REQUIRE(joined == whole);
+  REQUIRE(joined.bricks().size() == 1500);
+  for (int32_t x = 0; x < 5 * 300; x += 3) joined.set({x * 8, x % 7, -x}, 0);
+  for (int32_t x = 0; x < 5 * 300; x += 3) whole.set({x * 8, x % 7, -x}, 0);
+  REQUIRE(joined == whole);
+  REQUIRE(kept.get({300 * 8, 300 % 7, -300}) == uint8_t(1 + 300 % 255));  // what shared the part's bricks is untouched
+  BrickMap early;
+  early.set({0, 0, 0}, 1);
+  REQUIRE_FALSE(joined.append(std::move(early)));
+  REQUIRE(early.get({0, 0, 0}) == 1);
+  BrickMap same = kept;
+  REQUIRE_FALSE(same.append(BrickMap(kept)));
+}

@@ -42,12 +42,8 @@ __global__ void __launch_bounds__(kThreads) keys_of_voxels(const Int3* positions
     }
     const uint32_t before = __shfl_up_sync(~0u, key, 1);
     if (good && ((threadIdx.x & 31u) == 0 || before != key)) {
-      // Two threads may both miss what the other has just seen: a key more in the list, and no harm. Volatile: others write it.
-      volatile uint32_t* const place = seen + (key * 0x9E3779B1u >> 21);
-      if (*place != key) {
-        *place = key;
-        found[atomicAdd(&number, 1u)] = key;
-      }
+      // Another key may have pushed it out: a key more in the list, and no harm.
+      if (atomicExch(seen + (key * 0x9E3779B1u >> 21), key) != key) found[atomicAdd(&number, 1u)] = key;
     }
   }
   __syncthreads();
@@ -80,21 +76,26 @@ __global__ void __launch_bounds__(kThreads) fill_bricks(const Int3* positions, c
   const uint32_t starts = __ballot_sync(~0u, begins);
   index = __shfl_sync(~0u, index, 31 - __clz(int(starts & (~0u >> (31 - lane)))));
 
-  // A running OR along the lanes of one word; its last lane writes.
+  // A running OR along neighbouring lanes of one word; the last of them writes.
   const uint64_t word = here ? uint64_t(index) * 8 + (voxel >> 6) : ~uint64_t(0);
+  const uint64_t word_before = __shfl_up_sync(~0u, word, 1);
+  const uint32_t heads = __ballot_sync(~0u, lane == 0 || word_before != word);
+  const uint32_t head = uint32_t(31 - __clz(int(heads & (~0u >> (31 - lane)))));
   uint64_t bits = here ? uint64_t(1) << (voxel & 63u) : 0;
   bool repeated = false;
   for (uint32_t step = 1; step < 32; step *= 2) {
-    const uint64_t other = __shfl_up_sync(~0u, bits, step), other_word = __shfl_up_sync(~0u, word, step);
-    if (lane >= step && other_word == word) {
-      repeated = repeated || (bits & other);
+    const uint64_t other = __shfl_up_sync(~0u, bits, step);
+    if (lane >= head + step) {
+      repeated = repeated || (bits & other) != 0;
       bits |= other;
     }
   }
-  const uint64_t after = __shfl_down_sync(~0u, word, 1);
-  if (here && (lane == 31 || after != word)) repeated = repeated || (atomicOr(masks + word, static_cast<unsigned long long>(bits)) & bits);
+  if (here && (lane == 31 || (heads >> (lane + 1) & 1u))) {
+    const uint64_t was = atomicOr(masks + word, static_cast<unsigned long long>(bits));
+    repeated = repeated || (was & bits) != 0;
+  }
   if (here) brick_materials[uint64_t(index) * kVoxelsPerBrick + voxel] = materials != nullptr ? materials[i] : uint8_t(1);
-  if (__any_sync(~0u, repeated) && lane == 0) counts->repeated = 1;
+  if (__any_sync(~0u, repeated) && lane == 0) atomicExch(&counts->repeated, 1u);
 }
 
 // Where positions repeat: the greatest material of each.

@@ -18,21 +18,22 @@ using namespace voxelize_detail;
 
 constexpr int32_t kMaxDimXZ = 16384, kMaxDimY = 4096;
 constexpr double kMargin = 0.25;  // of a voxel, on each side of the bounds when a resolution is given
-// Work from which CUDA is worth its start, in voxels of the surface (a coloured one counts several times) and triangles.
-constexpr double kWorthCuda = 2e7, kColouredCosts = 8, kTriangleCosts = 4;
+// Work is counted in squares of half a voxel's face (of coloured surfaces several times) and triangles. A host thread does 1 to 2 times 10^7 in
+// a second; CUDA takes 0.2 s to start, once, and some milliseconds a job (docs/results: an H200 and its host).
+constexpr double kColouredCosts = 8, kTriangleCosts = 4;
+constexpr double kWorthStarting = 2.2e6, kWorthCuda = 1e5;  // a host thread
 
-// Voxels that the surface will have, roughly: each triangle's area and a rim of half its edges' length.
 double work_of(const VoxelizeJob& job) {
-  double voxels = 0;
+  double squares = 0;
   for (size_t t = 0; t < job.mesh.triangle_count(); ++t) {
     double p[3][3];
     for (size_t i = 0; i < 3; ++i)
       for (size_t k = 0; k < 3; ++k) p[i][k] = double(job.mesh.positions[size_t(job.mesh.indices[t * 3 + i]) * 3 + k]) * job.frame.scale;
     const double a[3] = {p[1][0] - p[0][0], p[1][1] - p[0][1], p[1][2] - p[0][2]}, b[3] = {p[2][0] - p[0][0], p[2][1] - p[0][1], p[2][2] - p[0][2]};
     const double n[3] = {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
-    voxels += std::sqrt(dot(n, n));
+    squares += std::sqrt(dot(n, n));
   }
-  return voxels * (job.surface.uniform() ? 1 : kColouredCosts) + double(job.mesh.triangle_count()) * kTriangleCosts;
+  return squares * (job.surface.uniform() ? 1 : kColouredCosts) + double(job.mesh.triangle_count()) * kTriangleCosts;
 }
 
 Result<SurfaceResult> surface_of(VoxelizeJob& job) {
@@ -41,7 +42,8 @@ Result<SurfaceResult> surface_of(VoxelizeJob& job) {
     if (const auto there = cuda_for_voxelize(); !there) return tl::unexpected(there.error());
     return surface_on_cuda(job);
   }
-  if (wanted == VoxelizeExecutor::automatic && work_of(job) >= kWorthCuda && cuda_for_voxelize()) {
+  if (wanted == VoxelizeExecutor::automatic && work_of(job) >= job.threads * (cuda_has_started() ? kWorthCuda : kWorthStarting) &&
+      cuda_for_voxelize()) {
     // A device that is full or fails costs time, not the result.
     auto made = surface_on_cuda(job);
     if (made || made.error().code == ErrorCode::cancelled) return made;
@@ -225,9 +227,12 @@ Result<VoxelFrame> voxel_frame(const Mesh& mesh, const VoxelizeOptions& options)
 }
 
 void prepare_voxelize(const VoxelizeOptions& options) {
-  constexpr int32_t kSurelySmall = 2048;  // any mesh at this resolution is done before CUDA has started
   if (options.executor == VoxelizeExecutor::host) return;
-  if (options.executor == VoxelizeExecutor::automatic && options.voxel_size <= 0 && options.resolution < kSurelySmall) return;
+  if (options.executor == VoxelizeExecutor::automatic) {
+    // A mesh that fills its bounds has four to five times the square of the resolution to do.
+    const double threads = options.threads ? options.threads : thread_count();
+    if (options.voxel_size > 0 || 4.5 * options.resolution * options.resolution < threads * kWorthStarting) return;
+  }
   (void)cuda_for_voxelize();
 }
 

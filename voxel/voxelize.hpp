@@ -51,7 +51,7 @@ struct VoxelizeOptions {
 Result<Scene> voxelize(const Mesh& mesh, const VoxelizeOptions& options);
 
 // Starts CUDA, which takes a few tenths of a second once in a process, so that it can go on beside reading the file. Does nothing where
-// there is no device or the job is sure to be for the host.
+// there is no device or the job looks like one for the host.
 void prepare_voxelize(const VoxelizeOptions& options);
 
 // What all stages of voxelize() agree on, for tests: voxel coordinate = (position - origin) * scale + shift.

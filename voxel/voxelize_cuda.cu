@@ -10,6 +10,7 @@
 #include <cub/device/device_select.cuh>
 #include <thrust/iterator/counting_iterator.h>
 
+#include <atomic>
 #include <bit>
 #include <string>
 
@@ -60,6 +61,8 @@ Device& device() {
   static Device* const one = new Device;
   return *one;
 }
+
+std::atomic<bool> started{false};
 
 template <class T>
 class Array {
@@ -352,7 +355,11 @@ class CudaSurface {
 
 }  // namespace
 
-Result<void> cuda_for_voxelize() { return device().usable; }
+Result<void> cuda_for_voxelize() {
+  if (device().usable) started.store(true, std::memory_order_relaxed);
+  return device().usable;
+}
+bool cuda_has_started() { return started.load(std::memory_order_relaxed); }
 
 Result<SurfaceResult> surface_on_cuda(VoxelizeJob& job) {
   if (!device().usable) return tl::unexpected(device().usable.error());

@@ -146,5 +146,7 @@ Result<SurfaceResult> surface_on_cuda(VoxelizeJob& job);
 
 // Whether CUDA can be used, in one process-wide answer that is found on the first call (which starts CUDA): nothing, or why not.
 Result<void> cuda_for_voxelize();
+// Whether that call has come back with a device: using it costs no start any more.
+bool cuda_has_started();
 
 }  // namespace quarry::voxelize_detail

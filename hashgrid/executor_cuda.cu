@@ -13,6 +13,7 @@
 #include "hashgrid/bulk_find.cuh"
 #include "hashgrid/bulk_merge.cuh"
 #include "hashgrid/bulk_rows.cuh"
+#include "hashgrid/compact_cuda.cuh"
 #include "hashgrid/cuda_stream.cuh"
 #include "hashgrid/executor.hpp"
 #include "hashgrid/key_kernels.cuh"
@@ -20,24 +21,6 @@
 
 namespace quarry::hashgrid {
 namespace {
-
-// Makes a device current for the length of a call: callers may use others.
-class DeviceScope {
- public:
-  explicit DeviceScope(int device) {
-    cudaGetDevice(&before_);
-    if (before_ != device) cudaSetDevice(device);
-    now_ = device;
-  }
-  DeviceScope(const DeviceScope&) = delete;
-  DeviceScope& operator=(const DeviceScope&) = delete;
-  ~DeviceScope() {
-    if (before_ != now_) cudaSetDevice(before_);
-  }
-
- private:
-  int before_ = 0, now_ = 0;
-};
 
 class CudaMemory final : public MemorySource {
  public:
@@ -126,7 +109,7 @@ BulkReport report_of(const unsigned long long (&totals)[kernels::kOutcomes]) {
 class CudaExecutor final : public Executor {
  public:
   CudaExecutor(int device, cudaStream_t stream, uint32_t multiprocessors)
-      : device_(device), stream_(stream), multiprocessors_(multiprocessors), memory_(device) {}
+      : device_(device), stream_(stream), multiprocessors_(multiprocessors), memory_(device), compact_(make_cuda_compact(device, stream, multiprocessors)) {}
   ~CudaExecutor() override {
     const DeviceScope scope(device_);
     cudaStreamSynchronize(stream_);
@@ -136,6 +119,7 @@ class CudaExecutor final : public Executor {
   const char* name() const override { return "cuda"; }
   uint32_t parallelism() const override { return multiprocessors_; }
   MemorySource& memory() override { return memory_; }
+  BulkOperations<CompactView>& compact() override { return *compact_; }
   cudaStream_t stream() const { return stream_; }
 
   Result<void> upload(void* to, const void* from_host, size_t size_bytes) override { return copy(to, from_host, size_bytes, "upload"); }
@@ -150,7 +134,7 @@ class CudaExecutor final : public Executor {
 
   Result<BulkReport> insert(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
     if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
-    return for_keys(kernels::InsertKey{view, keys, values}, count, outcomes, "insert");
+    return for_keys(kernels::InsertKey<GridView>{view, keys, values}, count, outcomes, "insert");
   }
   Result<BulkReport> insert_alone(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool fresh) override {
     if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
@@ -163,11 +147,11 @@ class CudaExecutor final : public Executor {
   }
   Result<BulkReport> assign(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
     if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
-    return for_keys(kernels::AssignKey{view, keys, values}, count, outcomes, "assign");
+    return for_keys(kernels::AssignKey<GridView>{view, keys, values}, count, outcomes, "assign");
   }
   Result<BulkReport> find_or_insert(const GridView& view, const uint32_t* keys, uint32_t* values, size_t count, Outcome* outcomes) override {
     if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
-    return for_keys(kernels::FindOrInsertKey{view, keys, values}, count, outcomes, "find_or_insert");
+    return for_keys(kernels::FindOrInsertKey<GridView>{view, keys, values}, count, outcomes, "find_or_insert");
   }
   Result<BulkReport> find(const GridView& view, const uint32_t* keys, size_t count, uint32_t* values_out, uint8_t* depths_out) override {
     if (auto ok = detail::check_batch(view, keys, keys, count); !ok) return tl::unexpected(ok.error());
@@ -206,7 +190,7 @@ class CudaExecutor final : public Executor {
       auto erased = bulk_erase(stream_, view, keys, count);
       if (erased || erased.error().code != ErrorCode::out_of_memory) return erased;
     }
-    return for_keys(kernels::EraseKey{view, keys, old_values}, count, outcomes, "erase");
+    return for_keys(kernels::EraseKey<GridView>{view, keys, old_values}, count, outcomes, "erase");
   }
 
   Result<BulkReport> settle(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
@@ -394,6 +378,7 @@ class CudaExecutor final : public Executor {
   cudaStream_t stream_;
   uint32_t multiprocessors_;
   CudaMemory memory_;
+  std::unique_ptr<BulkOperations<CompactView>> compact_;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "hashgrid/arguments.hpp"
+#include "hashgrid/compact_host.hpp"
 #include "hashgrid/executor.hpp"
 #include "hashgrid/host_groups.hpp"
 #include "hashgrid/host_pages.hpp"
@@ -36,7 +37,7 @@ using detail::check_view;
 
 class HostExecutor final : public Executor {
  public:
-  explicit HostExecutor(uint32_t threads) : threads_(threads == 0 ? thread_count() : threads) {}
+  explicit HostExecutor(uint32_t threads) : threads_(threads == 0 ? thread_count() : threads), compact_(make_host_compact(threads_)) {}
 
   const char* name() const override { return "host"; }
   uint32_t parallelism() const override { return threads_; }
@@ -49,6 +50,8 @@ class HostExecutor final : public Executor {
     if (size_bytes != 0) std::memcpy(to_host, from, size_bytes);
     return {};
   }
+
+  BulkOperations<CompactView>& compact() override { return *compact_; }
 
   Result<void> clear(const GridView& view) override {
     if (auto ok = check_view(view); !ok) return ok;
@@ -461,6 +464,7 @@ class HostExecutor final : public Executor {
   }
 
   uint32_t threads_;
+  std::unique_ptr<BulkOperations<CompactView>> compact_;
 };
 
 }  // namespace

@@ -48,6 +48,7 @@ struct Grid::State {
   uint32_t page_count = 0;
   uint32_t phase = 0;
   uint64_t size = 0;
+  uint64_t erased = 0;  // compact: since the last sweep; at most so many places are reserved for keys that are gone
   uint64_t version = 0;
   // The table has not been written since it was cleared, nor could a user's kernel have done so: no view was handed out.
   mutable std::atomic<bool> untouched{true};
@@ -64,7 +65,20 @@ struct Grid::State {
     if (block.data != nullptr) memory->release(block);
   }
 
-  GridView view() const { return {static_cast<uint64_t*>(block.data), page_count, phase, uint32_t(options.locality)}; }
+  bool compact() const { return options.layout == Layout::compact; }
+  GridView pairs_view(const MemoryBlock& memory_of_it, uint32_t pages) const { return {static_cast<uint64_t*>(memory_of_it.data), pages, phase, uint32_t(options.locality)}; }
+  // use(operations, a function from a block and its pages to a view), for the grid's layout.
+  template <class Use>
+  auto on_layout(const Use& use) const {
+    if (compact())
+      return use(executor->compact(), [](const MemoryBlock& of, uint32_t pages) { return hashgrid::compact_view(of.data, pages); });
+    return use(static_cast<BulkOperations<GridView>&>(*executor), [this](const MemoryBlock& of, uint32_t pages) { return pairs_view(of, pages); });
+  }
+  // use(operations, view) for the table as it is now.
+  template <class Use>
+  auto on_table(const Use& use) const {
+    return on_layout([&](auto& operations, const auto& view_of) { return use(operations, view_of(block, page_count)); });
+  }
 
   // Everything started before has finished: slots it freed may be used again.
   void begin_change() {
@@ -72,9 +86,10 @@ struct Grid::State {
     ++version;
   }
 
+  double slots_per_page() const { return compact() ? kQryPageBytes / kQrySlotBytes : kQrySlotsPerPage; }
   uint64_t pages_for(uint64_t keys) const {
     const double slots = double(keys) / options.max_load_factor;
-    return std::max<uint64_t>(1, uint64_t(std::ceil(slots / double(kQrySlotsPerPage))));
+    return std::max<uint64_t>(1, uint64_t(std::ceil(slots / slots_per_page())));
   }
 
   Result<MemoryBlock> make_table(uint64_t pages) {
@@ -82,16 +97,17 @@ struct Grid::State {
       return fail(ErrorCode::out_of_memory, "hash grid: " + std::to_string(pages) + " pages asked for, more than 32-bit keys can fill");
     auto fresh = memory->allocate(size_t(pages) * kQryPageBytes, "hash grid");
     if (!fresh) return fresh;
-    if (auto ok = executor->clear({static_cast<uint64_t*>(fresh->data), uint32_t(pages), phase}); !ok) {
+    const auto cleared = on_layout([&](auto& operations, const auto& view_of) { return operations.clear(view_of(*fresh, uint32_t(pages))); });
+    if (!cleared) {
       memory->release(*fresh);
-      return tl::unexpected(ok.error());
+      return tl::unexpected(cleared.error());
     }
     return fresh;
   }
 
   // Whether a table of `pages` is still worth having for so many keys.
   bool may_have(uint64_t pages, uint64_t keys) const {
-    return pages <= kPagesAlwaysAllowed || double(keys) >= kLeastLoadToGrow * double(pages) * double(kQrySlotsPerPage);
+    return pages <= kPagesAlwaysAllowed || double(keys) >= kLeastLoadToGrow * double(pages) * slots_per_page();
   }
 
   // A new table of at least `pages`, larger if the keys need it; the old one is given back only once every key is in the new one.
@@ -99,8 +115,9 @@ struct Grid::State {
     for (;; pages *= 2) {
       auto fresh = make_table(pages);
       if (!fresh) return tl::unexpected(fresh.error());
-      const GridView to{static_cast<uint64_t*>(fresh->data), uint32_t(pages), phase, uint32_t(options.locality)};
-      const auto refused = executor->rehash(view(), to);
+      const auto refused = on_layout([&](auto& operations, const auto& view_of) {
+        return operations.rehash(view_of(block, page_count), view_of(*fresh, uint32_t(pages)));
+      });
       if (!refused || *refused != 0) memory->release(*fresh);
       if (!refused) return tl::unexpected(refused.error());
       if (*refused != 0) {
@@ -110,17 +127,28 @@ struct Grid::State {
       memory->release(block);
       block = *fresh;
       page_count = uint32_t(pages);
+      erased = 0;
       return {};
     }
   }
 
-  // Before a batch is placed: grows if the load factor could pass its bound.
+  Result<void> sweep() {
+    auto swept = on_table([](auto& operations, const auto& view) { return operations.sweep(view); });
+    if (swept) erased = 0;
+    return swept;
+  }
+
+  // Before a batch is placed: sweeps what is reserved for erased keys if that is much, grows if the load factor could pass its bound.
   Result<void> make_room(std::span<const uint32_t> keys) {
+    // Places of erased keys may fill a sixteenth of the table beyond its load factor: so sweeps stay rare however small the batches.
+    const double slots = double(page_count) * slots_per_page() * (options.max_load_factor + 1.0 / 16);
+    if (compact() && erased != 0 && double(size + erased + keys.size()) > slots)
+      if (auto ok = sweep(); !ok) return ok;
     if (!options.may_grow || pages_for(size + keys.size()) <= page_count) return {};
     // Only absent keys will take slots. To count them costs a look-up each, much less than a growth that a batch of known keys does not need.
     uint64_t added = keys.size();
     if (size != 0) {
-      const auto there = executor->find(view(), keys.data(), keys.size(), nullptr, nullptr);
+      const auto there = on_table([&](auto& operations, const auto& view) { return operations.find(view, keys.data(), keys.size(), nullptr, nullptr); });
       if (!there) return tl::unexpected(there.error());
       added = there->absent;
     }
@@ -134,7 +162,7 @@ struct Grid::State {
   }
 
   // Runs a batch until every key has its place or the table may not grow. operate(outcomes) does the batch once; what it refuses is
-  // first settled by moves inside its page, then by growth. `may_stream`: the batch is a plain insert, which an executor may do page by page.
+  // first settled (BulkOperations::settle), then by growth. `may_stream`: the batch is a plain insert, which an executor may do page by page.
   template <class Operate>
   Result<BulkReport> place_all(std::span<const uint32_t> keys, const uint32_t* values, std::vector<uint64_t>* refused, const char* what,
                                bool assigns, bool may_stream, const Operate& operate) {
@@ -147,7 +175,8 @@ struct Grid::State {
     // A call that may grow has the table to itself, by the contract of grid.hpp.
     bool alone = may_stream && (fresh || options.may_grow);
     for (;;) {
-      auto report = alone ? executor->insert_alone(view(), keys.data(), values, keys.size(), fresh) : operate(nullptr);
+      const auto insert_alone = [&](auto& operations, const auto& view) { return operations.insert_alone(view, keys.data(), values, keys.size(), fresh); };
+      auto report = alone ? on_table(insert_alone) : operate(nullptr);
       if (!report) return report;
       if (alone && report->full != 0) {
         auto rest = operate(nullptr);
@@ -168,8 +197,9 @@ struct Grid::State {
         if (auto again = operate(each); !again) return again;
         if (report->full != 0) {
           begin_change();
-          auto moved = executor->settle(view(), keys.data(), values, keys.size(), each);
+          auto moved = on_table([&](auto& operations, const auto& view) { return operations.settle(view, keys.data(), values, keys.size(), each); });
           if (!moved) return moved;
+          erased = 0;
           size += moved->inserted;
           settled = moved->inserted;
           still_full = moved->full;
@@ -234,6 +264,8 @@ Grid::~Grid() = default;
 Result<Grid> Grid::create(Executor& executor, const GridOptions& options, MemorySource* memory) {
   if (!(options.max_load_factor > 0.0 && options.max_load_factor <= 1.0))
     return fail(ErrorCode::invalid_argument, "hash grid: max_load_factor must be in (0, 1], not " + std::to_string(options.max_load_factor));
+  if (options.layout == Layout::compact && options.locality != Locality::plain)
+    return fail(ErrorCode::invalid_argument, "hash grid: the compact layout has plain locality only; take the pairs layout for rows");
   auto state = std::make_unique<State>();
   state->executor = &executor;
   state->memory = memory != nullptr ? memory : &executor.memory();
@@ -246,10 +278,18 @@ Result<Grid> Grid::create(Executor& executor, const GridOptions& options, Memory
   return Grid(std::move(state));
 }
 
+Layout Grid::layout() const { return state_->options.layout; }
 GridView Grid::view() const {
+  if (state_->compact()) return {};
   state_->handed_out();
-  return state_->view();
+  return state_->pairs_view(state_->block, state_->page_count);
 }
+CompactView Grid::compact_view() const {
+  if (!state_->compact()) return {};
+  state_->handed_out();
+  return hashgrid::compact_view(state_->block.data, state_->page_count);
+}
+uint32_t Grid::page_count() const { return state_->page_count; }
 const MemoryBlock& Grid::block() const {
   state_->handed_out();
   return state_->block;
@@ -268,48 +308,53 @@ Result<void> same_length(const char* what, size_t keys, size_t values) {
 Result<BulkReport> Grid::insert(std::span<const uint32_t> keys, std::span<const uint32_t> values, std::vector<uint64_t>* refused) {
   if (auto ok = same_length("insert", keys.size(), values.size()); !ok) return tl::unexpected(ok.error());
   return state_->place_all(keys, values.data(), refused, "insert", false, true, [&](Outcome* outcomes) {
-    return state_->executor->insert(state_->view(), keys.data(), values.data(), keys.size(), outcomes);
+    return state_->on_table([&](auto& operations, const auto& view) { return operations.insert(view, keys.data(), values.data(), keys.size(), outcomes); });
   });
 }
 
 Result<BulkReport> Grid::assign(std::span<const uint32_t> keys, std::span<const uint32_t> values, std::vector<uint64_t>* refused) {
   if (auto ok = same_length("assign", keys.size(), values.size()); !ok) return tl::unexpected(ok.error());
   return state_->place_all(keys, values.data(), refused, "assign", true, false, [&](Outcome* outcomes) {
-    return state_->executor->assign(state_->view(), keys.data(), values.data(), keys.size(), outcomes);
+    return state_->on_table([&](auto& operations, const auto& view) { return operations.assign(view, keys.data(), values.data(), keys.size(), outcomes); });
   });
 }
 
 Result<BulkReport> Grid::find_or_insert(std::span<const uint32_t> keys, std::span<uint32_t> values, std::vector<uint64_t>* refused) {
   if (auto ok = same_length("find_or_insert", keys.size(), values.size()); !ok) return tl::unexpected(ok.error());
   return state_->place_all(keys, values.data(), refused, "find_or_insert", false, false, [&](Outcome* outcomes) {
-    return state_->executor->find_or_insert(state_->view(), keys.data(), values.data(), keys.size(), outcomes);
+    return state_->on_table([&](auto& operations, const auto& view) { return operations.find_or_insert(view, keys.data(), values.data(), keys.size(), outcomes); });
   });
 }
 
 Result<BulkReport> Grid::find(std::span<const uint32_t> keys, std::span<uint32_t> values_out) const {
   if (auto ok = same_length("find", keys.size(), values_out.size()); !ok) return tl::unexpected(ok.error());
-  return state_->executor->find(state_->view(), keys.data(), keys.size(), values_out.data(), nullptr);
+  return state_->on_table([&](auto& operations, const auto& view) { return operations.find(view, keys.data(), keys.size(), values_out.data(), nullptr); });
 }
 
 Result<void> Grid::find_neighbours(std::span<const uint32_t> bricks, Neighbourhood which, std::span<uint32_t> values_out) const {
   if (values_out.size() != bricks.size() * uint32_t(which))
     return fail(ErrorCode::invalid_argument, "hash grid find_neighbours: " + std::to_string(bricks.size()) + " bricks want " +
                                                  std::to_string(bricks.size() * uint32_t(which)) + " values, not " + std::to_string(values_out.size()));
-  return state_->executor->find_neighbours(state_->view(), bricks.data(), bricks.size(), which, values_out.data());
+  if (state_->compact())
+    return fail(ErrorCode::unsupported, "hash grid find_neighbours: the compact layout has no neighbour look-up; take the pairs layout, or find()");
+  return state_->executor->find_neighbours(state_->pairs_view(state_->block, state_->page_count), bricks.data(), bricks.size(), which, values_out.data());
 }
 
 Result<BulkReport> Grid::erase(std::span<const uint32_t> keys) {
   state_->begin_change();
-  auto report = state_->executor->erase(state_->view(), keys.data(), keys.size(), nullptr, nullptr);
-  if (report) state_->size -= std::min(state_->size, report->erased);
+  auto report = state_->on_table([&](auto& operations, const auto& view) { return operations.erase(view, keys.data(), keys.size(), nullptr, nullptr); });
+  if (report) {
+    state_->size -= std::min(state_->size, report->erased);
+    state_->erased += report->erased;
+  }
   return report;
 }
 
 Result<void> Grid::clear() {
   state_->begin_change();
-  auto ok = state_->executor->clear(state_->view());
+  auto ok = state_->on_table([](auto& operations, const auto& view) { return operations.clear(view); });
   if (ok) {
-    state_->size = 0;
+    state_->size = state_->erased = 0;
     state_->untouched = true;
   }
   return ok;
@@ -324,11 +369,11 @@ Result<void> Grid::reserve(uint64_t keys) {
 
 Result<void> Grid::sweep() {
   state_->begin_change();
-  return state_->executor->sweep(state_->view());
+  return state_->sweep();
 }
 
 Result<Stats> Grid::stats() const {
-  auto stats = state_->executor->stats(state_->view());
+  auto stats = state_->on_table([](auto& operations, const auto& view) { return operations.stats(view); });
   if (stats) stats->version = state_->version;
   return stats;
 }
@@ -341,7 +386,7 @@ Result<Grid::Pairs> Grid::enumerate(bool ordered) const {
     auto scratch = Scratch::allocate(executor, size_t(capacity) * 2 * sizeof(uint32_t), "hash grid enumeration");
     if (!scratch) return tl::unexpected(scratch.error());
     uint32_t* keys = scratch->as<uint32_t>();
-    const auto count = executor.enumerate(state_->view(), keys, keys + capacity, capacity);
+    const auto count = state_->on_table([&](auto& operations, const auto& view) { return operations.enumerate(view, keys, keys + capacity, capacity); });
     if (!count) return tl::unexpected(count.error());
     if (*count > capacity) {
       capacity = *count;

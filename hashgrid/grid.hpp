@@ -14,16 +14,25 @@ namespace quarry::hashgrid {
 // memory for all of them: for bricks, twice the speed. `plain`: every key by itself; keeps a few more keys in their first place.
 enum class Locality : uint32_t { plain = kQryPlain, rows = kQryRows };
 
+// What a table is made of. The interface, the outcomes and the concurrency contract are the same.
+//   pairs    view.hpp: 8 bytes a slot, one compare-and-swap publishes key and value, an erased key's slot serves others at once. For worlds
+//            under edit.
+//   compact  compact_view.hpp: down to 5.3 bytes an entry in large tables, look-ups at one rate at any load factor. An insert costs more,
+//            and an erased key's slot stays reserved for it until a sweep, which the grid does by itself before it would grow for them.
+// A load factor counts 8-byte slots in either: equal load factors are equal memory.
+enum class Layout : uint8_t { pairs, compact };
+
 struct GridOptions {
   uint64_t capacity = 0;           // keys to be held at `max_load_factor` without growing; 0: one page
   double max_load_factor = 0.80;   // beyond it the next bulk insert grows the table first (by what the batch may need)
   Locality locality = Locality::plain;
   bool may_grow = true;            // false: a full table refuses and says which keys
+  Layout layout = Layout::pairs;   // for the grid's life; compact has plain locality only
 };
 
 // Spans are host memory for the host executor and device (or pinned) memory for CUDA: what the executor dereferences.
 // Thread safety: one bulk call of a Grid at a time. Beside calls that neither grow, sweep nor clear, any number of threads and kernels may
-// *find* through view(); they may *write* through view() only between bulk calls, with a view taken after the last one (each changing
+// *find* through its view; they may *write* through it only between bulk calls, with a view taken after the last one (each changing
 // call begins a new phase, and operations that overlap must carry the same phase: see view.hpp). What they add or erase is not in size().
 class Grid {
  public:
@@ -33,12 +42,15 @@ class Grid {
   Grid& operator=(Grid&&) noexcept;
   ~Grid();
 
-  GridView view() const;             // valid until the next call that may grow; carries the current phase
+  Layout layout() const;
+  GridView view() const;             // of a pairs grid: valid until the next call that may grow; carries the current phase
+  CompactView compact_view() const;  // of a compact grid: valid until the next call that may grow. The other layout's view is empty
+  uint32_t page_count() const;
   const MemoryBlock& block() const;  // the memory the view points into
   uint64_t size() const;             // keys present, as counted by this owner's bulk calls
   uint64_t version() const;          // rises with every changing call
 
-  // Each begins a new phase: see view.hpp. Keys that find no place directly are settled by moves inside their page (Executor::settle), then
+  // Each begins a new phase: see view.hpp. Keys that find no place directly are settled by moves inside their page or by a sweep (BulkOperations::settle), then
   // by growth unless that is turned off. If keys are still refused, the call fails with `full`, the message has their number, and `refused`
   // (if given) gets their positions in the batch; all other keys of the batch are in. A reserved key or value fails with
   // invalid_argument in the same way. Never waits, never loses a key.

@@ -1,29 +1,32 @@
 // key_kernels.cuh - the kernels that work on one key per thread. Launches are in executor_cuda.cu.
 #pragma once
 
-#include "hashgrid/view.hpp"
+#include "hashgrid/compact_view.hpp"
 
 namespace quarry::hashgrid::kernels {
 
 constexpr uint32_t kOutcomes = 7;  // values of Outcome
 constexpr uint32_t kKeyThreads = 256;
 
+template <class View>
 struct InsertKey {
-  GridView view;
+  View view;
   const uint32_t* keys;
   const uint32_t* values;
   __device__ Outcome operator()(size_t i) const { return insert(view, keys[i], values[i]); }
 };
 
+template <class View>
 struct AssignKey {
-  GridView view;
+  View view;
   const uint32_t* keys;
   const uint32_t* values;
   __device__ Outcome operator()(size_t i) const { return assign(view, keys[i], values[i]); }
 };
 
+template <class View>
 struct FindOrInsertKey {
-  GridView view;
+  View view;
   const uint32_t* keys;
   uint32_t* values;
   __device__ Outcome operator()(size_t i) const {
@@ -34,8 +37,9 @@ struct FindOrInsertKey {
   }
 };
 
+template <class View>
 struct EraseKey {
-  GridView view;
+  View view;
   const uint32_t* keys;
   uint32_t* old_values;
   __device__ Outcome operator()(size_t i) const {

@@ -5,14 +5,13 @@
 #pragma once
 
 #include "hashgrid/page_settle.hpp"
+#include "hashgrid/stats_sums.cuh"
 
 namespace quarry::hashgrid::kernels {
 
 constexpr uint32_t kPageThreads = 256;
 constexpr uint32_t kWarpsPerBlock = kPageThreads / 32;
 constexpr uint32_t kWordsPerThread = kQryPageWords / kPageThreads;
-
-using AtomicWord = unsigned long long;  // what CUDA's atomics call a 64-bit word
 
 __device__ inline uint64_t fresh_word(uint32_t index) { return index < detail::kFirstSlotWord ? 0 : detail::kNeverUsed; }
 
@@ -92,13 +91,6 @@ __global__ void __launch_bounds__(kPageThreads) write_pairs(const uint64_t* word
     __syncthreads();
   }
 }
-
-// What statistics add up to; zero before the launch.
-struct StatsSums {
-  AtomicWord live, freed, overflow_live, spilled_buckets, fullest_page_live;
-  AtomicWord depth_histogram[kDepthBins];
-  AtomicWord bucket_fill[kQrySlotsPerSector + 1];
-};
 
 __global__ void __launch_bounds__(kPageThreads) sum_stats(const uint64_t* words, uint32_t page_count, StatsSums* sums) {
   __shared__ uint32_t depths[kDepthBins], fill[kQrySlotsPerSector + 1], page_live, freed_all, area_all, spilled_all;

@@ -10,10 +10,10 @@ constexpr uint32_t kDepthBins = 32;  // the last bin holds everything deeper
 
 struct Stats {
   uint64_t live = 0;            // keys present
-  uint64_t slots = 0;           // page_count * kQrySlotsPerPage
-  uint64_t freed = 0;           // empty slots that once held a key
+  uint64_t slots = 0;           // pairs: page_count * kQrySlotsPerPage; compact: slots of 8 bytes in as much memory
+  uint64_t freed = 0;           // empty slots that once held a key (compact: that are reserved for an erased key)
   uint64_t overflow_live = 0;   // keys in the stash
-  uint64_t spilled_buckets = 0; // buckets whose "spilled" bit is set
+  uint64_t spilled_buckets = 0; // buckets whose "spilled" bit is set (compact: sectors whose "went on" bit is set)
   uint64_t size_bytes = 0;
   uint32_t page_count = 0;
   uint32_t fullest_page_live = 0;
@@ -21,7 +21,7 @@ struct Stats {
   double load_factor = 0;       // live / slots
   // Probe depth of a present key = 32-byte sectors of slots read to find it. Bin d counts keys of depth d+1.
   std::array<uint64_t, kDepthBins> depth_histogram{};
-  std::array<uint64_t, 5> bucket_fill{};  // buckets holding 0..4 keys
+  std::array<uint64_t, 5> bucket_fill{};  // buckets holding 0..4 keys (compact: the last counts sectors of four and more)
   double depth_mean = 0;
   uint32_t depth_p50 = 0, depth_p99 = 0, depth_max = 0;
 };

@@ -46,112 +46,179 @@ void on_each_executor(const std::function<void(Executor&)>& body) {
   for (const Locality locality : {Locality::plain, Locality::rows}) run_with(locality, **cuda, body);
 }
 
-BulkReport Table::insert(const std::vector<uint32_t>& keys, const std::vector<uint32_t>& values, std::vector<Outcome>* outcomes) {
-  const Array<uint32_t> k(executor_, keys), v(executor_, values);
-  const Array<Outcome> o(executor_, keys.size());
-  const auto report = executor_.insert(view_, k.data(), v.data(), keys.size(), o.data());
-  REQUIRE(report.has_value());
-  if (outcomes != nullptr) *outcomes = o.get();
-  return *report;
-}
-BulkReport Table::assign(const std::vector<uint32_t>& keys, const std::vector<uint32_t>& values, std::vector<Outcome>* outcomes) {
-  const Array<uint32_t> k(executor_, keys), v(executor_, values);
-  const Array<Outcome> o(executor_, keys.size());
-  const auto report = executor_.assign(view_, k.data(), v.data(), keys.size(), o.data());
-  REQUIRE(report.has_value());
-  if (outcomes != nullptr) *outcomes = o.get();
-  return *report;
-}
-BulkReport Table::find_or_insert(const std::vector<uint32_t>& keys, std::vector<uint32_t>& values, std::vector<Outcome>* outcomes) {
-  const Array<uint32_t> k(executor_, keys), v(executor_, values);
-  const Array<Outcome> o(executor_, keys.size());
-  const auto report = executor_.find_or_insert(view_, k.data(), v.data(), keys.size(), o.data());
-  REQUIRE(report.has_value());
-  values = v.get();
-  if (outcomes != nullptr) *outcomes = o.get();
-  return *report;
-}
-BulkReport Table::erase(const std::vector<uint32_t>& keys, std::vector<Outcome>* outcomes, std::vector<uint32_t>* old) {
-  const Array<uint32_t> k(executor_, keys), v(executor_, keys.size());
-  const Array<Outcome> o(executor_, keys.size());
-  const auto report = executor_.erase(view_, k.data(), keys.size(), v.data(), o.data());
-  REQUIRE(report.has_value());
-  if (outcomes != nullptr) *outcomes = o.get();
-  if (old != nullptr) *old = v.get();
-  return *report;
-}
-std::vector<uint32_t> Table::find(const std::vector<uint32_t>& keys, std::vector<uint8_t>* depths) {
-  const Array<uint32_t> k(executor_, keys), v(executor_, keys.size());
-  const Array<uint8_t> d(executor_, keys.size());
-  REQUIRE(executor_.find(view_, k.data(), keys.size(), v.data(), d.data()).has_value());
-  if (depths != nullptr) *depths = d.get();
-  return v.get();
-}
-
-std::string fault_in(const std::vector<uint64_t>& words, uint32_t page_count) {
+Recount recount(const std::vector<uint64_t>& words, const GridView& view) {
+  Recount count;
+  const uint32_t page_count = view.page_count;
   std::unordered_set<uint32_t> seen;
+  std::vector<bool> passed(words.size() / 4);
+  const auto blame = [&](const std::string& what) {
+    if (count.fault.empty()) count.fault = what;
+  };
   for (uint32_t page = 0; page < page_count; ++page) {
     const uint64_t* w = words.data() + size_t{page} * 4096;
     const auto state = [&](uint32_t sector) { return uint32_t(w[sector / 32] >> (sector % 32 * 2)) & 3u; };
+    uint64_t in_page = 0;
     for (uint32_t index = 32; index < 4096; ++index) {
       const uint32_t key = uint32_t(w[index]);
-      if (key == 0xFFFFFFFFu) continue;
+      if (key == 0xFFFFFFFFu) {
+        count.freed += w[index] >> 32 != 0xFFFFFFFFu;
+        continue;
+      }
+      ++in_page;
+      count.keys.push_back(qry_key_of_stored(key, view.locality));
+      count.values.push_back(uint32_t(w[index] >> 32));
       const std::string where = " (key " + std::to_string(key) + ", page " + std::to_string(page) + ", word " + std::to_string(index) + ")";
-      if (w[index] >> 32 == 0xFFFFFFFFu) return "a key with the reserved value" + where;
-      if (!seen.insert(key).second) return "a key stands in two slots" + where;
+      if (w[index] >> 32 == 0xFFFFFFFFu) blame("a key with the reserved value" + where);
+      if (!seen.insert(key).second) blame("a key stands in two slots" + where);
       const QryPlace place = qry_place_stored(key, page_count);
       // The page of the key's buckets is another one, perhaps, than the page whose part of the stash it stands in.
       const uint64_t* own = words.data() + size_t{place.page} * 4096;
       const uint32_t bits = uint32_t(own[place.home_sector / 32] >> (place.home_sector % 32 * 2)) & 3u;
       const uint32_t sector = index / 4;
-      if (sector < 1000 && place.page != page) return "a key in a page that is not its own" + where;
+      if (sector < 1000 && place.page != page) blame("a key in a page that is not its own" + where);
       if (sector == place.home_sector) continue;
-      if ((bits & 1u) == 0) return "a key behind its home bucket, whose spilled bit is not set" + where;
+      passed[uint64_t{place.page} * 1024 + place.home_sector] = true;
+      if ((bits & 1u) == 0) blame("a key behind its home bucket, whose spilled bit is not set" + where);
       if (sector == place.next_sector) continue;
-      if (sector < 1000) return "a key in a bucket that is neither of its two" + where;
-      if ((bits & 2u) == 0) return "a key in the stash, unknown to its home bucket" + where;
+      if (sector < 1000) blame("a key in a bucket that is neither of its two" + where);
+      if ((bits & 2u) == 0) blame("a key in the stash, unknown to its home bucket" + where);
       const uint32_t groups = std::max(1u, page_count / 64), group = std::min(groups - 1, place.page / 64);
       const QryGroup pages{group * 64, group == groups - 1 ? page_count - group * 64 : 64};
       for (uint32_t n = 0;; ++n) {
-        if (n == 6) return "a key in a sector of the stash that is none of its six" + where;
+        if (n == 6) {
+          blame("a key in a sector of the stash that is none of its six" + where);
+          break;
+        }
         const uint32_t may_be_in = qry_stash_sector(place, pages, n);
         if (may_be_in == page * 1024 + sector) break;
         for (uint32_t i = 0; i < 4; ++i)
-          if (words[size_t{may_be_in} * 4 + i] == ~uint64_t{0}) return "a never-used slot before a key in the stash" + where;
+          if (words[size_t{may_be_in} * 4 + i] == ~uint64_t{0}) blame("a never-used slot before a key in the stash" + where);
       }
     }
-    for (uint32_t sector = 8; sector < 1000; ++sector)
+    for (uint32_t sector = 8; sector < 1024; ++sector) {
+      uint64_t here = 0;
+      for (uint32_t i = 0; i < 4; ++i) here += uint32_t(w[sector * 4 + i]) != 0xFFFFFFFFu;
+      if (sector >= 1000) {
+        count.overflow_live += here;
+        continue;
+      }
+      ++count.bucket_fill[here];
+      count.spilled_buckets += state(sector) & 1u;
       for (uint32_t i = 0; i < 4; ++i)
         if (state(sector) != 0 && w[sector * 4 + i] == ~uint64_t{0})
-          return "a never-used slot in bucket " + std::to_string(sector) + " of page " + std::to_string(page) + ", which keys went past";
+          blame("a never-used slot in bucket " + std::to_string(sector) + " of page " + std::to_string(page) + ", which keys went past");
+    }
+    count.fullest_page_live = std::max(count.fullest_page_live, in_page);
   }
-  return "";
+  count.gone_past = uint64_t(std::count(passed.begin(), passed.end(), true));
+  return count;
 }
 
-std::vector<uint32_t> keys_of_bucket(uint32_t page, uint32_t bucket, uint32_t page_count, size_t count) {
-  std::vector<uint32_t> keys;
-  // The stored keys of a page are a range, and in it those of a line of two buckets: step through the range finely, keep what fits.
-  const uint64_t first = ((uint64_t{page} << 32) + page_count - 1) / page_count, size = (uint64_t{1} << 32) / page_count;
-  for (uint64_t stored = (first + size * (bucket / 4) / 248) & ~uint64_t{7}; keys.size() < count && stored < first + size; ++stored) {
-    const QryPlace place = qry_place_stored(uint32_t(stored), page_count);
-    if (stored < kQryReservedKey && place.page == page && place.home_sector == kQryStateSectors + bucket)
-      keys.push_back(qry_key_of_stored(uint32_t(stored), uint32_t(test_locality())));
+Recount recount(const std::vector<uint64_t>& words, const CompactView& view) {
+  Recount count;
+  std::unordered_set<uint32_t> seen;
+  std::vector<bool> passed(view.page_count * size_t{1024}), full(passed.size());
+  const auto blame = [&](const std::string& what, uint64_t sector) {
+    if (count.fault.empty()) count.fault = what + " (sector " + std::to_string(sector) + ")";
+  };
+  const auto word = [&](uint64_t sector, uint32_t w) { return uint32_t(words[sector * 4 + w / 2] >> (w % 2 * 32)); };
+  const auto tag_at = [&](uint64_t sector, uint32_t fields, uint32_t slot) {
+    const uint32_t bits = fields == 1 ? 31 : fields == 2 ? 15 : 10;
+    return word(sector, slot / fields) >> (slot % fields * bits) & ((1u << bits) - 1);
+  };
+  const auto is_full = [&](uint64_t sector, uint32_t fields) {
+    const uint32_t bits = fields == 1 ? 31 : fields == 2 ? 15 : 10;
+    for (uint32_t slot = 0; slot < fields + 3; ++slot)
+      if (tag_at(sector, fields, slot) == (1u << bits) - 1) return false;
+    return true;
+  };
+  // The sectors from a key's home up to the one at `distance` are full, and say that keys went on.
+  const auto pass = [&](uint64_t first_sector, uint64_t home, uint32_t distance) {
+    for (uint32_t d = 0; d < distance; ++d) {
+      const uint64_t sector = first_sector + home / 1024 * 1024 + (home + d) % 1024;
+      passed[sector] = true;
+      if (!full[sector]) blame("a sector with room, which a key went past", sector);
+      if (word(sector, 0) >> 31 == 0) blame("a sector that a key went past without a mark", sector);
+    }
+  };
+  const auto fields_of = [&](uint32_t page) { return page >= view.layout.table.pages || view.page_count < 1024 ? 1u : view.page_count < 12288 ? 2u : 3u; };
+  for (uint64_t sector = 0; sector < full.size(); ++sector) full[sector] = is_full(sector, fields_of(uint32_t(sector / 1024)));
+  for (uint32_t page = 0; page < view.page_count; ++page) {
+    const bool stashed = page >= view.layout.table.pages;
+    const uint32_t fields = fields_of(page), tag_words = 5 - fields;
+    const uint64_t first_page = stashed ? view.layout.table.pages : 0, sectors = (stashed ? view.layout.stash.pages : view.layout.table.pages) * 1024ull;
+    const uint64_t remainders = ((uint64_t{1} << 32) + sectors - 1) / sectors;
+    const uint32_t bits = fields == 1 ? 31 : fields == 2 ? 15 : 10;
+    uint64_t in_page = 0;
+    for (uint64_t sector = page * 1024ull; sector < (page + 1) * 1024ull; ++sector) {
+      uint32_t here = 0;
+      bool room = false;
+      count.spilled_buckets += word(sector, 0) >> 31;
+      for (uint32_t slot = 0; slot < fields + 3; ++slot) {
+        const uint32_t tag = tag_at(sector, fields, slot), value = word(sector, tag_words + slot);
+        if (tag == (1u << bits) - 1) {
+          room = true;
+          if (value != 0xFFFFFFFFu) blame("a value without a tag", sector);
+          continue;
+        }
+        if (room) blame("a tag behind an empty one", sector);
+        count.freed += value == 0xFFFFFFFFu;
+        // The key: the mixed keys of the home sector, counted from its first one, by plain division.
+        const uint64_t local = sector - first_page * 1024, distance = tag / remainders, remainder = tag % remainders;
+        const uint64_t home = local / 1024 * 1024 + (local + 1024 - distance % 1024) % 1024;
+        const uint64_t first = ((home << 32) + sectors - 1) / sectors;
+        uint64_t mixed = first + remainder;
+        const auto remainder_of = [&](uint64_t m) { return ((m * sectors & 0xFFFFFFFFu) * remainders) >> 32; };
+        if (mixed > 0xFFFFFFFFu || mixed * sectors >> 32 != home || remainder_of(mixed) != remainder) --mixed;
+        if (mixed * sectors >> 32 != home || remainder_of(mixed) != remainder) blame("a tag that no key of its home has", sector);
+        pass(first_page * 1024, home, uint32_t(distance));
+        uint32_t table_mixed = uint32_t(mixed);
+        if (stashed) {  // then it found every sector of the table full that it may stand in
+          table_mixed = qry_unmix(table_mixed);
+          const uint64_t of_table = view.layout.table.pages * 1024ull, of_remainders = ((uint64_t{1} << 32) + of_table - 1) / of_table;
+          const uint64_t product = table_mixed * of_table, rest = ((product & 0xFFFFFFFFu) * of_remainders) >> 32;
+          const uint32_t table_fields = view.page_count < 12288 ? 2 : 3, reach = table_fields == 2 ? 16 : 6, no_tag = table_fields == 2 ? 32767 : 1023;
+          uint32_t may = 0;
+          while (may < reach && rest + may * of_remainders < no_tag) ++may;
+          pass(0, product >> 32, may);
+        }
+        if (value == 0xFFFFFFFFu) continue;
+        ++here;
+        const uint32_t key = qry_unmix(table_mixed);
+        count.keys.push_back(key);
+        count.values.push_back(value);
+        if (!seen.insert(key).second) blame("key " + std::to_string(key) + " stands in two slots", sector);
+      }
+      in_page += here;
+      ++count.bucket_fill[std::min(here, 4u)];
+    }
+    if (stashed) count.overflow_live += in_page;
+    count.fullest_page_live = std::max(count.fullest_page_live, in_page);
   }
+  count.gone_past = uint64_t(std::count(passed.begin(), passed.end(), true));
+  return count;
+}
+
+// Keys by their position in the order that a table has them in: `first` and what follows, as far as they are wanted.
+template <class On, class IsWanted>
+std::vector<uint32_t> keys_from(const On& on, uint64_t first, uint64_t last, size_t count, const IsWanted& is_wanted) {
+  std::vector<uint32_t> keys;
+  for (uint64_t position = first; keys.size() < count && position < last; ++position)
+    if (on.key_at(uint32_t(position)) != kQryReservedKey && is_wanted(uint32_t(position))) keys.push_back(on.key_at(uint32_t(position)));
   REQUIRE(keys.size() == count);
   return keys;
 }
-
-std::vector<uint32_t> keys_of_page(uint32_t page, uint32_t page_count, size_t count) {
-  std::vector<uint32_t> keys;
+std::vector<uint32_t> keys_of_bucket(const On<GridView>& on, uint32_t page, uint32_t bucket, uint32_t page_count, size_t count) {
+  // The stored keys of a page are a range, and in it those of a line of four buckets: step through the range finely, keep what fits.
   const uint64_t first = ((uint64_t{page} << 32) + page_count - 1) / page_count, size = (uint64_t{1} << 32) / page_count;
-  std::mt19937 random(page + 17);
-  std::unordered_set<uint32_t> seen;
-  while (keys.size() < count) {
-    const uint32_t stored = uint32_t(first + random() % size);
-    if (stored != kQryReservedKey && qry_page(stored, page_count) == page && seen.insert(stored).second)
-      keys.push_back(qry_key_of_stored(stored, uint32_t(test_locality())));
-  }
-  return keys;
+  return keys_from(on, (first + size * (bucket / 4) / 248) & ~uint64_t{7}, first + size, count, [&](uint32_t stored) {
+    const QryPlace place = qry_place_stored(stored, page_count);
+    return place.page == page && place.home_sector == kQryStateSectors + bucket;
+  });
+}
+std::vector<uint32_t> keys_of_bucket(const On<CompactView>& on, uint32_t page, uint32_t bucket, uint32_t page_count, size_t count) {
+  const uint64_t sectors = qry_compact(page_count).table.pages * 1024ull, home = page * 1024ull + bucket;
+  return keys_from(on, ((home << 32) + sectors - 1) / sectors, uint64_t{1} << 32, count, [&](uint32_t mixed) { return mixed * sectors >> 32 == home; });
 }
 
 std::vector<uint32_t> some_keys(uint32_t seed, size_t count) {

@@ -1,12 +1,17 @@
 // backends.hpp - the executors that every case of tests/hashgrid runs on, and arrays in the memory of each.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <random>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <unordered_set>
 #include <vector>
 
 #include "hashgrid/executor.hpp"
@@ -19,6 +24,54 @@ namespace quarry::hashgrid::test {
 void on_each_executor(const std::function<void(Executor&)>& body);
 // What on_each_executor asks tables to be at the moment. Table and the key makers below obey; grids must be made with it.
 Locality test_locality();
+
+// An executor as the operations of one layout see it: what a case that runs for both is given.
+template <class V>
+class On {
+ public:
+  using View = V;
+  explicit On(Executor& executor) : executor_(executor) {}
+  operator Executor&() const { return executor_; }
+  const char* name() const { return executor_.name(); }
+  uint32_t parallelism() const { return executor_.parallelism(); }
+  MemorySource& memory() const { return executor_.memory(); }
+  BulkOperations<View>& operations() const {
+    if constexpr (std::is_same_v<View, CompactView>)
+      return executor_.compact();
+    else
+      return executor_;
+  }
+  Result<Grid> create_grid(GridOptions options, MemorySource* memory = nullptr) const {
+    options.layout = compact ? Layout::compact : Layout::pairs;
+    options.locality = test_locality();
+    return Grid::create(executor_, options, memory);
+  }
+  static constexpr bool compact = std::is_same_v<View, CompactView>;
+  // The key at a position of the order that a table has its keys in: neighbours there share page and home bucket.
+  uint32_t key_at(uint32_t position) const { return compact ? qry_unmix(position) : qry_key_of_stored(position, uint32_t(test_locality())); }
+  uint32_t page_of(uint32_t key, uint32_t page_count) const {
+    if (compact) return qry_compact_place(qry_mix(key), qry_compact(page_count).table).home / kQrySectorsPerPage;
+    return qry_page(qry_stored_key(key, uint32_t(test_locality())), page_count);
+  }
+
+ private:
+  Executor& executor_;
+};
+
+// Runs `body`, a function of any On<...>, for both layouts on each executor. (Rows are of the pairs layout.)
+template <class Body>
+void on_each_layout(const Body& body) {
+  on_each_executor([&](Executor& executor) {
+    {
+      INFO("pairs layout");
+      body(On<GridView>(executor));
+    }
+    if (test_locality() == Locality::plain) {
+      INFO("compact layout");
+      body(On<CompactView>(executor));
+    }
+  });
+}
 
 // An array in an executor's memory.
 template <class T>
@@ -54,37 +107,106 @@ class Array {
   MemoryBlock block_;
 };
 
+// What can be seen in the memory of a table by whoever knows layout.h or compact_layout.h: the tests' own reading of them.
+struct Recount {
+  std::string fault;  // the first: a key twice, or where a plain reading of the probe order does not find it; marks that say too little. Or ""
+  std::vector<uint32_t> keys, values;  // in memory order
+  uint64_t freed = 0, overflow_live = 0, spilled_buckets = 0, fullest_page_live = 0;
+  uint64_t gone_past = 0;  // buckets that a key of theirs stands behind: what spilled_buckets is where no mark says too much
+  std::array<uint64_t, 5> bucket_fill{};
+};
+Recount recount(const std::vector<uint64_t>& words, const GridView& view);
+Recount recount(const std::vector<uint64_t>& words, const CompactView& view);
+
+template <class View>
+std::vector<uint64_t> words_of(Executor& executor, const View& view) {
+  std::vector<uint64_t> words(size_t{view.page_count} * kQryPageWords);
+  REQUIRE(executor.download(words.data(), view.words, words.size() * 8).has_value());
+  return words;
+}
+inline std::string fault_in(Executor& executor, const Grid& grid) {
+  if (grid.layout() == Layout::compact) return recount(words_of(executor, grid.compact_view()), grid.compact_view()).fault;
+  return recount(words_of(executor, grid.view()), grid.view()).fault;
+}
+
 // A bare table, without an owner: for what Grid hides (phases, outcomes, refusal).
+template <class View = GridView>
 class Table {
  public:
-  Table(Executor& executor, uint32_t page_count)
-      : executor_(executor), words_(executor, size_t{page_count} * kQryPageWords), view_{words_.data(), page_count, 0, uint32_t(test_locality())} {
-    REQUIRE(executor.clear(view_).has_value());
+  Table(const On<View>& on, uint32_t page_count) : on_(on), words_(on, size_t{page_count} * kQryPageWords) {
+    if constexpr (On<View>::compact)
+      view_ = compact_view(words_.data(), page_count);
+    else
+      view_ = {words_.data(), page_count, 0, uint32_t(test_locality())};
+    REQUIRE(on.operations().clear(view_).has_value());
   }
-  GridView& view() { return view_; }
-  void next_phase() { ++view_.phase; }
+  Table(Executor& executor, uint32_t page_count) : Table(On<View>(executor), page_count) {}
+  View& view() { return view_; }
+  // Slots of a small table, all of them: fewer than 1024 pages.
+  uint64_t slots() const { return uint64_t{view_.page_count} * (On<View>::compact ? 4096 : 4064); }
+  void next_phase() {
+    if constexpr (!On<View>::compact) ++view_.phase;
+  }
 
-  BulkReport insert(const std::vector<uint32_t>& keys, const std::vector<uint32_t>& values, std::vector<Outcome>* outcomes = nullptr);
-  BulkReport assign(const std::vector<uint32_t>& keys, const std::vector<uint32_t>& values, std::vector<Outcome>* outcomes = nullptr);
-  BulkReport find_or_insert(const std::vector<uint32_t>& keys, std::vector<uint32_t>& values, std::vector<Outcome>* outcomes = nullptr);
-  BulkReport erase(const std::vector<uint32_t>& keys, std::vector<Outcome>* outcomes = nullptr, std::vector<uint32_t>* old = nullptr);
-  std::vector<uint32_t> find(const std::vector<uint32_t>& keys, std::vector<uint8_t>* depths = nullptr);
+  using Keys = std::vector<uint32_t>;
+  BulkReport insert(const Keys& keys, const Keys& values, std::vector<Outcome>* outcomes = nullptr) {
+    return change(keys, values, outcomes, nullptr, [&](auto& o, auto* k, auto* v, auto* each) { return o.insert(view_, k, v, keys.size(), each); });
+  }
+  BulkReport assign(const Keys& keys, const Keys& values, std::vector<Outcome>* outcomes = nullptr) {
+    return change(keys, values, outcomes, nullptr, [&](auto& o, auto* k, auto* v, auto* each) { return o.assign(view_, k, v, keys.size(), each); });
+  }
+  BulkReport find_or_insert(const Keys& keys, Keys& values, std::vector<Outcome>* outcomes = nullptr) {
+    const Keys given = values;
+    return change(keys, given, outcomes, &values, [&](auto& o, auto* k, auto* v, auto* each) { return o.find_or_insert(view_, k, v, keys.size(), each); });
+  }
+  BulkReport erase(const Keys& keys, std::vector<Outcome>* outcomes = nullptr, Keys* old = nullptr) {
+    return change(keys, keys, outcomes, old, [&](auto& o, auto* k, auto* v, auto* each) { return o.erase(view_, k, keys.size(), v, each); });
+  }
+  Keys find(const Keys& keys, std::vector<uint8_t>* depths = nullptr) {
+    const Array<uint32_t> k(on_, keys), v(on_, keys.size());
+    const Array<uint8_t> d(on_, keys.size());
+    REQUIRE(on_.operations().find(view_, k.data(), keys.size(), v.data(), d.data()).has_value());
+    if (depths != nullptr) *depths = d.get();
+    return v.get();
+  }
   std::vector<uint64_t> words() const { return words_.get(); }
+  Recount count() const { return recount(words(), view_); }
+  std::string fault() const { return count().fault; }
 
  private:
-  Executor& executor_;
+  template <class Operate>
+  BulkReport change(const Keys& keys, const Keys& values, std::vector<Outcome>* outcomes, Keys* values_out, const Operate& operate) {
+    const Array<uint32_t> k(on_, keys), v(on_, values);
+    const Array<Outcome> o(on_, keys.size());
+    const auto report = operate(on_.operations(), k.data(), v.data(), o.data());
+    REQUIRE(report.has_value());
+    if (values_out != nullptr) *values_out = v.get();
+    if (outcomes != nullptr) *outcomes = o.get();
+    return *report;
+  }
+
+  On<View> on_;
   Array<uint64_t> words_;
-  GridView view_;
+  View view_{};
 };
+Table(Executor&, uint32_t) -> Table<GridView>;
 
-// Independent check of a table's memory against docs in layout.h: no key twice, each key where a plain reading of the probe order finds it,
-// state bits no less than the truth, no never-used slot in a bucket or a sector of the stash that keys went past. Returns the first fault, or "".
-std::string fault_in(const std::vector<uint64_t>& words, uint32_t page_count);
-
-// `count` different keys whose home is bucket `bucket` (0..991) of `page`; needs few pages.
-std::vector<uint32_t> keys_of_bucket(uint32_t page, uint32_t bucket, uint32_t page_count, size_t count);
+// `count` different keys whose home is bucket `bucket` (pairs: 0..991, compact: 0..1023) of `page`; needs few pages.
+std::vector<uint32_t> keys_of_bucket(const On<GridView>& on, uint32_t page, uint32_t bucket, uint32_t page_count, size_t count);
+std::vector<uint32_t> keys_of_bucket(const On<CompactView>& on, uint32_t page, uint32_t bucket, uint32_t page_count, size_t count);
 // `count` different keys of one page, spread over it.
-std::vector<uint32_t> keys_of_page(uint32_t page, uint32_t page_count, size_t count);
+template <class View>
+std::vector<uint32_t> keys_of_page(const On<View>& on, uint32_t page, uint32_t page_count, size_t count) {
+  std::vector<uint32_t> keys;
+  const uint64_t first = ((uint64_t{page} << 32) + page_count - 1) / page_count, size = (uint64_t{1} << 32) / page_count;
+  std::mt19937 random(page + 17);
+  std::unordered_set<uint32_t> seen;
+  while (keys.size() < count) {
+    const uint32_t key = on.key_at(uint32_t(first + random() % size));
+    if (key != kQryReservedKey && on.page_of(key, page_count) == page && seen.insert(key).second) keys.push_back(key);
+  }
+  return keys;
+}
 // `count` different keys anywhere, the same for the same seed.
 std::vector<uint32_t> some_keys(uint32_t seed, size_t count);
 // A value that belongs to the key: no other key's value has the same upper 24 bits pattern by rule.

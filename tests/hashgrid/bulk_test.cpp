@@ -8,16 +8,18 @@ namespace {
 
 constexpr size_t kBatch = size_t{1} << 18;  // what the CUDA executor takes for large
 
-BulkReport insert_alone(Executor& executor, const GridView& view, const std::vector<uint32_t>& keys, const std::vector<uint32_t>& values,
+template <class View>
+BulkReport insert_alone(const On<View>& executor, const View& view, const std::vector<uint32_t>& keys, const std::vector<uint32_t>& values,
                         bool fresh) {
   const Array<uint32_t> k(executor, keys), v(executor, values);
-  const auto report = executor.insert_alone(view, k.data(), v.data(), keys.size(), fresh);
+  const auto report = executor.operations().insert_alone(view, k.data(), v.data(), keys.size(), fresh);
   REQUIRE(report.has_value());
   return *report;
 }
 
 // What the table must hold: every key of `known` with its value, or - for at most `may_miss` of them - nothing.
-void require_found(Table& table, const std::unordered_map<uint32_t, uint32_t>& known, size_t may_miss) {
+template <class View>
+void require_found(Table<View>& table, const std::unordered_map<uint32_t, uint32_t>& known, size_t may_miss) {
   std::vector<uint32_t> keys;
   for (const auto& [key, value] : known) keys.push_back(key);
   const std::vector<uint32_t> found = table.find(keys);
@@ -32,7 +34,7 @@ void require_found(Table& table, const std::unordered_map<uint32_t, uint32_t>& k
 }
 
 TEST_CASE("A large batch into an empty table: every key is in with its value or counted as refused, at any load", "[quick]") {
-  on_each_executor([](Executor& executor) {
+  on_each_layout([](const auto& executor) {
     for (const uint32_t pages : {66u, 72u, 80u, 128u, 600u, 1000u}) {
       INFO(pages << " pages");
       Table table(executor, pages);
@@ -46,14 +48,14 @@ TEST_CASE("A large batch into an empty table: every key is in with its value or 
       std::unordered_map<uint32_t, uint32_t> known;
       for (size_t i = 0; i < keys.size(); ++i) known[keys[i]] = values[i];
       require_found(table, known, report.full);
-      REQUIRE(fault_in(table.words(), pages) == "");
-      REQUIRE(executor.stats(table.view())->live == report.inserted);
+      REQUIRE(table.fault() == "");
+      REQUIRE(executor.operations().stats(table.view())->live == report.inserted);
     }
   });
 }
 
 TEST_CASE("A large batch into a table in use: old keys keep their values, freed slots are used again, no key is twice in", "[quick]") {
-  on_each_executor([](Executor& executor) {
+  on_each_layout([](const auto& executor) {
     for (const uint32_t pages : {96u, 110u, 300u}) {
       INFO(pages << " pages");
       Table table(executor, pages);
@@ -79,8 +81,8 @@ TEST_CASE("A large batch into a table in use: old keys keep their values, freed 
       REQUIRE(report.inserted + report.present + report.full == batch.size());
       REQUIRE(report.reserved == 0);
       require_found(table, known, report.full);
-      REQUIRE(fault_in(table.words(), pages) == "");
-      REQUIRE(executor.stats(table.view())->live == live + report.inserted);
+      REQUIRE(table.fault() == "");
+      REQUIRE(executor.operations().stats(table.view())->live == live + report.inserted);
       // Nothing that was there may be lost, whatever was refused.
       size_t lost = 0;
       const std::vector<uint32_t> after = table.find(kept);
@@ -92,7 +94,7 @@ TEST_CASE("A large batch into a table in use: old keys keep their values, freed 
 
 TEST_CASE("A large batch with copies: each key once, with the value of one of its copies; reserved keys and values are counted",
           "[quick]") {
-  on_each_executor([](Executor& executor) {
+  on_each_layout([](const auto& executor) {
     for (const uint32_t copies : {2u, 4u, 7u}) {
       INFO(copies << " copies");
       const uint32_t pages = 64;
@@ -121,16 +123,16 @@ TEST_CASE("A large batch with copies: each key once, with the value of one of it
       for (size_t i = 0; i < asked.size(); ++i)
         wrong += found[i] == kQryReservedValue ? report.full == 0 : (found[i] & ~0xFFu) != known[asked[i]] || (found[i] & 0xFFu) >= 7;
       REQUIRE(wrong == 0);
-      REQUIRE(fault_in(table.words(), pages) == "");
+      REQUIRE(table.fault() == "");
     }
   });
 }
 
 TEST_CASE("A large batch whose keys crowd into one page is refused or placed, never lost and never in the way", "[quick]") {
-  on_each_executor([](Executor& executor) {
+  on_each_layout([](const auto& executor) {
     const uint32_t pages = 300;
     Table table(executor, pages);
-    std::vector<uint32_t> keys = keys_of_page(17, pages, 1500);
+    std::vector<uint32_t> keys = keys_of_page(executor, 17, pages, 1500);
     while (keys.size() < kBatch + 5) keys.push_back(keys[keys.size() % 1500]);
     const std::vector<uint32_t> values = values_of(keys);
     const BulkReport report = insert_alone(executor, table.view(), keys, values, true);
@@ -138,15 +140,15 @@ TEST_CASE("A large batch whose keys crowd into one page is refused or placed, ne
     const BulkReport rest = table.insert(keys, values);
     REQUIRE(report.inserted + rest.inserted + rest.full >= 1500);
     REQUIRE(rest.full == 0);
-    REQUIRE(executor.stats(table.view())->live == 1500);
+    REQUIRE(executor.operations().stats(table.view())->live == 1500);
     REQUIRE(table.find(keys) == values);
-    REQUIRE(fault_in(table.words(), pages) == "");
+    REQUIRE(table.fault() == "");
   });
 }
 
 TEST_CASE("A grid takes large batches, grows for them, and erases large batches", "[quick]") {
-  on_each_executor([](Executor& executor) {
-    auto grid = Grid::create(executor, {.locality = test_locality()});
+  on_each_layout([](const auto& executor) {
+    auto grid = executor.create_grid({});
     REQUIRE(grid.has_value());
     const std::vector<uint32_t> keys = some_keys(3, 3 * kBatch), values = values_of(keys);
     const Array<uint32_t> k(executor, keys), v(executor, values), out(executor, keys.size());

@@ -1,203 +1,219 @@
-// The compact layout: one key at a time on host threads, and - where there is a device - bulk calls compared with the same table read on
-// the host, word for word the same text. A table of this layout has 406 MB at least: the cases
-// without a device touch a few pages of one.
+// What is the compact layout's own: its arithmetic, the seams between its formats, the stash, places that stay reserved. That it keeps the
+// contract is shown by the cases of the other files, which run for both layouts.
 #include <algorithm>
-#include <atomic>
 #include <random>
-#include <thread>
-#include <unordered_map>
 
-#include "hashgrid/compact_view.hpp"
-#include "hashgrid/parallel.hpp"
+#include "hashgrid/compact_passes.hpp"
 #include "tests/hashgrid/backends.hpp"
-#include "tests/hashgrid/compact_device.hpp"
-#include "tests/test_data.hpp"
 
 namespace quarry::hashgrid::test {
 namespace {
 
-constexpr uint32_t kPages = kCompactLeastPages;
-
-constexpr uint32_t kClearedPages = 10;
-
-// In host memory that is not touched, but for the stash and the first pages: keys of other pages must not be used.
-class HostTable {
- public:
-  HostTable()
-      : block_(*host_memory_source().allocate(size_t{kPages} * kQryPageBytes, "compact table")),
-        view_(compact_view(block_.data, kPages, 1)) {
-    uint64_t* const words = static_cast<uint64_t*>(block_.data);
-    constexpr uint64_t kTags = uint64_t{kCompactEmptyTags} << 32 | kCompactEmptyTags;
-    for (size_t i = 0; i < size_t{kClearedPages} * kQryPageWords; ++i) words[i] = i % 4 == 0 ? kTags : ~uint64_t{0};
-    for (size_t i = size_t{view_.page_count} * kQryPageWords; i < size_t{kPages} * kQryPageWords; ++i)
-      words[i] = i % kQryPageWords < 32 ? 0 : ~uint64_t{0};
+template <class Format>
+void check_comparison() {
+  std::mt19937 random(3);
+  for (int round = 0; round < 300000; ++round) {
+    uint32_t tag[3] = {uint32_t(random()) & Format::kNoTag, 0, 0};
+    // Equal, all but equal, and unrelated tags, in any order.
+    tag[1] = tag[0] ^ (round % 3 == 0 ? 0 : 1u << random() % Format::kBits);
+    tag[2] = round % 2 == 0 ? tag[1] ^ 1u : uint32_t(random()) & Format::kNoTag;
+    uint32_t word = round % 5 == 0 ? kQryCompactWentOn : 0;
+    for (uint32_t i = 0; i < Format::kFields; ++i) word |= tag[i] << i * Format::kBits;
+    for (const uint32_t wanted : {tag[0], tag[1], tag[2], uint32_t(Format::kNoTag)}) {
+      uint32_t expected = 0;
+      for (uint32_t i = 0; i < Format::kFields; ++i) expected |= uint32_t{tag[i] == wanted} << (i * Format::kBits + Format::kBits - 1);
+      if (Format::matches(word, wanted) != expected) FAIL("word " << word << ", wanted " << wanted);
+    }
   }
-  HostTable(const HostTable&) = delete;
-  HostTable& operator=(const HostTable&) = delete;
-  ~HostTable() { host_memory_source().release(block_); }
-  const CompactView& view() const { return view_; }
-  uint64_t* words() const { return static_cast<uint64_t*>(block_.data); }
+}
 
- private:
-  MemoryBlock block_;
-  CompactView view_;
-};
+TEST_CASE("compact: word-parallel comparison finds exactly the equal tags, in every format") {
+  check_comparison<detail::CompactFormat<1>>();
+  check_comparison<detail::CompactFormat<2>>();
+  check_comparison<detail::CompactFormat<3>>();
+}
 
-// All keys whose home is one sector, in the order of their mixes.
-std::vector<uint32_t> keys_of_sector(const CompactView& view, uint32_t sector) {
-  const uint64_t sectors = uint64_t{view.page_count} * kQrySectorsPerPage;
+TEST_CASE("compact: sector, tag and distance tell every key from every other, and give it back") {
+  for (const uint32_t pages : {1u, 2u, 3u, 1000u, 1023u, 1024u, 1025u, 12287u, 12288u, 16384u, 32768u, 100003u, 1u << 21}) {
+    INFO(pages << " pages");
+    const QryCompact layout = qry_compact(pages);
+    REQUIRE(layout.table.pages + layout.stash.pages == pages);
+    REQUIRE(layout.stash.first_page == layout.table.pages);
+    for (const QryCompactPart& part : {layout.table, layout.stash}) {
+      if (part.pages == 0) continue;
+      // Every tag fits, at two sectors for every key and at three for nearly all.
+      REQUIRE(uint64_t{part.remainders} * 2 < qry_compact_no_tag(part.fields));
+      REQUIRE(detail::compact_distances(part.remainders / 2, part) >= 3);
+      const detail::CompactInverse inverse(part);
+      const uint64_t sectors = part.pages * 1024ull;
+      size_t wrong = 0;
+      for (const uint64_t sector : {uint64_t{0}, uint64_t{1}, sectors / 3, sectors / 2 + 7, sectors - 2, sectors - 1}) {
+        const uint64_t first = ((sector << 32) + sectors - 1) / sectors, end = std::min(uint64_t{1} << 32, (((sector + 1) << 32) + sectors - 1) / sectors);
+        uint64_t last_tag = ~uint64_t{0};
+        for (uint64_t mixed = first; mixed < end; mixed += end - mixed > 5000 ? 97 : 1) {
+          const QryCompactPlace place = qry_compact_place(uint32_t(mixed), part);
+          wrong += place.home != sector || place.tag >= part.remainders || place.tag == last_tag;
+          last_tag = place.tag;
+          wrong += inverse.mixed(place, part) != mixed;
+          for (uint32_t d = 0; d < detail::compact_distances(place.tag, part); d += d < 3 ? 1 : 100) {
+            const uint32_t tag = place.tag + d * part.remainders;
+            const detail::CompactStanding back = detail::compact_standing(qry_compact_sector(place.home, d), tag, part);
+            wrong += tag >= qry_compact_no_tag(part.fields) || back.place.home != place.home || back.place.tag != place.tag || back.distance != d;
+          }
+        }
+      }
+      REQUIRE(wrong == 0);
+    }
+  }
+}
+
+std::vector<uint32_t> keys_of_sector(uint32_t page_count, uint32_t sector, size_t most) {
+  const uint64_t sectors = qry_compact(page_count).table.pages * 1024ull;
   std::vector<uint32_t> keys;
-  for (uint64_t mixed = ((uint64_t{sector} << 32) + sectors - 1) / sectors; (mixed * sectors) >> 32 == sector; ++mixed)
+  for (uint64_t mixed = ((uint64_t{sector} << 32) + sectors - 1) / sectors; mixed * sectors >> 32 == sector && keys.size() < most; ++mixed)
     if (qry_unmix(uint32_t(mixed)) != kQryReservedKey) keys.push_back(qry_unmix(uint32_t(mixed)));
   return keys;
 }
 
-TEST_CASE("compact: word-parallel comparison finds exactly the equal tags") {
-  for (uint32_t tag = 0; tag < 1024; ++tag) {
-    for (uint32_t other = 0; other < 1024; other += 1) {
-      const uint32_t half = tag | other << 10 | (other ^ 1u) << 20 | kCompactWentOn;
-      const uint32_t expected = 0x200u | (other == tag ? 0x200u << 10 : 0u) | ((other ^ 1u) == tag ? 0x200u << 20 : 0u);
-      if (detail::compact_matches(half, tag) != expected) FAIL("tag " << tag << ", other " << other);
-    }
-  }
-  SUCCEED();
+// What must be true of a grid, whatever its format: the model's pairs, by find, by enumeration and by the count.
+void require_holds(Executor& executor, Grid& grid, const std::vector<uint32_t>& keys, const std::vector<uint32_t>& values) {
+  const Array<uint32_t> k(executor, keys), out(executor, keys.size());
+  REQUIRE(grid.find(k.span(), out.span())->present == keys.size());
+  REQUIRE(out.get() == values);
+  REQUIRE(grid.size() == keys.size());
+  const auto pairs = grid.enumerate(true);
+  REQUIRE(pairs.has_value());
+  std::vector<uint32_t> sorted = keys;
+  std::sort(sorted.begin(), sorted.end());
+  REQUIRE(pairs->keys == sorted);
+  REQUIRE(grid.stats()->live == keys.size());
 }
 
-TEST_CASE("compact: sector, remainder and distance tell every key from every other") {
-  const auto block = host_memory_source().allocate(size_t{kPages} * kQryPageBytes, "untouched table");
-  REQUIRE(block.has_value());
-  const CompactView view = compact_view(block->data, kPages, 1);
-  REQUIRE(view.reach >= 3);
-  REQUIRE(view.remainders * view.reach <= kCompactNoTag);
-  for (const uint32_t sector : {0u, 1u, 1023u, 5000000u, view.page_count * kQrySectorsPerPage - 1}) {
-    std::vector<bool> seen(view.remainders);
-    for (const uint32_t key : keys_of_sector(view, sector)) {
-      const detail::CompactPlace place = detail::compact_place(qry_mix(key), view);
-      REQUIRE(place.home == sector);
-      REQUIRE(place.tag < view.remainders);
-      REQUIRE_FALSE(seen[place.tag]);
-      seen[place.tag] = true;
+TEST_CASE("compact: growth across both seams between formats keeps every pair, stash and erased keys included", "[quick]") {
+  const auto run = [](Executor& executor) {
+    auto grid = Grid::create(executor, {.layout = Layout::compact});
+    REQUIRE(grid.has_value());
+    REQUIRE(grid->layout() == Layout::compact);
+    REQUIRE(grid->view().words == nullptr);
+    std::vector<uint32_t> keys = some_keys(12, 60000);
+    // Keys that crowd into sectors of the largest table: there they fill reach and stash, one of them round a page's end.
+    for (const uint32_t sector : {1022u, 5000000u, 12000000u})
+      for (const uint32_t key : keys_of_sector(12288, sector, 340)) keys.push_back(key);
+    std::sort(keys.begin(), keys.end());
+    keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+    std::shuffle(keys.begin(), keys.end(), std::mt19937(8));
+    const std::vector<uint32_t> values = values_of(keys);
+    const Array<uint32_t> k(executor, keys);
+    Array<uint32_t> v(executor, values);
+    const uint64_t slots_per_page = 4096;
+    uint64_t stashed = 0;
+    for (const uint32_t pages : {0u, 1023u, 1024u, 12287u, 12288u}) {
+      INFO(pages << " pages");
+      const std::span<const uint32_t> last = k.span().last(20000);
+      REQUIRE(grid->reserve(uint64_t(double(pages) * slots_per_page * 0.8)).has_value());
+      if (pages != 0) REQUIRE(grid->page_count() == pages);
+      REQUIRE(grid->insert(k.span(), v.span()).has_value());
+      require_holds(executor, *grid, keys, values);
+      if (pages == 1024) REQUIRE(fault_in(executor, *grid) == "");
+      stashed = grid->stats()->overflow_live;
+      // What is erased stays away through the next growth, and comes in again after it.
+      REQUIRE(grid->erase(last)->erased == last.size());
+      REQUIRE(grid->stats()->freed >= last.size());
+      if (pages % 2 == 0) {
+        REQUIRE(grid->sweep().has_value());
+        REQUIRE(grid->stats()->freed == 0);
+      }
+      REQUIRE(grid->find(last, v.span().last(20000))->present == 0);
+      v.set(values);
     }
-  }
-  host_memory_source().release(*block);
+    REQUIRE(stashed > 500);
+    REQUIRE(grid->stats()->depth_max <= 8);
+  };
+  const std::unique_ptr<Executor> host = make_host_executor(4);
+  run(*host);
+  if (auto cuda = make_cuda_executor()) run(**cuda);
 }
 
-TEST_CASE("compact: insert, find and erase on host threads keep the contract, through full sectors and the stash", "[quick]") {
-  HostTable table;
-  const CompactView& view = table.view();
-
-  SECTION("one sector's keys: six to a sector, then the sectors after it, then the stash; the erased come back") {
-    const std::vector<uint32_t> keys = keys_of_sector(view, 1022);  // wraps round the page's end
-    REQUIRE(keys.size() > 300);
-    uint32_t deepest = 0;
-    for (const uint32_t key : keys) {
-      REQUIRE_FALSE(find(view, key).hit);
-      REQUIRE(erase(view, key) == Outcome::absent);
-      REQUIRE(insert(view, key, value_of(key)) == Outcome::inserted);
-      REQUIRE(insert(view, key, 5) == Outcome::present);
-    }
-    for (size_t i = 0; i < keys.size(); ++i) {
-      const Found found = find(view, keys[i]);
-      REQUIRE(found.value == value_of(keys[i]));
-      deepest = std::max(deepest, found.sectors);
-      if (i < 6) REQUIRE(found.sectors == 1);
-    }
-    REQUIRE(deepest > view.reach);
-    REQUIRE(deepest <= 8);
-    uint32_t old = 0;
-    for (const uint32_t key : keys) {
-      REQUIRE(erase(view, key, &old) == Outcome::erased);
-      REQUIRE(old == value_of(key));
-      REQUIRE_FALSE(find(view, key).hit);
-    }
-    for (const uint32_t key : keys) REQUIRE(insert(view, key, 7) == Outcome::inserted);
-    for (const uint32_t key : keys) REQUIRE(find(view, key).value == 7);
-    REQUIRE(insert(view, kQryReservedKey, 1) == Outcome::reserved);
-    REQUIRE(insert(view, 1, kQryReservedValue) == Outcome::reserved);
-  }
-
-  SECTION("threads race for the same keys: each is inserted once, erased once, and finds see its values alone") {
-    std::vector<uint32_t> keys;
-    for (uint32_t sector = 0; sector < kClearedPages * kQrySectorsPerPage; ++sector) {
-      const std::vector<uint32_t> all = keys_of_sector(view, sector);
-      keys.insert(keys.end(), all.begin(), sector % 1000 == 77 ? all.end() : all.begin() + sector % 4);
-    }
-    std::shuffle(keys.begin(), keys.end(), std::mt19937(11));
-    std::atomic<size_t> inserted{0}, erased{0}, wrong{0};
-    const auto race = [&](const auto& work) {
-      std::vector<std::jthread> threads;
-      for (uint32_t t = 0; t < 4; ++t)
-        threads.emplace_back([&, t] {
-          for (size_t i = 0; i < keys.size(); ++i) work(keys[(i + t * 17) % keys.size()], t);
-        });
-    };
-    race([&](uint32_t key, uint32_t t) {
-      inserted += insert(view, key, value_of(key, t)) == Outcome::inserted;
-      const Found found = find(view, key);
-      wrong += !found.hit || (found.value & ~0xFFu) != value_of(key);
-    });
-    REQUIRE(inserted == keys.size());
-    REQUIRE(wrong == 0);
-    race([&](uint32_t key, uint32_t) { erased += erase(view, key) == Outcome::erased; });
-    REQUIRE(erased == keys.size());
-    for (const uint32_t key : keys) REQUIRE_FALSE(find(view, key).hit);
-  }
-}
-
-TEST_CASE("compact: bulk calls on the device leave a table that the host reads, and agree with a model", "[quick]") {
-  const bool ran = with_compact_device_table(kPages, [](CompactDeviceTable& device) {
-    HostTable host;
-    std::vector<uint32_t> keys = some_keys(5, 3000000);
-    for (uint32_t sector = 100; sector < 5000000; sector += 400003)
-      for (const uint32_t key : keys_of_sector(host.view(), sector)) keys.push_back(key);
-    std::unordered_map<uint32_t, uint32_t> known;
-    for (size_t i = 0; i < 500000; ++i) keys.push_back(keys[i * 3]);  // copies
-    std::vector<uint32_t> values = values_of(keys);
-    values[5] = kQryReservedValue;
-    for (size_t i = 0; i < keys.size(); ++i)
-      if (values[i] != kQryReservedValue) known[keys[i]] = values[i];
-
-    const BulkReport built = device.build(keys, values);
-    REQUIRE(built.full == 0);
-    REQUIRE(built.reserved == 1);
-    REQUIRE(built.inserted == known.size());
-    REQUIRE(built.present == keys.size() - 1 - known.size());
-    device.download(host.words(), size_t{kPages} * kQryPageWords);
-    size_t wrong = 0;
-    for (const auto& [key, value] : known) wrong += find(host.view(), key).value != value;
-    REQUIRE(wrong == 0);
-
-    // Absent and present keys, looked up on the device, the same as on the host to the last depth.
-    std::vector<uint32_t> asked = some_keys(6, 200000);
-    asked.insert(asked.end(), keys.end() - 300000, keys.end());
-    asked.push_back(kQryReservedKey);
+TEST_CASE("compact: keys beyond their reach stand in the stash, and a sweep brings them back when there is room", "[quick]") {
+  on_each_executor([](Executor& executor) {
+    constexpr uint32_t kPages = 1100;  // five entries to a sector, eight pages of stash
+    Table<CompactView> table(On<CompactView>(executor), kPages);
+    REQUIRE(table.view().layout.stash.pages == 8);
+    const std::vector<uint32_t> keys = keys_of_sector(kPages, 1023 + 5 * 1024, 300);
+    REQUIRE(table.insert(keys, values_of(keys)).inserted == keys.size());
     std::vector<uint8_t> depths;
-    const std::vector<uint32_t> found = device.find(asked, depths);
-    for (size_t i = 0; i < asked.size(); ++i) {
-      const Found there = find(host.view(), asked[i]);
-      wrong += found[i] != there.value || depths[i] != there.sectors;
-    }
-    REQUIRE(wrong == 0);
+    REQUIRE(table.find(keys, &depths) == values_of(keys));
+    const uint64_t stashed = executor.compact().stats(table.view())->overflow_live;
+    REQUIRE(stashed >= 300 - 16 * 5);
+    REQUIRE(*std::max_element(depths.begin(), depths.end()) > 7);
+    REQUIRE(table.fault() == "");
+    const auto stats = executor.compact().stats(table.view());
+    std::array<uint64_t, kDepthBins> histogram{};
+    for (const uint8_t depth : depths) ++histogram[depth - 1u];
+    REQUIRE(stats->depth_histogram == histogram);
 
-    // Erase a part, insert it again beside new keys.
-    const std::vector<uint32_t> part(keys.begin() + 1000, keys.begin() + 400000);
-    std::unordered_map<uint32_t, uint32_t> gone;
-    for (const uint32_t key : part) gone[key] = 1;
-    REQUIRE(device.erase(part).erased == gone.size());
-    REQUIRE(device.erase(part).absent == part.size());
-    std::vector<uint32_t> fresh = some_keys(9, 300000);
-    fresh.insert(fresh.end(), part.begin(), part.end());
-    for (const uint32_t key : part) known.erase(key);
-    size_t expected = 0;
-    for (const uint32_t key : fresh) expected += known.try_emplace(key, value_of(key, 3)).second;
-    const BulkReport more = device.insert(fresh, values_of(fresh, 3));
-    REQUIRE(more.inserted == expected);
-    REQUIRE(more.full == 0);
-    device.download(host.words(), size_t{kPages} * kQryPageWords);
-    for (const auto& [key, value] : known) wrong += find(host.view(), key).value != value;
-    REQUIRE(wrong == 0);
+    std::vector<uint32_t> gone, left;
+    for (size_t i = 0; i < keys.size(); ++i) (i % 3 == 0 ? left : gone).push_back(keys[i]);
+    REQUIRE(table.erase(gone).erased == gone.size());
+    REQUIRE(executor.compact().stats(table.view())->overflow_live > 30);
+    REQUIRE(executor.compact().sweep(table.view()).has_value());
+    REQUIRE(table.find(left) == values_of(left));
+    REQUIRE(table.fault() == "");
+    const Recount after = table.count();
+    REQUIRE(after.keys.size() == left.size());
+    REQUIRE(after.spilled_buckets == after.gone_past);
+    REQUIRE(after.freed == 0);
+    REQUIRE(after.overflow_live < stashed / 3);
+    REQUIRE(table.insert(gone, values_of(gone, 1)).inserted == gone.size());
+    REQUIRE(table.find(gone) == values_of(gone, 1));
+    REQUIRE(table.find(left) == values_of(left));
   });
-  if (!ran) quarry::test::skip("compact: bulk calls on the device: no CUDA device");
+}
+
+TEST_CASE("compact: the place of an erased key stays its own until a sweep, which settling a refused batch does by itself", "[quick]") {
+  on_each_executor([](Executor& executor) {
+    Table<CompactView> table(On<CompactView>(executor), 1);
+    const std::vector<uint32_t> all = some_keys(9, 30000);
+    std::vector<Outcome> outcomes;
+    REQUIRE(table.insert(all, values_of(all), &outcomes).inserted == table.slots());
+    std::vector<uint32_t> in, out;
+    for (size_t i = 0; i < all.size(); ++i) (outcomes[i] == Outcome::inserted ? in : out).push_back(all[i]);
+    const std::vector<uint32_t> gone(in.begin(), in.begin() + 1000), kept(in.begin() + 1000, in.end());
+    REQUIRE(table.erase(gone).erased == gone.size());
+    REQUIRE(table.insert(out, values_of(out)).full == out.size());
+    REQUIRE(table.insert(gone, values_of(gone, 4)).inserted == gone.size());
+    REQUIRE(table.erase(gone).erased == gone.size());
+    REQUIRE(executor.compact().stats(table.view())->freed == gone.size());
+
+    const Array<uint32_t> k(executor, out), v(executor, values_of(out));
+    const Array<Outcome> o(executor, std::vector<Outcome>(out.size(), Outcome::full));
+    const auto settled = executor.compact().settle(table.view(), k.data(), v.data(), out.size(), o.data());
+    REQUIRE(settled.has_value());
+    REQUIRE(settled->inserted == gone.size());
+    REQUIRE(settled->full == out.size() - gone.size());
+    const std::vector<Outcome> each = o.get();
+    REQUIRE(std::count(each.begin(), each.end(), Outcome::inserted) == std::ptrdiff_t(gone.size()));
+    REQUIRE(table.find(kept) == values_of(kept));
+    REQUIRE(table.fault() == "");
+  });
+}
+
+TEST_CASE("compact: a grid whose keys change all the time sweeps instead of growing", "[quick]") {
+  on_each_executor([](Executor& executor) {
+    auto grid = Grid::create(executor, {.capacity = 20000, .layout = Layout::compact});
+    REQUIRE(grid.has_value());
+    const uint32_t pages = grid->page_count();
+    const std::vector<uint32_t> keys = some_keys(14, 120000);
+    const Array<uint32_t> k(executor, keys), v(executor, values_of(keys));
+    for (size_t at = 0; at < keys.size(); at += 1000) {
+      REQUIRE(grid->insert(k.span().subspan(at, 1000), v.span().subspan(at, 1000))->inserted == 1000);
+      if (at >= 15000) REQUIRE(grid->erase(k.span().subspan(at - 15000, 1000))->erased == 1000);
+    }
+    REQUIRE(grid->page_count() == pages);
+    REQUIRE(grid->size() == 15000);
+    REQUIRE(grid->stats()->live == 15000);
+    REQUIRE(fault_in(executor, *grid) == "");
+  });
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 uint64_t count_of(const std::vector<Outcome>& outcomes, Outcome wanted) { return uint64_t(std::count(outcomes.begin(), outcomes.end(), wanted)); }
 
 TEST_CASE("A full table refuses, says which keys, keeps all others, and does not hang", "[quick]") {
-  on_each_executor([](Executor& executor) {
+  on_each_layout([](const auto& executor) {
     Table table(executor, 2);
     // Far more keys than slots: buckets and areas fill up.
     const std::vector<uint32_t> keys = some_keys(3, 60000);
@@ -20,13 +20,13 @@ TEST_CASE("A full table refuses, says which keys, keeps all others, and does not
     const BulkReport report = table.insert(keys, values_of(keys), &outcomes);
     REQUIRE(report.inserted + report.full == keys.size());
     REQUIRE(report.full == count_of(outcomes, Outcome::full));
-    REQUIRE(report.inserted == 2 * kQrySlotsPerPage);  // every slot is in some key's reach
+    REQUIRE(report.inserted == table.slots());  // every slot is in some key's reach
     const std::vector<uint32_t> found = table.find(keys);
     size_t wrong = 0;
     for (size_t i = 0; i < keys.size(); ++i)
       wrong += found[i] != (outcomes[i] == Outcome::inserted ? value_of(keys[i]) : kQryReservedValue);
     REQUIRE(wrong == 0);
-    REQUIRE(fault_in(table.words(), 2) == "");
+    REQUIRE(table.fault() == "");
 
     // 100% full: refused again, in the same way; what is in still answers to every operation.
     table.next_phase();
@@ -37,15 +37,15 @@ TEST_CASE("A full table refuses, says which keys, keeps all others, and does not
     REQUIRE(table.assign(keys, values_of(keys, 7)).assigned == report.inserted);
     REQUIRE(table.erase(keys).erased == report.inserted);
     table.next_phase();
-    REQUIRE(table.insert(keys, values_of(keys)).inserted == 2 * kQrySlotsPerPage);  // all slots are of use again, without a sweep
+    REQUIRE(table.insert(keys, values_of(keys)).inserted == table.slots());  // all slots are of use again, without a sweep
   });
 }
 
 TEST_CASE("A grid that may not grow reports the refused positions and holds the rest; one that may takes every key", "[quick]") {
-  on_each_executor([](Executor& executor) {
+  on_each_layout([](const auto& executor) {
     const std::vector<uint32_t> keys = some_keys(8, 20000);
     const Array<uint32_t> k(executor, keys), v(executor, values_of(keys)), out(executor, keys.size());
-    auto fixed = Grid::create(executor, {.capacity = 4064, .max_load_factor = 1.0, .locality = test_locality(), .may_grow = false});
+    auto fixed = executor.create_grid({.capacity = 4064, .max_load_factor = 1.0, .may_grow = false});
     REQUIRE(fixed.has_value());
     std::vector<uint64_t> refused;
     const auto report = fixed->insert(k.span(), v.span(), &refused);
@@ -53,7 +53,7 @@ TEST_CASE("A grid that may not grow reports the refused positions and holds the 
     REQUIRE(report.error().code == ErrorCode::full);
     REQUIRE(report.error().message.find(std::to_string(refused.size()) + " of 20000 keys") != std::string::npos);
     REQUIRE(refused.size() + fixed->size() == keys.size());
-    REQUIRE(fixed->view().page_count == 1);
+    REQUIRE(fixed->page_count() == 1);
     REQUIRE(fixed->find(k.span(), out.span()).has_value());
     const std::set<uint64_t> gone(refused.begin(), refused.end());
     const std::vector<uint32_t> found = out.get();
@@ -61,7 +61,7 @@ TEST_CASE("A grid that may not grow reports the refused positions and holds the 
     for (uint64_t i = 0; i < keys.size(); ++i) wrong += found[i] != (gone.contains(i) ? kQryReservedValue : value_of(keys[i]));
     REQUIRE(wrong == 0);
 
-    auto free = Grid::create(executor, {.locality = test_locality()});
+    auto free = executor.create_grid({});
     REQUIRE(free.has_value());
     REQUIRE(free->insert(k.span(), v.span(), &refused).has_value());
     REQUIRE(refused.empty());
@@ -70,13 +70,13 @@ TEST_CASE("A grid that may not grow reports the refused positions and holds the 
 }
 
 TEST_CASE("Keys that crowd into one bucket are refused with a reason instead of growing without end", "[quick]") {
-  on_each_executor([](Executor& executor) {
+  on_each_layout([](const auto& executor) {
     // Neighbours in mixed order share page and home bucket at every reasonable size; a page and the stash of its group hold 10,000 at most.
     std::vector<uint32_t> keys;
     for (uint32_t mixed = 1000000; keys.size() < 16000; ++mixed)
-      keys.push_back(qry_key_of_stored(mixed, uint32_t(test_locality())));
+      keys.push_back(executor.key_at(mixed));
     const Array<uint32_t> k(executor, keys), v(executor, values_of(keys)), out(executor, keys.size());
-    auto grid = Grid::create(executor, {.locality = test_locality()});
+    auto grid = executor.create_grid({});
     REQUIRE(grid.has_value());
     std::vector<uint64_t> refused;
     const auto report = grid->insert(k.span(), v.span(), &refused);
@@ -89,32 +89,31 @@ TEST_CASE("Keys that crowd into one bucket are refused with a reason instead of 
 }
 
 TEST_CASE("A grid holds what its capacity promises without growing, at load factors up to 0.9", "[quick]") {
-  on_each_executor([](Executor& executor) {
+  on_each_layout([](const auto& executor) {
     for (const double load : {0.5, 0.8, 0.9}) {
       const std::vector<uint32_t> keys = some_keys(77, 40000);
-      auto grid = Grid::create(executor, {.capacity = keys.size(), .max_load_factor = load, .locality = test_locality()});
+      auto grid = executor.create_grid({.capacity = keys.size(), .max_load_factor = load});
       REQUIRE(grid.has_value());
-      const uint32_t pages = grid->view().page_count;
+      const uint32_t pages = grid->page_count();
       const Array<uint32_t> k(executor, keys), v(executor, values_of(keys)), out(executor, keys.size());
       const auto report = grid->insert(k.span(), v.span());
       REQUIRE(report.has_value());
       REQUIRE(report->inserted == keys.size());
-      REQUIRE(grid->view().page_count == pages);
+      REQUIRE(grid->page_count() == pages);
       REQUIRE(grid->find(k.span(), out.span())->present == keys.size());
       REQUIRE(out.get() == values_of(keys));
-      std::vector<uint64_t> words(size_t{pages} * kQryPageWords);
-      REQUIRE(executor.download(words.data(), grid->view().words, words.size() * 8).has_value());
-      REQUIRE(fault_in(words, pages) == "");
+      REQUIRE(fault_in(executor, *grid) == "");
       const auto stats = grid->stats();
       REQUIRE(stats.has_value());
-      REQUIRE(stats->depth_mean < 1.5);
+      // A small compact table has no moves, and four entries to a sector: it goes further at a high load.
+      REQUIRE(stats->depth_mean < (executor.compact ? 2.3 : 1.5));
       REQUIRE(stats->load_factor > load - 0.05);
     }
   });
 }
 
 TEST_CASE("Of four copies of each key one is inserted, three are present, and one of the four values stays", "[quick]") {
-  on_each_executor([](Executor& executor) {
+  on_each_layout([](const auto& executor) {
     const std::vector<uint32_t> once = some_keys(11, 9000);
     std::vector<uint32_t> keys, values;
     for (uint32_t copy = 0; copy < 4; ++copy)
@@ -148,9 +147,9 @@ TEST_CASE("Of four copies of each key one is inserted, three are present, and on
     REQUIRE(second.assign(keys, values).assigned == keys.size());
     const std::vector<uint32_t> last = second.find(once);
     for (size_t i = 0; i < once.size(); ++i) REQUIRE((last[i] & ~3u) == (value_of(once[i]) & ~3u));
-    REQUIRE(fault_in(second.words(), 4) == "");
+    REQUIRE(second.fault() == "");
     // Four copies of keys that need moves to find a place: still one each.
-    auto tight = Grid::create(executor, {.capacity = once.size(), .max_load_factor = 0.9, .locality = test_locality(), .may_grow = false});
+    auto tight = executor.create_grid({.capacity = once.size(), .max_load_factor = 0.9, .may_grow = false});
     REQUIRE(tight.has_value());
     const Array<uint32_t> k(executor, keys), v(executor, values);
     const auto filled = tight->insert(k.span(), v.span());
@@ -162,7 +161,7 @@ TEST_CASE("Of four copies of each key one is inserted, three are present, and on
 }
 
 TEST_CASE("The reserved key and value are refused, each with its outcome, and change nothing", "[quick]") {
-  on_each_executor([](Executor& executor) {
+  on_each_layout([](const auto& executor) {
     Table table(executor, 1);
     std::vector<Outcome> outcomes;
     const BulkReport report = table.insert({5, kQryReservedKey, 6, 7}, {50, 51, kQryReservedValue, 70}, &outcomes);
@@ -178,7 +177,7 @@ TEST_CASE("The reserved key and value are refused, each with its outcome, and ch
     REQUIRE(table.find({5, kQryReservedKey, 6, 7, 8}, &depths) == std::vector<uint32_t>{50, kQryReservedValue, kQryReservedValue, 70, kQryReservedValue});
     REQUIRE(depths == std::vector<uint8_t>{1, 0, 1, 1, 1});
 
-    auto grid = Grid::create(executor, {.locality = test_locality()});
+    auto grid = executor.create_grid({});
     REQUIRE(grid.has_value());
     const Array<uint32_t> k(executor, std::vector<uint32_t>{1, kQryReservedKey, 3}), v(executor, std::vector<uint32_t>{10, 20, 30});
     std::vector<uint64_t> refused;
@@ -191,22 +190,22 @@ TEST_CASE("The reserved key and value are refused, each with its outcome, and ch
 }
 
 TEST_CASE("Keys on both sides of every page seam are found, for page counts that are no powers of two", "[quick]") {
-  on_each_executor([](Executor& executor) {
+  on_each_layout([](const auto& executor) {
     for (const uint32_t pages : {1u, 2u, 3u, 7u, 100u}) {
       std::vector<uint32_t> keys;
       for (uint32_t page = 0; page < pages; ++page) {
         const uint64_t seam = ((uint64_t{page} << 32) + pages - 1) / pages;
-        for (uint64_t stored = seam < 8 ? 0 : seam - 8; stored < seam + 8; ++stored)  // rows on both sides, and the one that the seam cuts
-          if (uint32_t(stored) != kQryReservedKey) keys.push_back(qry_key_of_stored(uint32_t(stored), uint32_t(test_locality())));
+        for (uint64_t at = seam < 8 ? 0 : seam - 8; at < seam + 8; ++at)  // rows on both sides, and the one that the seam cuts
+          if (executor.key_at(uint32_t(at)) != kQryReservedKey) keys.push_back(executor.key_at(uint32_t(at)));
       }
       std::sort(keys.begin(), keys.end());
       keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
       Table table(executor, pages);
       REQUIRE(table.insert(keys, values_of(keys)).inserted == keys.size());
       REQUIRE(table.find(keys) == values_of(keys));
-      REQUIRE(fault_in(table.words(), pages) == "");
+      REQUIRE(table.fault() == "");
       std::set<uint32_t> touched;
-      for (const uint32_t key : keys) touched.insert(qry_page(qry_stored_key(key, uint32_t(test_locality())), pages));
+      for (const uint32_t key : keys) touched.insert(executor.page_of(key, pages));
       REQUIRE(touched.size() == pages);
     }
   });
@@ -215,7 +214,7 @@ TEST_CASE("Keys on both sides of every page seam are found, for page counts that
 TEST_CASE("A slot freed in a phase is not reused in it, and is in the next one", "[quick]") {
   on_each_executor([](Executor& executor) {
     Table table(executor, 1);
-    const std::vector<uint32_t> keys = keys_of_bucket(0, 100, 1, 600);
+    const std::vector<uint32_t> keys = keys_of_bucket(On<GridView>(executor), 0, 100, 1, 600);
     const auto part = [&](size_t from, size_t count) { return std::vector<uint32_t>(keys.begin() + ptrdiff_t(from), keys.begin() + ptrdiff_t(from + count)); };
     REQUIRE(table.insert(part(0, 4), values_of(part(0, 4))).inserted == 4);
     std::vector<uint8_t> depths;
@@ -234,7 +233,7 @@ TEST_CASE("A slot freed in a phase is not reused in it, and is in the next one",
     // A key that stands further on is not inserted a second time into a slot that came free before it.
     REQUIRE(table.insert(part(4, 2), values_of(part(4, 2), 9)).present == 2);
     REQUIRE(table.assign(part(4, 1), values_of(part(4, 1), 9)).assigned == 1);
-    REQUIRE(fault_in(table.words(), 1) == "");
+    REQUIRE(table.fault() == "");
     // Churn of one bucket's keys, a phase each: the page does not age.
     for (int round = 0; round < 300; ++round) {
       table.next_phase();
@@ -243,13 +242,13 @@ TEST_CASE("A slot freed in a phase is not reused in it, and is in the next one",
       table.next_phase();
       table.erase(some);
     }
-    REQUIRE(fault_in(table.words(), 1) == "");
+    REQUIRE(table.fault() == "");
     REQUIRE(table.find(part(4, 4)) == std::vector<uint32_t>{value_of(keys[4], 9), value_of(keys[5]), value_of(keys[6]), value_of(keys[7])});
   });
 }
 
 TEST_CASE("Erase hands back the old value, and a second erase of the key in the batch is told it is absent", "[quick]") {
-  on_each_executor([](Executor& executor) {
+  on_each_layout([](const auto& executor) {
     Table table(executor, 1);
     const std::vector<uint32_t> keys = some_keys(21, 500);
     table.insert(keys, values_of(keys));

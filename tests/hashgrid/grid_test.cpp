@@ -35,10 +35,10 @@ class WatchedMemory final : public MemorySource {
 };
 
 TEST_CASE("A grid lives in the memory it is given, grows through it, and gives everything back", "[quick]") {
-  on_each_executor([](Executor& executor) {
+  on_each_layout([](const auto& executor) {
     WatchedMemory memory(executor.memory());
     {
-      auto grid = Grid::create(executor, {.locality = test_locality()}, &memory);
+      auto grid = executor.create_grid({}, &memory);
       REQUIRE(grid.has_value());
       REQUIRE(memory.live_bytes == kQryPageBytes);
       const std::vector<uint32_t> keys = some_keys(1, 50000);
@@ -46,8 +46,9 @@ TEST_CASE("A grid lives in the memory it is given, grows through it, and gives e
       for (size_t at = 0; at < keys.size(); at += 5000) {
         REQUIRE(grid->insert(k.span().subspan(at, 5000), v.span().subspan(at, 5000)).has_value());
         REQUIRE(grid->size() == at + 5000);
-        REQUIRE(memory.live_bytes == size_t{grid->view().page_count} * kQryPageBytes);
-        REQUIRE(grid->block().data == grid->view().words);
+        REQUIRE(memory.live_bytes == size_t{grid->page_count()} * kQryPageBytes);
+        const void* const seen = executor.compact ? static_cast<const void*>(grid->compact_view().words) : grid->view().words;
+        REQUIRE(grid->block().data == seen);
         REQUIRE(grid->find(k.span().first(at + 5000), out.span().first(at + 5000))->present == at + 5000);
       }
       REQUIRE(out.get() == values_of(keys));
@@ -63,10 +64,10 @@ TEST_CASE("A grid lives in the memory it is given, grows through it, and gives e
 }
 
 TEST_CASE("When the memory for growth is refused, the table fills up to its last place, then refuses, and nothing is lost", "[quick]") {
-  on_each_executor([](Executor& executor) {
+  on_each_layout([](const auto& executor) {
     WatchedMemory memory(executor.memory());
     memory.limit_bytes = 4 * kQryPageBytes;
-    auto grid = Grid::create(executor, {.capacity = 3 * 3000, .locality = test_locality()}, &memory);
+    auto grid = executor.create_grid({.capacity = 3 * 3000}, &memory);
     REQUIRE(grid.has_value());
     const std::vector<uint32_t> keys = some_keys(2, 30000);
     const Array<uint32_t> k(executor, keys), v(executor, values_of(keys)), out(executor, keys.size());
@@ -76,45 +77,45 @@ TEST_CASE("When the memory for growth is refused, the table fills up to its last
     REQUIRE(report.error().code == ErrorCode::full);
     REQUIRE(report.error().message.find("no memory for hash grid") != std::string::npos);
     REQUIRE(grid->size() + refused.size() == keys.size());
-    REQUIRE(grid->size() > size_t{grid->view().page_count} * 3900);
+    REQUIRE(grid->size() > size_t{grid->page_count()} * 3900);
     REQUIRE(grid->find(k.span(), out.span())->present == grid->size());
-    REQUIRE(memory.live_bytes == size_t{grid->view().page_count} * kQryPageBytes);
+    REQUIRE(memory.live_bytes == size_t{grid->page_count()} * kQryPageBytes);
   });
 }
 
 TEST_CASE("Growth while keys come and go keeps every pair, and pages are not multiplied by keys that are already there", "[quick]") {
-  on_each_executor([](Executor& executor) {
-    auto grid = Grid::create(executor, {.capacity = 12000, .locality = test_locality()});
+  on_each_layout([](const auto& executor) {
+    auto grid = executor.create_grid({.capacity = 12000});
     REQUIRE(grid.has_value());
     const std::vector<uint32_t> keys = some_keys(3, 9000);
     const Array<uint32_t> k(executor, keys), v(executor, values_of(keys));
     for (int again = 0; again < 20; ++again) REQUIRE(grid->assign(k.span(), v.span()).has_value());
     REQUIRE(grid->size() == keys.size());
-    REQUIRE(grid->view().page_count <= 10);
-    const uint32_t pages = grid->view().page_count;
+    REQUIRE(grid->page_count() <= 10);
+    const uint32_t pages = grid->page_count();
     // Churn at a steady size: slots freed by erases serve again, so the table stays as it is.
     for (int round = 0; round < 60; ++round) {
       REQUIRE(grid->erase(k.span().subspan(size_t(round) % 9 * 1000, 1000))->erased == 1000);
       REQUIRE(grid->insert(k.span().subspan(size_t(round) % 9 * 1000, 1000), v.span().subspan(size_t(round) % 9 * 1000, 1000))->inserted == 1000);
     }
-    REQUIRE(grid->view().page_count == pages);
+    REQUIRE(grid->page_count() == pages);
     REQUIRE(grid->stats()->live == keys.size());
   });
 }
 
 TEST_CASE("reserve makes room once: the batch it was made for does not grow the table again", "[quick]") {
-  on_each_executor([](Executor& executor) {
-    auto grid = Grid::create(executor, {.locality = test_locality()});
+  on_each_layout([](const auto& executor) {
+    auto grid = executor.create_grid({});
     REQUIRE(grid.has_value());
     REQUIRE(grid->reserve(100000).has_value());
-    const uint32_t pages = grid->view().page_count;
+    const uint32_t pages = grid->page_count();
     REQUIRE(pages == 31);
     const std::vector<uint32_t> keys = some_keys(4, 100000);
     const Array<uint32_t> k(executor, keys), v(executor, values_of(keys));
     REQUIRE(grid->insert(k.span(), v.span())->inserted == keys.size());
-    REQUIRE(grid->view().page_count == pages);
+    REQUIRE(grid->page_count() == pages);
     REQUIRE(grid->reserve(10).has_value());
-    REQUIRE(grid->view().page_count == pages);
+    REQUIRE(grid->page_count() == pages);
     REQUIRE(grid->clear().has_value());
     REQUIRE(grid->size() == 0);
     REQUIRE(grid->enumerate(true)->keys.empty());

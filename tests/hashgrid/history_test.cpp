@@ -33,14 +33,15 @@ void require_same(Grid& grid, Executor& executor, const std::vector<uint32_t>& u
   REQUIRE(wrong == 0);
 }
 
-void run_history(Executor& executor, uint32_t seed, size_t universe_size, int steps) {
+template <class View>
+void run_history(const On<View>& executor, uint32_t seed, size_t universe_size, int steps) {
   INFO("seed " << seed);
   std::mt19937 random(seed);
   std::vector<uint32_t> universe = some_keys(seed + 1000, universe_size);
   universe[0] = 0;  // as good a key as any
   universe[1] = 0xFFFFFFFEu;
   Map map;
-  auto made = Grid::create(executor, {.capacity = random() % 3000, .max_load_factor = 0.5 + 0.4 * double(random() % 100) / 100, .locality = test_locality()});
+  auto made = executor.create_grid({.capacity = random() % 3000, .max_load_factor = 0.5 + 0.4 * double(random() % 100) / 100});
   REQUIRE(made.has_value());
   Grid grid = std::move(*made);
   for (int step = 0; step < steps; ++step) {
@@ -103,25 +104,23 @@ void run_history(Executor& executor, uint32_t seed, size_t universe_size, int st
   REQUIRE(std::is_sorted(pairs->keys.begin(), pairs->keys.end()));
   for (size_t i = 0; i < pairs->keys.size(); ++i) listed.emplace(pairs->keys[i], pairs->values[i]);
   REQUIRE(listed == map);
-  std::vector<uint64_t> words(size_t{grid.view().page_count} * kQryPageWords);
-  REQUIRE(executor.download(words.data(), grid.view().words, words.size() * 8).has_value());
-  REQUIRE(fault_in(words, grid.view().page_count) == "");
+  REQUIRE(fault_in(executor, grid) == "");
 }
 
 TEST_CASE("Random histories give what std::unordered_map gives, with growth, erase, sweep and clear", "[quick]") {
-  on_each_executor([](Executor& executor) {
+  on_each_layout([](const auto& executor) {
     for (uint32_t seed = 0; seed < 12; ++seed) run_history(executor, seed, 3000 + 700 * seed, 40);
   });
 }
 
 TEST_CASE("A long history over many pages gives what std::unordered_map gives") {
-  on_each_executor([](Executor& executor) { run_history(executor, 4711, 60000, 60); });
+  on_each_layout([](const auto& executor) { run_history(executor, 4711, 60000, 60); });
 }
 
-TEST_CASE("The executors agree: the same batches leave the same pairs") {
+TEST_CASE("The executors and the layouts agree: the same batches leave the same pairs") {
   std::vector<Grid::Pairs> results;
-  on_each_executor([&](Executor& executor) {
-    auto grid = Grid::create(executor, {.capacity = 1000, .locality = test_locality()});
+  on_each_layout([&](const auto& executor) {
+    auto grid = executor.create_grid({.capacity = 1000});
     REQUIRE(grid.has_value());
     std::mt19937 random(99);
     const std::vector<uint32_t> universe = some_keys(5, 20000);

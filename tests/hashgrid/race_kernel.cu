@@ -7,14 +7,14 @@ namespace {
 
 constexpr uint32_t kThreads = 128;
 
-__global__ void __launch_bounds__(kThreads) race(GridView view, RacePlan plan, RaceEvent* events) {
+template <class View>
+__global__ void __launch_bounds__(kThreads) race(View view, RacePlan plan, RaceEvent* events) {
   const uint32_t thread = blockIdx.x * kThreads + threadIdx.x;
   for (uint32_t step = 0; step < plan.steps; ++step) events[size_t{thread} * plan.steps + step] = race_step(view, plan, thread, step);
 }
 
-}  // namespace
-
-std::vector<RaceEvent> race_on_cuda(const GridView& view, const RacePlan& plan, uint32_t threads) {
+template <class View>
+std::vector<RaceEvent> run_race(const View& view, const RacePlan& plan, uint32_t threads) {
   const uint32_t blocks = (threads + kThreads - 1) / kThreads;
   std::vector<RaceEvent> events(size_t{blocks} * kThreads * plan.steps);
   RaceEvent* device_events = nullptr;
@@ -31,5 +31,10 @@ std::vector<RaceEvent> race_on_cuda(const GridView& view, const RacePlan& plan, 
   }
   return events;
 }
+
+}  // namespace
+
+std::vector<RaceEvent> race_on_cuda(const GridView& view, const RacePlan& plan, uint32_t threads) { return run_race(view, plan, threads); }
+std::vector<RaceEvent> race_on_cuda(const CompactView& view, const RacePlan& plan, uint32_t threads) { return run_race(view, plan, threads); }
 
 }  // namespace quarry::hashgrid::test

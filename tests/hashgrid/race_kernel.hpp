@@ -9,5 +9,6 @@ namespace quarry::hashgrid::test {
 
 // `threads` CUDA threads, all at once; view and plan.keys are device memory. Events as in race_on_host.
 std::vector<RaceEvent> race_on_cuda(const GridView& view, const RacePlan& plan, uint32_t threads);
+std::vector<RaceEvent> race_on_cuda(const CompactView& view, const RacePlan& plan, uint32_t threads);
 
 }  // namespace quarry::hashgrid::test

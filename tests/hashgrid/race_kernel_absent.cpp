@@ -4,5 +4,6 @@
 namespace quarry::hashgrid::test {
 
 std::vector<RaceEvent> race_on_cuda(const GridView&, const RacePlan&, uint32_t) { return {}; }
+std::vector<RaceEvent> race_on_cuda(const CompactView&, const RacePlan&, uint32_t) { return {}; }
 
 }  // namespace quarry::hashgrid::test

@@ -2,7 +2,7 @@
 // Every choice follows from (seed, thread, step), so a run differs from the next only by how the threads interleave.
 #pragma once
 
-#include "hashgrid/view.hpp"
+#include "hashgrid/compact_view.hpp"
 
 namespace quarry::hashgrid::test {
 
@@ -28,7 +28,8 @@ struct RacePlan {
 // Same as value_of() of backends.hpp: upper bits belong to the key, the lowest eight say who wrote.
 QRY_HD inline uint32_t race_value(uint32_t key, uint32_t tag) { return ((key * 0x9E3779B1u) & 0x7FFFFF00u) | (tag & 0xFFu); }
 
-QRY_HD inline RaceEvent race_step(const GridView& view, const RacePlan& plan, uint32_t thread, uint32_t step) {
+template <class View>
+QRY_HD inline RaceEvent race_step(const View& view, const RacePlan& plan, uint32_t thread, uint32_t step) {
   const uint32_t draw = qry_mix(plan.seed * 0x85EBCA6Bu + thread * 0x9E3779B1u + step * 0xC2B2AE35u + 1u);
   RaceEvent event{};
   event.key_index = draw % plan.key_count;

@@ -17,7 +17,8 @@ namespace {
 
 using Events = std::vector<RaceEvent>;
 
-Events race_on_host(const GridView& view, const RacePlan& plan, uint32_t threads) {
+template <class View>
+Events race_on_host(const View& view, const RacePlan& plan, uint32_t threads) {
   Events events(size_t{threads} * plan.steps);
   std::barrier start(threads);
   {
@@ -32,7 +33,8 @@ Events race_on_host(const GridView& view, const RacePlan& plan, uint32_t threads
 }
 
 // What must hold however the threads interleaved.
-void check_race(Table& table, const std::vector<uint32_t>& keys, uint32_t steady, const std::vector<uint32_t>& before, const Events& events) {
+template <class View>
+void check_race(Table<View>& table, const std::vector<uint32_t>& keys, uint32_t steady, const std::vector<uint32_t>& before, const Events& events) {
   struct Sum {
     int64_t balance = 0;
     bool written = false;
@@ -61,11 +63,12 @@ void check_race(Table& table, const std::vector<uint32_t>& keys, uint32_t steady
   }
   CHECK(unbalanced == 0);
   CHECK(foreign_values == 0);
-  REQUIRE(fault_in(table.words(), table.view().page_count) == "");
+  REQUIRE(table.fault() == "");
 }
 
 // Rounds of races, a phase each, on host threads or CUDA.
-void race_rounds(Executor& executor, uint32_t page_count, const std::vector<uint32_t>& keys, uint32_t steady, uint32_t rounds, uint32_t steps, bool erases) {
+template <class View>
+void race_rounds(const On<View>& executor, uint32_t page_count, const std::vector<uint32_t>& keys, uint32_t steady, uint32_t rounds, uint32_t steps, bool erases) {
   Table table(executor, page_count);
   if (steady != 0) {
     const std::vector<uint32_t> first(keys.begin(), keys.begin() + steady);
@@ -88,26 +91,26 @@ void race_rounds(Executor& executor, uint32_t page_count, const std::vector<uint
 }
 
 TEST_CASE("Threads racing on one key: inserts and erases balance, finds never see a foreign value", "[quick]") {
-  on_each_executor([](Executor& executor) { race_rounds(executor, 1, {12345}, 0, 200, 6, true); });
+  on_each_layout([](const auto& executor) { race_rounds(executor, 1, {12345}, 0, 200, 6, true); });
 }
 
 TEST_CASE("Threads racing on one bucket: steady keys are never missed while their neighbours come and go", "[quick]") {
-  on_each_executor([](Executor& executor) {
+  on_each_layout([](const auto& executor) {
     // More keys than the bucket holds, so that some steady ones stand behind it.
-    race_rounds(executor, 1, keys_of_bucket(0, 500, 1, 24), 8, 60, 40, true);
+    race_rounds(executor, 1, keys_of_bucket(executor, 0, 500, 1, 24), 8, 60, 40, true);
   });
 }
 
 TEST_CASE("Threads racing on one page, beyond what it holds: nothing is lost, nothing doubled", "[quick]") {
-  on_each_executor([](Executor& executor) { race_rounds(executor, 3, keys_of_page(1, 3, 5000), 1500, 6, 1500, true); });
+  on_each_layout([](const auto& executor) { race_rounds(executor, 3, keys_of_page(executor, 1, 3, 5000), 1500, 6, 1500, true); });
 }
 
 TEST_CASE("Threads inserting the same keys while nothing is erased: each key has one winner", "[quick]") {
-  on_each_executor([](Executor& executor) { race_rounds(executor, 2, some_keys(31, 3000), 0, 4, 2000, false); });
+  on_each_layout([](const auto& executor) { race_rounds(executor, 2, some_keys(31, 3000), 0, 4, 2000, false); });
 }
 
 TEST_CASE("Bulk calls of several threads on one table balance") {
-  on_each_executor([](Executor& executor) {
+  on_each_layout([](const auto& executor) {
     Table table(executor, 4);
     const std::vector<uint32_t> keys = some_keys(41, 6000), values = values_of(keys);
     const Array<uint32_t> k(executor, keys), v(executor, values);
@@ -118,8 +121,8 @@ TEST_CASE("Bulk calls of several threads on one table balance") {
         std::vector<std::jthread> callers;
         for (size_t t = 0; t < reports.size(); ++t)
           callers.emplace_back([&, t] {
-            const auto report = t < 2 ? executor.insert(table.view(), k.data(), v.data(), keys.size(), nullptr)
-                                      : executor.erase(table.view(), k.data(), keys.size(), nullptr, nullptr);
+            const auto report = t < 2 ? executor.operations().insert(table.view(), k.data(), v.data(), keys.size(), nullptr)
+                                      : executor.operations().erase(table.view(), k.data(), keys.size(), nullptr, nullptr);
             if (report) reports[t] = *report;
           });
       }
@@ -133,7 +136,7 @@ TEST_CASE("Bulk calls of several threads on one table balance") {
       REQUIRE(in - out == present);
       table.next_phase();
       table.erase(keys);
-      REQUIRE(fault_in(table.words(), 4) == "");
+      REQUIRE(table.fault() == "");
     }
   });
 }
@@ -172,10 +175,11 @@ bool has_order(const std::vector<Timed>& events, uint32_t done, uint32_t state, 
 }
 
 TEST_CASE("Every short history of racing host threads is linearizable per key") {
-  const std::unique_ptr<Executor> executor = make_host_executor(1);
+  const std::unique_ptr<Executor> host = make_host_executor(1);
+  const auto for_layout = [](const auto& executor) {
   // Keys of one bucket and some that fill it, so that keys move between their buckets and the area as they come back.
-  const std::vector<uint32_t> keys = keys_of_bucket(0, 7, 1, 12);
-  Table table(*executor, 1);
+  const std::vector<uint32_t> keys = keys_of_bucket(executor, 0, 7, 1, 12);
+  Table table(executor, 1);
   table.insert({keys.begin() + 3, keys.end()}, values_of({keys.begin() + 3, keys.end()}));
   constexpr uint32_t kThreads = 2, kSteps = 9, kRounds = 2000, kMostRounds = 50000, kEnoughRaces = 500;
   std::vector<Timed> log(kThreads * kSteps);
@@ -196,13 +200,13 @@ TEST_CASE("Every short history of racing host threads is linearizable per key") 
         all &= has_order(mine, 0, before[k], dead);
       }
       // Make room at another place each round, so that the keys' slots change.
-      ++table.view().phase;
+      table.next_phase();
       erase(table.view(), keys[3 + round % 9]);
-      ++table.view().phase;
+      table.next_phase();
       if (round % 2 == 0) insert(table.view(), keys[3 + (round + 4) % 9], value_of(keys[3 + (round + 4) % 9]));
     }
     finished = round >= kRounds && races >= kEnoughRaces;
-    ++table.view().phase;
+    table.next_phase();
     before.clear();
     for (uint32_t k = 0; k < 3; ++k) before.push_back(find(table.view(), keys[k]).value);
     ++round;
@@ -232,7 +236,10 @@ TEST_CASE("Every short history of racing host threads is linearizable per key") 
   }
   CHECK(all);
   if (races == 0) quarry::test::skip("linearizability: the threads never ran at the same time on this machine");
-  REQUIRE(fault_in(table.words(), 1) == "");
+  REQUIRE(table.fault() == "");
+  };
+  SECTION("pairs") { for_layout(On<GridView>(*host)); }
+  SECTION("compact") { for_layout(On<CompactView>(*host)); }
 }
 
 }  // namespace

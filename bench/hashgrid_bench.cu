@@ -19,9 +19,8 @@
 #include "bench/ceilings.cuh"
 #include "bench/hashgrid_cuda_bench.hpp"
 #include "bench/workloads.cuh"
-#include "hashgrid/compact_bulk.cuh"
 #include "hashgrid/cuda_stream.cuh"
-#include "hashgrid/executor.hpp"
+#include "hashgrid/grid.hpp"
 
 namespace quarry::bench {
 namespace {
@@ -169,6 +168,92 @@ struct Arrays {
   unsigned long long* counter = device_array<unsigned long long>(1);
 };
 
+__global__ void __launch_bounds__(256) find_one_by_one(CompactView view, const uint32_t* keys, uint32_t count, uint32_t* out) {
+  const uint32_t i = blockIdx.x * 256 + threadIdx.x;
+  if (i < count) out[i] = find(view, keys[i]).value;
+}
+
+// The compact layout, through the public grid: the same loads, that is, the same memory for the same keys.
+void compact_rows(Executor& cuda, const Arrays& a, Table& table, const Ceilings& c) {
+  const cudaStream_t stream = cuda_stream_of(cuda);
+  const auto time = [&](const auto& operate, const auto& prepare) { return seconds_of(operate, prepare, stream); };
+  const auto nothing = [] {};
+  const auto rate = [](double count, double seconds) { return count / seconds * 1e-9; };
+  const auto blocks = [](uint32_t count) { return (count + 255) / 256; };
+  BulkReport report;
+  struct Load {
+    double load;
+    uint32_t pages;
+  };
+  for (const Load& l : {Load{0.5, 65536}, Load{0.8, 32768}, Load{0.9, 32768}, Load{0.95, 32768}, Load{0.95, 16384}}) {
+    const uint32_t count = uint32_t(l.load * l.pages * 4096.0);
+    const std::string at = " at " + fixed(l.load, 2) + (l.pages == 16384 ? " in 2^26 slots" : "");
+    Grid grid = good(Grid::create(cuda, {.capacity = count, .max_load_factor = l.load, .layout = Layout::compact}));
+    const std::span<const uint32_t> keys(a.keys, count), values(a.values, count), absent(a.absent, count);
+    const std::span<uint32_t> out(a.out, count);
+    const auto clear = [&] { good(grid.clear()); };
+    const auto fill = [&] { report = good(grid.insert(keys, values)); };
+    const auto wrong = [&](bool present) { return wrong_answers(present ? a.keys : a.absent, a.out, count, present, a.counter); };
+    double s = time(fill, clear);
+    good(grid.find(keys, out));
+    const Stats stats = good(grid.stats());
+    table.add({"compact insert, bulk" + at, rate(count, s), "G/s", c.radix_16_bits, "two radix passes",
+               wrong(true) + (grid.page_count() != l.pages) + (stats.live != count),
+               "depth mean " + fixed(stats.depth_mean, 3) + " max " + std::to_string(stats.depth_max) + ", " + std::to_string(stats.overflow_live) +
+                   " in the stash"});
+    s = time([&] { good(grid.find(keys, out)); }, nothing);
+    table.add({"compact find, present" + at, rate(count, s), "G/s", c.read_8, "random reads", wrong(true), ""});
+    s = time([&] { good(grid.find(absent, out)); }, nothing);
+    table.add({"compact find, absent" + at, rate(count, s), "G/s", c.read_8, "random reads", wrong(false), ""});
+    if (l.load == 0.9) {
+      const CompactView view = grid.compact_view();
+      s = time([&] { find_one_by_one<<<blocks(count), 256, 0, stream>>>(view, a.keys, count, a.out); }, nothing);
+      table.add({"compact find, one thread a key" + at, rate(count, s), "G/s", c.read_8, "random reads", wrong(true), ""});
+    }
+    if (l.load == 0.5 || l.load == 0.9) {
+      s = time([&] { report = good(grid.erase(keys.first(count / 2))); }, [&] { clear(), fill(); });
+      table.add({"compact erase half" + at, rate(count / 2, s), "G/s", c.swap_8, "random CAS", report.absent, ""});
+    }
+    if (l.load == 0.5) {
+      const uint32_t half = count / 2;
+      const auto half_full = [&] { clear(), good(grid.insert(keys.first(half), values.first(half))); };
+      s = time([&] { report = good(grid.insert(keys.last(half), values.last(half))); }, half_full);
+      good(grid.find(keys, out));
+      table.add({"compact insert into a grid in use, to 0.5", rate(half, s), "G/s", c.radix_16_bits, "two radix passes", wrong(true), ""});
+      const CompactView view = grid.compact_view();
+      s = time([&] { report = good(cuda.compact().insert(view, a.keys + half, a.values + half, half, nullptr)); }, half_full);
+      table.add({"compact the same, one by one, concurrent", rate(half, s), "G/s", c.swap_8, "random CAS", half - report.inserted, ""});
+    }
+    if (l.load == 0.8) {
+      clear(), fill();
+      const double gb = double(l.pages) * kQryPageBytes * 1e-9;
+      const CompactView view = grid.compact_view();
+      s = time([&] { good(grid.stats()); }, nothing);
+      table.add({"compact statistics (bytes read)", gb / s, "GB/s", c.copy_gb, "copy", 0, fixed(s * 1e6, 0) + " us"});
+      uint64_t listed = 0;
+      s = time([&] { listed = good(cuda.compact().enumerate(view, a.out, a.absent, a.count)); }, nothing);
+      table.add({"compact enumerate (bytes read twice and written)", (2 * gb + count * 8e-9) / s, "GB/s", c.copy_gb, "copy", listed != count, ""});
+      make_uniform<<<blocks(a.count), 256>>>(a.absent, nullptr, a.count, a.count);
+      s = time([&] { good(grid.sweep()); }, [&] { clear(), fill(), good(grid.erase(keys.first(count / 8))); });
+      good(grid.find(keys.subspan(count / 8), out));
+      table.add({"compact sweep, an eighth erased (read and written)", 2 * gb / s, "GB/s", c.copy_gb, "copy",
+                 wrong_answers(a.keys + count / 8, a.out, count - count / 8, true, a.counter) + good(grid.stats()).freed, ""});
+      s = time([&] { good(grid.sweep()); }, nothing);
+      table.add({"compact sweep, nothing to do", 2 * gb / s, "GB/s", c.copy_gb, "copy", 0, ""});
+      // Half the pages grow to all of them.
+      const uint32_t few = l.pages / 2, keys_in_few = count / 2;
+      const CompactView small = compact_view(a.table + (size_t{1} << 27), few), large = compact_view(a.table, l.pages);
+      good(cuda.compact().clear(small));
+      good(cuda.compact().insert_alone(small, a.keys, a.values, keys_in_few, true));
+      uint64_t left = 0;
+      s = time([&] { left = good(cuda.compact().rehash(small, large)); }, [&] { good(cuda.compact().clear(large)); });
+      good(cuda.compact().find(large, a.keys, keys_in_few, a.out, nullptr));
+      table.add({"compact grow x2 (bytes read and written)", gb * 1.5 / s, "GB/s", c.copy_gb, "copy",
+                 wrong_answers(a.keys, a.out, keys_in_few, true, a.counter) + left, fixed(rate(keys_in_few, s), 1) + " G keys/s"});
+    }
+  }
+}
+
 }  // namespace
 
 int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) {
@@ -203,12 +288,18 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) {
   const auto nothing = [] {};
   const auto rate = [](double count, double seconds) { return count / seconds * 1e-9; };
   BulkReport report;
+  const auto finish = [&] {
+    *json = table.json(std::string("  \"machine\": \"") + device.name + "\",\n  \"cuda_driver\": " + std::to_string(driver) + ",\n");
+    if (options.print) std::printf("%s\n", table.all_right() ? "all answers right" : "WRONG ANSWERS");
+    return table.all_right() ? 0 : 1;
+  };
 
   struct Load {
     double load;
     uint32_t pages;
   };
   for (const Load& l : {Load{0.5, 65536}, Load{0.8, 32768}, Load{0.9, 32768}, Load{0.95, 32768}}) {
+    if (options.only == Only::compact) break;
     const uint32_t count = uint32_t(l.load * l.pages * 4096.0);
     const GridView view{a.table, l.pages, 1};
     const std::string at = " at " + fixed(l.load, 2);
@@ -278,46 +369,8 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) {
     }
   }
 
-  // The compact layout: the same loads, that is, the same memory for the same keys.
-  for (const Load& l : {Load{0.5, 65536}, Load{0.8, 32768}, Load{0.9, 32768}, Load{0.95, 32768}}) {
-    const uint32_t count = uint32_t(l.load * l.pages * 4096.0);
-    const CompactView view = compact_view(a.table, l.pages, 1);
-    const std::string at = " at " + fixed(l.load, 2);
-    const auto clear = [&] { good(compact_clear(stream, view)); };
-    const auto fill = [&] { report = good(compact_build(stream, view, a.keys, a.values, count)); };
-    double s = time(fill, clear);
-    const uint64_t refused = report.full;
-    uint8_t* const depths =
-        reinterpret_cast<uint8_t*>(a.absent) + (size_t{a.count} * 3);  // the last quarter of `absent` is not asked for here
-    good(compact_find(stream, view, a.keys, std::min(count, a.count), a.out, nullptr));
-    const uint64_t lost = wrong_answers(a.keys, a.out, count, true, a.counter);
-    std::vector<uint8_t> some_depths(a.count / 8);
-    good(compact_find(stream, view, a.keys, some_depths.size(), a.out, depths));
-    require(cudaMemcpy(some_depths.data(), depths, some_depths.size(), cudaMemcpyDeviceToHost), "read depths");
-    double sum = 0;
-    uint32_t deepest = 0;
-    for (const uint8_t d : some_depths) sum += d, deepest = std::max<uint32_t>(deepest, d);
-    make_uniform<<<blocks(a.count), 256>>>(a.absent, nullptr, a.count, a.count);
-    table.add({"compact insert, bulk" + at, rate(count, s), "G/s", c.radix_16_bits, "two radix passes", lost + refused,
-               "depth mean " + fixed(sum / double(some_depths.size()), 3) + " max " + std::to_string(deepest)});
-    s = time([&] { good(compact_find(stream, view, a.keys, count, a.out, nullptr)); }, nothing);
-    table.add({"compact find, present" + at, rate(count, s), "G/s", c.read_8, "random reads",
-               wrong_answers(a.keys, a.out, count, true, a.counter), ""});
-    s = time([&] { good(compact_find(stream, view, a.absent, count, a.out, nullptr)); }, nothing);
-    table.add({"compact find, absent" + at, rate(count, s), "G/s", c.read_8, "random reads",
-               wrong_answers(a.absent, a.out, count, false, a.counter), ""});
-    if (l.load == 0.5 || l.load == 0.9) {
-      s = time([&] { report = good(compact_erase(stream, view, a.keys, count / 2, nullptr)); }, [&] { clear(), fill(); });
-      table.add({"compact erase half" + at, rate(count / 2, s), "G/s", c.swap_8, "random CAS", report.absent, ""});
-    }
-    if (l.load == 0.5) {
-      const uint32_t half = count / 2;
-      s = time([&] { report = good(compact_insert(stream, view, a.keys + half, a.values + half, half, nullptr)); },
-               [&] { clear(), good(compact_build(stream, view, a.keys, a.values, half)); });
-      table.add(
-          {"compact insert into a grid in use, one by one", rate(half, s), "G/s", c.swap_8, "random CAS", half - report.inserted, ""});
-    }
-  }
+  if (options.only != Only::pairs) compact_rows(cuda, a, table, c);
+  if (options.only == Only::compact) return finish();
 
   {  // Each key four times.
     const uint32_t distinct = a.count / 4, pages = 16384;
@@ -433,11 +486,11 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) {
       const double pairs =
           time([&] { report = good(cuda.insert_alone(view, a.keys, a.values, count, true)); }, [&] { good(cuda.clear(view)); });
       const Stats stats = good(cuda.stats(view));
-      const CompactView compact = compact_view(a.table, pages, 1);
+      const CompactView compact = compact_view(a.table, pages);
       const double built =
-          time([&] { good(compact_build(stream, compact, a.keys, a.values, count)); }, [&] { good(compact_clear(stream, compact)); });
+          time([&] { good(cuda.compact().insert_alone(compact, a.keys, a.values, count, true)); }, [&] { good(cuda.compact().clear(compact)); });
       uint8_t* const depths = reinterpret_cast<uint8_t*>(a.absent);
-      good(compact_find(stream, compact, a.keys, count, a.out, depths));
+      good(cuda.compact().find(compact, a.keys, count, a.out, depths));
       std::vector<uint8_t> each(count);
       require(cudaMemcpy(each.data(), depths, count, cudaMemcpyDeviceToHost), "read depths");
       double sum = 0;
@@ -459,9 +512,7 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) {
     }
   }
 
-  *json = table.json(std::string("  \"machine\": \"") + device.name + "\",\n  \"cuda_driver\": " + std::to_string(driver) + ",\n");
-  if (options.print) std::printf("%s\n", table.all_right() ? "all answers right" : "WRONG ANSWERS");
-  return table.all_right() ? 0 : 1;
+  return finish();
 }
 
 }  // namespace quarry::bench

@@ -11,7 +11,7 @@
 
 namespace {
 constexpr const char* kUsage =
-    "qry_bench_hashgrid [--json FILE] [--sweep FILE.csv]   measure the hash grid on a CUDA device (16 GiB)\n"
+    "qry_bench_hashgrid [--json FILE] [--sweep FILE.csv] [--only pairs|compact]   measure the hash grid on a CUDA device (16 GiB)\n"
     "qry_bench_hashgrid --plot FILE.csv                    draw a sweep again, without a device\n"
     "--sweep: insert rate and probe depth against load factor, beside a simple table; writes FILE.csv, FILE.md and FILE.svg\n";
 
@@ -27,19 +27,22 @@ int plotted(const std::string& csv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string json_path, sweep_path, plot_path;
+  std::string json_path, sweep_path, plot_path, only;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--help" || word == "-h") return std::fputs(kUsage, stdout), 0;
-    std::string* const into = word == "--json" ? &json_path : word == "--sweep" ? &sweep_path : word == "--plot" ? &plot_path : nullptr;
+    std::string* const into = word == "--json" ? &json_path : word == "--sweep" ? &sweep_path : word == "--plot" ? &plot_path : word == "--only" ? &only : nullptr;
     if (into == nullptr) return wrong("there is no option '" + word + "'");
-    if (i + 1 == argc) return wrong(word + " needs the name of a file");
+    if (i + 1 == argc) return wrong(word + (into == &only ? " needs a layout" : " needs the name of a file"));
     *into = argv[++i];
   }
   if (!plot_path.empty()) return plotted(plot_path);
+  if (!only.empty() && only != "pairs" && only != "compact") return wrong("there is no layout '" + only + "'");
 #if QRY_BENCH_CUDA
   std::string json;
-  const int code = quarry::bench::bench_hashgrid_cuda({.print = true, .sweep_path = sweep_path}, &json);
+  using quarry::bench::Only;
+  const Only layout = only == "pairs" ? Only::pairs : only == "compact" ? Only::compact : Only::all;
+  const int code = quarry::bench::bench_hashgrid_cuda({.print = true, .sweep_path = sweep_path, .only = layout}, &json);
   if (!json_path.empty() && !(std::ofstream(json_path) << json)) return std::fprintf(stderr, "qry_bench_hashgrid: %s: cannot be written\n", json_path.c_str()), 1;
   if (!sweep_path.empty() && plotted(sweep_path) != 0) return 1;
   return code;

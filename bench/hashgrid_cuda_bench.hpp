@@ -5,9 +5,12 @@
 
 namespace quarry::bench {
 
+enum class Only : unsigned char { all, pairs, compact };
+
 struct CudaBenchOptions {
   bool print = true;       // each row as soon as it is measured
   std::string sweep_path;  // if not empty: measures rate and depth against load factor as well, into this file, .csv
+  Only only = Only::all;   // leaves out the rows of the other layout; compact: everything else too
 };
 
 // Measures everything on device 0, which needs 16 GiB; `json` gets the record. Returns 0, or 1 where an answer was wrong. Ends the process

@@ -58,7 +58,7 @@ class Grid {
   Result<BulkReport> assign(std::span<const uint32_t> keys, std::span<const uint32_t> values, std::vector<uint64_t>* refused = nullptr);
   Result<BulkReport> find_or_insert(std::span<const uint32_t> keys, std::span<uint32_t> values, std::vector<uint64_t>* refused = nullptr);
   Result<BulkReport> find(std::span<const uint32_t> keys, std::span<uint32_t> values_out) const;
-  // values_out: 6 or 26 times as many as bricks, direction by direction: see Executor::find_neighbours.
+  // values_out: 6 or 26 times as many as bricks, direction by direction: see Executor::find_neighbours. Of the pairs layout only.
   Result<void> find_neighbours(std::span<const uint32_t> bricks, Neighbourhood which, std::span<uint32_t> values_out) const;
   Result<BulkReport> erase(std::span<const uint32_t> keys);
 

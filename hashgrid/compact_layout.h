@@ -67,10 +67,10 @@ QRY_FN QryCompactPart qry_compact_part(QRY_U32 first_page, QRY_U32 pages, QRY_U3
 // How a table of `pages` pages in all is shared out. At most 2^21 pages.
 QRY_FN QryCompact qry_compact(QRY_U32 pages) {
   const QRY_U32 stash = pages < kQryCompactPagesOfFive ? 0u : pages / kQryCompactPagesPerStashPage;
-  QryCompact layout;
-  layout.table = qry_compact_part(0u, pages - stash, pages < kQryCompactPagesOfFive ? 1u : pages < kQryCompactPagesOfSix ? 2u : 3u);
-  layout.stash = qry_compact_part(pages - stash, stash, 1u);
-  return layout;
+  QryCompact parts;
+  parts.table = qry_compact_part(0u, pages - stash, pages < kQryCompactPagesOfFive ? 1u : pages < kQryCompactPagesOfSix ? 2u : 3u);
+  parts.stash = qry_compact_part(pages - stash, stash, 1u);
+  return parts;
 }
 
 // A key's home in a part, as a sector of the part, and its tag there. Of the stash: qry_compact_place(qry_mix(mixed), stash).

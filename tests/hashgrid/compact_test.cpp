@@ -134,6 +134,32 @@ TEST_CASE("compact: growth across both seams between formats keeps every pair, s
   if (auto cuda = make_cuda_executor()) run(**cuda);
 }
 
+TEST_CASE("A table that any executor wrote is read alike by it and by the host's functions for one key, value and depth", "[quick]") {
+  on_each_layout([](const auto& executor) {
+    for (const uint32_t pages : {3u, 1030u}) {
+      Table table(executor, pages);
+      std::vector<uint32_t> keys = some_keys(pages, 10000);
+      for (uint32_t at = 1u << 30; at < (1u << 30) + 150; ++at) keys.push_back(executor.key_at(at));
+      table.insert(keys, values_of(keys));
+      table.next_phase();
+      table.erase({keys.begin(), keys.begin() + 2000});
+      for (const uint32_t key : some_keys(77, 5000)) keys.push_back(key);
+      keys.push_back(kQryReservedKey);
+      const std::vector<uint64_t> words = table.words();
+      auto view = table.view();
+      view.words = reinterpret_cast<decltype(view.words)>(const_cast<uint64_t*>(words.data()));
+      std::vector<uint8_t> depths;
+      const std::vector<uint32_t> found = table.find(keys, &depths);
+      size_t unlike = 0;
+      for (size_t i = 0; i < keys.size(); ++i) {
+        const Found here = find(view, keys[i]);
+        unlike += here.value != found[i] || here.sectors != depths[i] || here.hit != (found[i] != kQryReservedValue);
+      }
+      REQUIRE(unlike == 0);
+    }
+  });
+}
+
 TEST_CASE("compact: keys beyond their reach stand in the stash, and a sweep brings them back when there is room", "[quick]") {
   on_each_executor([](Executor& executor) {
     constexpr uint32_t kPages = 1100;  // five entries to a sector, eight pages of stash

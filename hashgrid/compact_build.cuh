@@ -41,32 +41,47 @@ __device__ inline void write_compact_page(uint32_t* in_table, const uint32_t* pa
 
 enum class Claim : uint8_t { claimed, there, no_room };
 
-// Finds or claims a slot of a sector in shared memory. The first guess takes each word for empty; where it is not, the answer of the
-// compare-and-swap says what it holds.
+// Finds or claims a slot of a sector in shared memory. The first guess takes the tags for empty; where they are not, the answer of the
+// compare-and-swap says what is there. Six entries' tags are two words, which one 64-bit swap covers.
 template <class Format>
 __device__ inline Claim claim_in_shared(uint32_t* sector, uint32_t tag, uint32_t& slot) {
-#pragma unroll
-  for (uint32_t w = 0; w < Format::kTagWords; ++w) {
-    uint32_t word = kQryCompactEmptyTags;
+  if constexpr (Format::kTagWords == 2) {
+    uint32_t words[2] = {kQryCompactEmptyTags, kQryCompactEmptyTags};
     for (;;) {
-      const uint32_t room = Format::matches(word, Format::kNoTag);
-      if (room == 0) break;
-      const uint32_t field = detail::lowest_bit(room) / Format::kBits;
-      if (w * Format::kFields + field >= Format::kEntries) break;
-      const uint32_t seen = atomicCAS(sector + w, word, word ^ Format::change(field, tag));
-      if (seen == word) {
-        slot = w * Format::kFields + field;
-        return Claim::claimed;
-      }
-      word = seen;
-      const uint32_t same = Format::matches(word, tag);
-      if (same != 0) {
-        slot = w * Format::kFields + detail::lowest_bit(same) / Format::kBits;
-        return Claim::there;
+      slot = Format::slot_with(words, Format::kNoTag);
+      if (slot == Format::kEntries) return Claim::no_room;
+      const Atomic64 known = Atomic64{words[1]} << 32 | words[0];
+      const Atomic64 change = Atomic64{Format::change(slot % Format::kFields, tag)} << slot / Format::kFields * 32;
+      const Atomic64 seen = atomicCAS(reinterpret_cast<Atomic64*>(sector), known, known ^ change);
+      if (seen == known) return Claim::claimed;
+      words[0] = detail::low(seen), words[1] = detail::high(seen);
+      slot = Format::slot_with(words, tag);
+      if (slot != Format::kEntries) return Claim::there;
+    }
+  } else {
+#pragma unroll
+    for (uint32_t w = 0; w < Format::kTagWords; ++w) {
+      uint32_t word = kQryCompactEmptyTags;
+      for (;;) {
+        const uint32_t room = Format::matches(word, Format::kNoTag);
+        if (room == 0) break;
+        const uint32_t field = detail::lowest_bit(room) / Format::kBits;
+        if (w * Format::kFields + field >= Format::kEntries) break;
+        const uint32_t seen = atomicCAS(sector + w, word, word ^ Format::change(field, tag));
+        if (seen == word) {
+          slot = w * Format::kFields + field;
+          return Claim::claimed;
+        }
+        word = seen;
+        const uint32_t same = Format::matches(word, tag);
+        if (same != 0) {
+          slot = w * Format::kFields + detail::lowest_bit(same) / Format::kBits;
+          return Claim::there;
+        }
       }
     }
+    return Claim::no_room;
   }
-  return Claim::no_room;
 }
 
 // One block a page: adds the page's list of pairs. kFresh: the table is known to be empty; it is not read.

@@ -6,6 +6,7 @@
 #include "engine/vulkan_loader.hpp"
 #include "find_spirv.h"
 #include "march_spirv.h"
+#include "mirror_spirv.h"
 #include "page_load_spirv.h"
 #include "shade_spirv.h"
 #include "shaders/frame.h"
@@ -44,6 +45,7 @@ Result<std::unique_ptr<Pipelines>> Pipelines::create(Device& device) {
                 {&self->shadow, self->frame_layout, k_shadow_spirv, sizeof k_shadow_spirv, "shadow", false, true},
                 {&self->ambient, self->frame_layout, k_ambient_spirv, sizeof k_ambient_spirv, "ambient", false, true},
                 {&self->behind, self->frame_layout, k_behind_spirv, sizeof k_behind_spirv, "behind", false, false},
+                {&self->mirror, self->frame_layout, k_mirror_spirv, sizeof k_mirror_spirv, "mirror", false, true},
                 {&self->shade, self->frame_layout, k_shade_spirv, sizeof k_shade_spirv, "shade", false, false},
                 {&self->page_load, self->frame_layout, k_page_load_spirv, sizeof k_page_load_spirv, "page_load", false, false},
                 {&self->trace, self->list_layout, k_trace_spirv, sizeof k_trace_spirv, "trace", true, true},
@@ -59,7 +61,7 @@ Result<std::unique_ptr<Pipelines>> Pipelines::create(Device& device) {
 
 Pipelines::~Pipelines() {
   const VulkanFunctions& vk = device->vk();
-  for (VkPipeline pipeline : {march, march_counted, shadow, ambient, behind, shade, page_load, trace, find})
+  for (VkPipeline pipeline : {march, march_counted, shadow, ambient, behind, mirror, shade, page_load, trace, find})
     if (pipeline) vk.vkDestroyPipeline(device->handle(), pipeline, nullptr);
   for (VkPipelineLayout layout : {frame_layout, list_layout})
     if (layout) vk.vkDestroyPipelineLayout(device->handle(), layout, nullptr);

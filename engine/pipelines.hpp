@@ -15,7 +15,7 @@ struct Pipelines {
   VkPipelineLayout frame_layout = VK_NULL_HANDLE;        // set 0 = target_layout, QryFramePush
   VkPipelineLayout list_layout = VK_NULL_HANDLE;         // no sets; QryTracePush or QryFindPush
   VkPipeline march = VK_NULL_HANDLE, march_counted = VK_NULL_HANDLE, shadow = VK_NULL_HANDLE, ambient = VK_NULL_HANDLE;
-  VkPipeline behind = VK_NULL_HANDLE, shade = VK_NULL_HANDLE, page_load = VK_NULL_HANDLE;
+  VkPipeline behind = VK_NULL_HANDLE, mirror = VK_NULL_HANDLE, shade = VK_NULL_HANDLE, page_load = VK_NULL_HANDLE;
   VkPipeline trace = VK_NULL_HANDLE, find = VK_NULL_HANDLE;
 
  private:

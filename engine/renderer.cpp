@@ -14,8 +14,8 @@
 
 namespace quarry::engine {
 
-static_assert(offsetof(QryFrame, origin) == 48 && offsetof(QryFrame, width) == 96 && offsetof(QryFrame, look) == 128 &&
-                  offsetof(QryFrame, highlight_max) == 236 && sizeof(QryFrame) == 248,
+static_assert(offsetof(QryFrame, origin) == 56 && offsetof(QryFrame, width) == 104 && offsetof(QryFrame, look) == 136 &&
+                  offsetof(QryFrame, highlight_max) == 244 && sizeof(QryFrame) == 256,
               "the frame's layout in C++ is not GLSL's scalar layout");
 static_assert(sizeof(QryVisibility) == 16 && sizeof(QryRay) == 24 && sizeof(QryRayHit) == 32 && offsetof(QryFramePush, sample_index) == 8);
 
@@ -31,7 +31,7 @@ struct Renderer::State {
   std::unique_ptr<Pipelines> pipelines;
   VkDescriptorPool descriptor_pool = VK_NULL_HANDLE;
   struct Frame {
-    std::unique_ptr<DeviceMemory> parameters, visibility, behind, light, accumulation, page_loads;
+    std::unique_ptr<DeviceMemory> parameters, visibility, behind, mirror, light, accumulation, page_loads;
     VkDescriptorSet target = VK_NULL_HANDLE;
   } frames[kFrames + 1];
   std::unique_ptr<Offscreen> offscreen;
@@ -101,11 +101,13 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   const uint64_t pixels = uint64_t(settings.width) * settings.height;
   const uint32_t samples = settings.samples * settings.samples;
   if (auto ok = s.ensure(frame.visibility, BufferHome::device, pixels * sizeof(QryVisibility), "quarry visibility"); !ok) return ok;
-  const bool shaded = settings.view == DebugView::shaded, glass = shaded && world.has_glass();
+  const bool shaded = settings.view == DebugView::shaded, glass = shaded && world.has_glass(), mirrors = shaded && world.has_mirrors();
   if (shaded)
     if (auto ok = s.ensure(frame.light, BufferHome::device, pixels * 16, "quarry light"); !ok) return ok;
   if (glass)
     if (auto ok = s.ensure(frame.behind, BufferHome::device, pixels * sizeof(QryVisibility), "quarry behind"); !ok) return ok;
+  if (mirrors)
+    if (auto ok = s.ensure(frame.mirror, BufferHome::device, pixels * sizeof(QryVisibility), "quarry mirror"); !ok) return ok;
   if (auto ok = s.ensure(frame.accumulation, BufferHome::device, samples > 1 ? pixels * 16 : 16, "quarry accumulation"); !ok) return ok;
   const bool loads = settings.view == DebugView::load;
   const uint32_t pages = std::max(world.root().grid_pages, 1u);
@@ -116,6 +118,7 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   f.root = world.root_address();
   f.visibility = frame.visibility->address();
   f.behind = glass ? frame.behind->address() : 0;
+  f.mirror = mirrors ? frame.mirror->address() : 0;
   f.light = shaded ? frame.light->address() : 0;
   f.accumulation = frame.accumulation->address();
   f.page_loads = loads ? frame.page_loads->address() : 0;
@@ -178,6 +181,7 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
       pass("shadow", with.shadow, 16);
       pass("ambient", with.ambient, 4);
       if (glass) pass("behind", with.behind, 16);
+      if (mirrors) pass("mirror", with.mirror, 16);
       compute_barrier(vk, commands);
     }
     pass("shade", with.shade, 8);

@@ -4,6 +4,7 @@
 //     -> march.comp.glsl   primary rays: t, voxel, face, material, steps, probe depth      (16 B a pixel + 8 B debug)
 //     -> shadow.comp.glsl, ambient.comp.glsl   rays to the sun, to all around            (16 B a pixel)
 //     -> behind.comp.glsl  what glass lets through, only where the palette has any         (16 B a pixel)
+//     -> mirror.comp.glsl  what smooth surfaces mirror, likewise                           (16 B a pixel)
 //     -> shade.comp.glsl   sun, sky, palette -> RGBA8
 //     -> read-back (PNG, C API), swapchain image (app/editor) or the host engine's image
 // Every pass records into a command buffer given by the caller, never submits and never waits; render() is the convenience that does.
@@ -43,6 +44,7 @@ class SharedWorld {
   uint64_t root_address() const;     // device address of the root structure of shaders/world.glsl
   const QryWorldRoot& root() const;  // the same structure, for push constants; lives as long as what root_address() points to
   bool has_glass() const;            // of the palette last published: a material lets light through
+  bool has_mirrors() const;          // ... is smooth
   uint64_t device_bytes() const;
   // Statistics of the grid that shaders read: of the CUDA-built table in zero_copy mode, else the world's own.
   Result<hashgrid::Stats> grid_stats(const World& world) const;

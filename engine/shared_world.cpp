@@ -100,7 +100,7 @@ struct SharedWorld::State {
   std::unique_ptr<CudaMirror> mirror; // zero_copy
   RootRing roots;
   uint64_t submitted = 0, completed = 0;
-  bool glass = false;
+  bool glass = false, mirrors = false;
   Device::TimelinePoint ready{VK_NULL_HANDLE, 0};
   // Which world was published last, and how much of it.
   const void* pyramid_seen = nullptr;
@@ -211,6 +211,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   }
   if (auto ok = s.roots.put(*s.device, root_image(root, palette, masks, materials, blocks), s.submitted, s.completed); !ok) return tl::unexpected(ok.error());
   s.glass = std::ranges::any_of(palette.materials, [](const Material& m) { return m.transparency > 0; });
+  s.mirrors = std::ranges::any_of(palette.materials, [](const Material& m) { return m.roughness < 0.3f; });
   s.pyramid_seen = world.pyramid().dense().data;
   s.grid_seen = world.grid().block().data;
   s.version_seen = world.version();
@@ -232,6 +233,7 @@ const std::string& SharedWorld::sharing_reason() const { return state_->choice.r
 uint64_t SharedWorld::root_address() const { return state_->roots.address(); }
 const QryWorldRoot& SharedWorld::root() const { return state_->roots.root(); }
 bool SharedWorld::has_glass() const { return state_->glass; }
+bool SharedWorld::has_mirrors() const { return state_->mirrors; }
 uint64_t SharedWorld::device_bytes() const { return state_->memory->size_bytes(); }
 
 Result<hashgrid::Stats> SharedWorld::grid_stats(const World& world) const {

@@ -9,6 +9,7 @@ struct QryFrame {
   QRY_U64 root;          // QryWorldRoot
   QRY_U64 visibility;    // width*height QryVisibility
   QRY_U64 behind;        // width*height QryVisibility: what glass lets through, written only there; 0 when the palette has none
+  QRY_U64 mirror;        // width*height QryVisibility: what smooth surfaces mirror, written only there; 0 when the palette has none
   QRY_U64 light;         // width*height vec4: light from all around, and how much of the sun is seen
   QRY_U64 accumulation;  // width*height vec4: tone-mapped colour, by coverage, and coverage, summed over sub-pixel samples
   QRY_U64 page_loads;    // an uint a page of the grid: slots in use; only for the view that shows them

@@ -34,8 +34,13 @@ vec3 ambient_about(const QryFrame frame, uvec2 pixel, QryVisibility seen, float 
   return sum / max(count, 1.0);
 }
 
+// What a surface met beyond the first one sends: nothing more is traced there, so its light is a guess.
+vec3 light_beyond(const QryLook look, const Surface s, vec3 sun) {
+  return s.albedo * (qry_sun_light(look) * max(dot(s.normal, sun), 0.0) * 0.7 + qry_surrounding_light(look, s.normal) * 0.5 + s.emission);
+}
+
 // Light that leaves the surface towards the eye, where `ambient` comes from all around and `lit` of the sun is seen.
-vec3 light_of(const QryLook look, const Surface s, vec3 d, vec3 sun, vec3 ambient, float lit) {
+vec3 light_of(const QryLook look, const Surface s, vec3 d, vec3 sun, vec3 ambient, float lit, bool knows_mirrored, vec3 mirrored_light) {
   const float facing_sun = max(dot(s.normal, sun), 0.0);
   const vec3 sun_light = qry_sun_light(look);
   const vec3 diffuse = s.albedo * (1.0 - s.metalness) * (ambient + sun_light * facing_sun * lit);
@@ -46,7 +51,7 @@ vec3 light_of(const QryLook look, const Surface s, vec3 d, vec3 sun, vec3 ambien
   const vec3 fresnel = f0 + (max(vec3(gloss), f0) - f0) * pow(1.0 - max(dot(-d, s.normal), 0.0), 5.0);
   const float openness = clamp(dot(ambient, vec3(0.6)), 0.0, 1.0);
   const vec3 blurred = normalize(mix(mirrored, s.normal, s.roughness * s.roughness * 0.6));
-  vec3 specular = fresnel * qry_surroundings(look, blurred) * openness;
+  vec3 specular = fresnel * (knows_mirrored ? mirrored_light : qry_surroundings(look, blurred) * openness);
   const float power = 2.0 / max(pow(max(s.roughness, 0.08), 4.0), 1e-4) - 2.0;
   specular += fresnel * sun_light * lit * facing_sun * min((power + 8.0) / (8.0 * kPi), 40.0) * pow(max(dot(s.normal, half_way), 0.0), max(power, 0.0)) * gloss;
   return diffuse + specular * mix(gloss, 1.0, s.metalness) + s.albedo * s.emission;
@@ -106,7 +111,14 @@ void main() {
       else cover = 1.0 - open;
     } else {
       Surface s = surface_of(root, o, d, seen.t, voxel, face, material);
-      light = light_of(look, s, d, sun, ambient_about(frame, pixel, seen, pixel_angle), QryColorRef(frame.light).at[at].a);
+      const bool smooth_surface = frame.mirror != 0ul && mirrors(s.roughness);
+      const vec3 mirrored_way = reflect(d, s.normal);
+      vec3 mirrored = qry_surroundings(look, mirrored_way);
+      if (smooth_surface) {
+        const QryVisibility met = QryVisibilityRef(frame.mirror).at[at];
+        if (seen_hit(met)) mirrored = light_beyond(look, surface_of(root, s.point, mirrored_way, met.t, seen_voxel(met), seen_face(met), seen_material(met)), sun);
+      }
+      light = light_of(look, s, d, sun, ambient_about(frame, pixel, seen, pixel_angle), QryColorRef(frame.light).at[at].a, smooth_surface, mirrored);
       if (frame.behind != 0ul && lets_through(s.transparency)) {
         // Straight through everything of this material to what is behind, tinted on the way; the sky mirrored in the surface.
         const vec3 inside = point_inside(s.point, s.normal);
@@ -115,13 +127,12 @@ void main() {
         float depth_inside = 24.0;
         if (seen_hit(behind)) {
           const Surface b = surface_of(root, inside, d, behind.t, seen_voxel(behind), seen_face(behind), seen_material(behind));
-          const float facing_sun = max(dot(b.normal, sun), 0.0);
-          through = b.albedo * (qry_sun_light(look) * facing_sun * 0.7 + qry_surrounding_light(look, b.normal) * 0.5 + b.emission);
+          through = light_beyond(look, b, sun);
           depth_inside = behind.t;
         }
         const vec3 tint = pow(max(s.albedo, vec3(0.02)), vec3(clamp(depth_inside * 0.06, 0.15, 1.5)));
         const float fresnel = qry_fresnel(pow((s.ior - 1.0) / (s.ior + 1.0), 2.0), max(dot(-d, s.normal), 0.0));
-        light = mix(mix(light, through * tint, s.transparency), qry_surroundings(look, reflect(d, s.normal)), fresnel);
+        light = mix(mix(light, through * tint, s.transparency), mirrored, fresnel);
       }
     }
     if (look.fog_density > 0.0) {

@@ -30,6 +30,9 @@ Surface surface_of(const QryWorldRoot root, vec3 o, vec3 d, float t, ivec3 voxel
   return s;
 }
 
+// So smooth that what it mirrors is worth a ray. engine/shared_world.cpp asks the palette the same.
+bool mirrors(float roughness) { return roughness < 0.3; }
+
 // Glass: how much counts as see-through, and where the ray on goes on inside.
 bool lets_through(float transparency) { return transparency > 0.01; }
 vec3 point_inside(vec3 point, vec3 normal) { return point - normal * (1.0 / 32.0); }

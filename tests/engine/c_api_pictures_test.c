@@ -57,7 +57,7 @@ static void rendering_refuses_bad_numbers_before_it_needs_a_device(void) {
   } while (0)
   WITH(width, 0, "0 x 16");
   WITH(height, 16385, "16 x 16385");
-  WITH(view, 7, "info->view is 7");
+  WITH(view, 9, "info->view is 9");
   WITH(samples, 0, "info->samples is 0");
   WITH(shadow_rays, 65, "info->shadow_rays is 65");
   WITH(ambient_rays, 65, "info->ambient_rays is 65");

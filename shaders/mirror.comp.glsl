@@ -1,0 +1,26 @@
+#version 460
+// mirror.comp.glsl - what smooth surfaces mirror: where the visible voxel is smooth, the first voxel along the mirrored ray.
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#extension GL_GOOGLE_include_directive : require
+
+#include "shaders/traverse.glsl"
+#include "shaders/surface.glsl"
+
+layout(local_size_x = 8, local_size_y = 16) in;
+
+void main() {
+  const QryFrame frame = QryFrameRef(push.frame).frame;
+  const uvec2 pixel = gl_GlobalInvocationID.xy;
+  if (pixel.x >= frame.width || pixel.y >= frame.height) return;
+  const uint at = pixel.y * frame.width + pixel.x;
+  const QryVisibility seen = QryVisibilityRef(frame.visibility).at[at];
+  if (!seen_hit(seen)) return;
+  const QryWorldRoot root = QryRootRef(frame.root).root;
+  if (!mirrors(QryPalette(root.palette).at[seen_material(seen)].roughness)) return;
+  const vec3 d = qry_pixel_direction(frame, pixel, push.sample_index);
+  const vec3 o = qry_point_on(qry_vec3(frame.origin), d, seen.t, seen_voxel(seen), seen_face(seen));
+  const QryHit hit = qry_traverse(root, o, reflect(d, qry_face_normal(seen_face(seen))), 0.0, 1e29, 0u);
+  QryVisibilityRef(frame.mirror).at[at] = qry_seen(hit, hit.t >= 0.0 ? qry_material(root, hit.brick, hit.voxel) : 0u);
+}

@@ -25,7 +25,7 @@ using engine::DeviceMemory;
 using engine::vk_check;
 
 static_assert(sizeof(QryBenchFrame) == 112 && offsetof(QryBenchFrame, origin) == 40 && offsetof(QryBenchFrame, width) == 104);
-static_assert(sizeof(QryBenchPush) == 96 && sizeof(QryBenchPush) <= 128);
+static_assert(sizeof(QryBenchPush) == 88 && sizeof(QryBenchPush) <= 128);
 
 struct Pass {
   const char* name;
@@ -57,6 +57,7 @@ class Passes {
   // Microseconds of each pass, a median; what the last one leaves is in the buffers.
   Result<void> measure(const engine::SharedWorld& world, engine::Device::TimelinePoint ready, const engine::View& view, uint32_t repeats, double (&median_us)[kPassCount]);
   uint64_t hits() const;          // of the last measure()
+  nlohmann::json statistics() const;  // of each pipeline, what the driver tells: registers, size
   Result<uint64_t> differing();   // pixels in which rays that start at beams hit something else
 
  private:
@@ -92,6 +93,7 @@ Result<VkPipeline> Passes::make(const Pass& pass) {
   info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
   info.stage = {VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, nullptr, 0, VK_SHADER_STAGE_COMPUTE_BIT, module, "main", &constants};
   info.layout = layout_;
+  if (device_->has_pipeline_statistics()) info.flags = VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR;
   VkPipeline pipeline = VK_NULL_HANDLE;
   const VkResult result = vk.vkCreateComputePipelines(device_->handle(), VK_NULL_HANDLE, 1, &info, nullptr, &pipeline);
   vk.vkDestroyShaderModule(device_->handle(), module, nullptr);
@@ -240,6 +242,13 @@ Result<void> Passes::measure(const engine::SharedWorld& world, engine::Device::T
   return {};
 }
 
+nlohmann::json Passes::statistics() const {
+  nlohmann::json all = nlohmann::json::object();
+  for (size_t i = 0; i < kPassCount; ++i)
+    for (const auto& [name, number] : device_->pipeline_statistics(pipelines_[i])) all[kPasses[i].name][name] = number;
+  return all;
+}
+
 uint64_t Passes::hits() const {
   const auto* seen = static_cast<const QryVisibility*>(seen_->mapped());
   return uint64_t(std::count_if(seen, seen + uint64_t(width_) * height_, [](const QryVisibility& v) { return v.t >= 0; }));
@@ -259,13 +268,14 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
   engine::DeviceOptions wanted;
   wanted.prefer = options.device;
   wanted.validation = options.validation;
+  wanted.pipeline_statistics = true;
   wanted.log = [](int severity, const char* message) { if (severity > 0) fmt::print(stderr, "{}\n", message); };
   auto device = engine::Device::create(wanted);
   if (!device) return tl::unexpected(device.error());
   auto passes = Passes::create(**device, options.width, options.height);
   if (!passes) return tl::unexpected(passes.error());
   nlohmann::json result{{"device", (*device)->info().name}, {"driver", (*device)->info().driver}, {"width", options.width}, {"height", options.height},
-                        {"repeats", options.repeats}, {"full_size", options.full_size}, {"scenes", nlohmann::json::array()}};
+                        {"repeats", options.repeats}, {"full_size", options.full_size}, {"pipelines", (*passes)->statistics()}, {"scenes", nlohmann::json::array()}};
   for (const int scene : options.scenes) {
     const RenderScene& about = render_scene(scene);
     const int size = options.full_size ? about.full_size : about.small_size;

@@ -12,7 +12,6 @@ namespace {
 
 constexpr uint64_t kBatchBytes = 32u << 20;  // pinned memory in use at once is two of these
 constexpr uint64_t kPieceBytes = 16u << 10;  // one CUDA block each
-constexpr uint64_t kPyramidBytes = uint64_t(kRegionWords + kLevel3Words + kLevel4Words) * 8 + uint64_t(kRegionWords) * 4;
 
 }  // namespace
 
@@ -23,7 +22,7 @@ struct CudaMirror::State {
   std::unique_ptr<CudaScatter> scatter;
   std::unique_ptr<hashgrid::Executor> executor;
   std::optional<hashgrid::Grid> grid;
-  std::optional<SlabArray> masks, materials, blocks;
+  std::optional<SlabArray> masks, materials;
   MemoryBlock pyramid;
   MemoryBlock key_memory, value_memory;  // the executor's own, for bulk calls
 
@@ -32,7 +31,6 @@ struct CudaMirror::State {
     grid.reset();
     masks.reset();
     materials.reset();
-    blocks.reset();
     if (pyramid.data) memory->release(pyramid);
     if (key_memory.data) executor->memory().release(key_memory);
     if (value_memory.data) executor->memory().release(value_memory);
@@ -60,7 +58,6 @@ struct CudaMirror::State {
     switch (piece.part) {
       case WorldPart::masks: return base(*masks) + piece.offset_bytes;
       case WorldPart::materials: return base(*materials) + piece.offset_bytes;
-      case WorldPart::blocks: return base(*blocks) + piece.offset_bytes;
       case WorldPart::pyramid:
       case WorldPart::grid: break;
     }
@@ -97,10 +94,6 @@ Result<std::unique_ptr<CudaMirror>> CudaMirror::create(Device& device, SharedMem
   s.grid.emplace(std::move(*grid));
   s.masks.emplace(memory, sizeof(BrickMask), kBricksPerSlab, "masks (CUDA)");
   s.materials.emplace(memory, sizeof(BrickMaterials), kBricksPerSlab, "materials (CUDA)");
-  s.blocks.emplace(memory, kBlockWords * 8, kBlocksPerSlab, "pyramid blocks (CUDA)");
-  auto pyramid = memory.allocate(kPyramidBytes, "pyramid (CUDA)");
-  if (!pyramid) return tl::unexpected(pyramid.error());
-  s.pyramid = *pyramid;
   return std::unique_ptr<CudaMirror>(new CudaMirror(std::move(state)));
 }
 
@@ -186,16 +179,23 @@ Result<void> CudaMirror::State::copy_pieces(const std::vector<WorldPiece>& piece
   return flush();
 }
 
-Result<Device::TimelinePoint> CudaMirror::update(const World& world, const WorldChanges& changes) {
+Result<Device::TimelinePoint> CudaMirror::update(const World& world, WorldChanges changes) {
   State& s = *state_;
-  if (!changes.everything && changes.keys.empty() && changes.regions.empty()) return s.ready->point();
+  if (!changes.everything && !changes.whole_pyramid && changes.keys.empty() && changes.regions.empty()) return s.ready->point();
   // A signal on the queue comes after everything submitted to it before, so this value stands for all frames under way.
   const uint64_t frames_value = s.frames->last() + 1;
   if (auto ok = s.device->submit(VK_NULL_HANDLE, {}, {{s.frames->handle(), frames_value}}); !ok) return tl::unexpected(ok.error());
   s.frames->next();
   if (auto ok = s.masks->ensure(world.pool().mask_slabs().capacity()); !ok) return tl::unexpected(ok.error());
   if (auto ok = s.materials->ensure(world.pool().material_slabs().capacity()); !ok) return tl::unexpected(ok.error());
-  if (auto ok = s.blocks->ensure(world.pyramid().block_slabs().capacity()); !ok) return tl::unexpected(ok.error());
+  if (changes.whole_pyramid || s.pyramid.size_bytes != world.pyramid().size_bytes()) {
+    // A new block, filled before any frame is given its address; frames under way keep reading the one they were recorded with.
+    auto fresh = s.memory->allocate(world.pyramid().size_bytes(), "pyramid (CUDA)");
+    if (!fresh) return tl::unexpected(fresh.error());
+    if (s.pyramid.data) s.memory->release(s.pyramid);
+    s.pyramid = *fresh;
+    changes.whole_pyramid = true;
+  }
   if (auto ok = s.update_grid(world, changes, frames_value); !ok) return tl::unexpected(ok.error());
   if (auto ok = s.copy_pieces(collect_pieces(world, changes, false), frames_value); !ok) return tl::unexpected(ok.error());
   return s.ready->point();
@@ -204,7 +204,6 @@ Result<Device::TimelinePoint> CudaMirror::update(const World& world, const World
 const hashgrid::Grid& CudaMirror::grid() const { return *state_->grid; }
 const SlabArray& CudaMirror::masks() const { return *state_->masks; }
 const SlabArray& CudaMirror::materials() const { return *state_->materials; }
-const SlabArray& CudaMirror::blocks() const { return *state_->blocks; }
 const MemoryBlock& CudaMirror::pyramid() const { return state_->pyramid; }
 
 }  // namespace quarry::engine

@@ -20,12 +20,11 @@ class CudaMirror {
 
   // Brings the twin up to date; returns the point at which it is. The host waits for frames under way only when bricks came or went,
   // because the executor's bulk calls order themselves by the host; new bytes in bricks that stay are ordered on the GPU alone.
-  Result<Device::TimelinePoint> update(const World& world, const WorldChanges& changes);
+  Result<Device::TimelinePoint> update(const World& world, WorldChanges changes);
 
   const hashgrid::Grid& grid() const;
   const SlabArray& masks() const;
   const SlabArray& materials() const;
-  const SlabArray& blocks() const;
   const MemoryBlock& pyramid() const;
 
  private:

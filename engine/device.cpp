@@ -14,6 +14,7 @@
 namespace quarry::engine {
 
 struct Device::State {
+  bool pipeline_statistics = false;
   VulkanFunctions vk;
   PFN_vkGetInstanceProcAddr get = nullptr;
   VkInstance instance = VK_NULL_HANDLE;
@@ -234,9 +235,14 @@ Result<std::unique_ptr<Device>> Device::create(const DeviceOptions& options) {
       return fail(ErrorCode::unsupported, s.info.name + " lacks VK_KHR_swapchain, which a window needs");
     extensions.push_back(VK_KHR_SWAPCHAIN_EXTENSION_NAME);
   }
+  s.pipeline_statistics = options.pipeline_statistics && has_name(device_extensions(s.vk, s.physical_device), VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
+  if (s.pipeline_statistics) extensions.push_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
+  VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR executable_features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR, nullptr,
+                                                                              VK_TRUE};
   VkPhysicalDeviceVulkan12Features features12{};
   features12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
   features12.timelineSemaphore = features12.bufferDeviceAddress = features12.scalarBlockLayout = VK_TRUE;
+  if (s.pipeline_statistics) features12.pNext = &executable_features;
   VkPhysicalDeviceFeatures2 features{};
   features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
   features.pNext = &features12;
@@ -302,6 +308,27 @@ uint32_t Device::queue_family() const { return state_->queue_family; }
 PFN_vkGetInstanceProcAddr Device::get_instance_proc_addr() const { return state_->get; }
 int Device::cuda_device() const { return state_->cuda_device; }
 const std::string& Device::cuda_reason() const { return state_->cuda_reason; }
+bool Device::has_pipeline_statistics() const { return state_->pipeline_statistics && vk().vkGetPipelineExecutableStatisticsKHR; }
+
+std::vector<std::pair<std::string, std::string>> Device::pipeline_statistics(VkPipeline pipeline) const {
+  std::vector<std::pair<std::string, std::string>> out;
+  if (!has_pipeline_statistics()) return out;
+  const VkPipelineExecutableInfoKHR which{VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR, nullptr, pipeline, 0};
+  uint32_t count = 0;
+  if (vk().vkGetPipelineExecutableStatisticsKHR(handle(), &which, &count, nullptr) < VK_SUCCESS) return out;
+  std::vector<VkPipelineExecutableStatisticKHR> found(count, {VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR, nullptr, {}, {}, {}, {}});
+  if (vk().vkGetPipelineExecutableStatisticsKHR(handle(), &which, &count, found.data()) < VK_SUCCESS) return out;
+  for (const auto& s : found) {
+    switch (s.format) {
+      case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_BOOL32_KHR: out.emplace_back(s.name, s.value.b32 ? "yes" : "no"); break;
+      case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_INT64_KHR: out.emplace_back(s.name, std::to_string(s.value.i64)); break;
+      case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_UINT64_KHR: out.emplace_back(s.name, std::to_string(s.value.u64)); break;
+      default: out.emplace_back(s.name, std::to_string(s.value.f64)); break;
+    }
+  }
+  return out;
+}
+
 uint32_t Device::validation_errors() const { return state_->validation_errors; }
 
 void Device::lock_queue() {

@@ -22,6 +22,7 @@ struct DeviceOptions {
   bool validation = false;                   // VK_LAYER_KHRONOS_validation with synchronisation validation; messages go to `log`
   std::vector<const char*> instance_extensions;  // what a window needs
   bool want_swapchain = false;
+  bool pipeline_statistics = false;          // registers and the like of compiled shaders, where the driver tells (pipeline_statistics())
   std::function<void(int severity, const char* message)> log;  // severity 0 info, 1 warning, 2 error. Any thread.
 };
 
@@ -77,6 +78,10 @@ class Device {
   const std::string& cuda_reason() const;  // why cuda_device() is -1; "" if it is not
   // Names an object for debuggers and validation messages; nothing where VK_EXT_debug_utils is not enabled.
   void set_name(VkObjectType type, uint64_t handle, const char* name) const;
+  // What the driver says about a pipeline made with VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR, name and number as text; empty unless
+  // DeviceOptions asked for it and the driver has VK_KHR_pipeline_executable_properties.
+  std::vector<std::pair<std::string, std::string>> pipeline_statistics(VkPipeline pipeline) const;
+  bool has_pipeline_statistics() const;
   uint32_t validation_errors() const;  // messages of severity error or synchronisation hazards so far
   Result<uint32_t> memory_type(uint32_t type_bits, VkMemoryPropertyFlags wanted) const;
 

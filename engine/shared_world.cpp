@@ -11,17 +11,16 @@
 
 namespace quarry::engine {
 
-static_assert(sizeof(QryWorldRoot) == 88 && offsetof(QryWorldRoot, palette) == 40 && offsetof(QryWorldRoot, grid_pages) == 48 &&
-                  offsetof(QryWorldRoot, bounds_min) == 64 && offsetof(QryWorldRoot, bounds_max) == 76,
+static_assert(sizeof(QryWorldRoot) == 80 && offsetof(QryWorldRoot, palette) == 32 && offsetof(QryWorldRoot, grid_pages) == 40 &&
+                  offsetof(QryWorldRoot, bounds_min) == 56 && offsetof(QryWorldRoot, bounds_max) == 68,
               "the root's layout in C++ is not GLSL's scalar layout");
-static_assert(kQryLevel2Words == kRegionWords && kQryLevel3Words == kLevel3Words && kQryLevel4Words == kLevel4Words);
-static_assert((1u << kQryBrickSlabShift) == kBricksPerSlab && (1u << kQryBlockSlabShift) == kBlocksPerSlab && kBlockWords == 64);
+static_assert((1u << kQryBrickSlabShift) == kBricksPerSlab && sizeof(OccupancyNode) == 16 && kLevel3Nodes == 1u << 14);
 static_assert(-int32_t(kQryVoxelBiasXZ) == kWorldMin.x && -int32_t(kQryVoxelBiasY) == kWorldMin.y);
 static_assert(sizeof(BrickMask) == 64 && sizeof(BrickMaterials) == 512 && sizeof(Material) == 32 && sizeof(Palette::materials) == 8192);
 
 namespace {
 
-// The root, then the palette, then the three slab tables.
+// The root, then the palette, then the two slab tables.
 constexpr size_t kPaletteAt = 256, kTablesAt = kPaletteAt + sizeof(Palette::materials);
 
 // Roots live in small host-visible buffers, a new one for each change: frames under way keep reading the one they were recorded with.
@@ -47,7 +46,7 @@ class RootRing {
     std::memcpy(bytes, slot->image.data(), slot->image.size());
     QryWorldRoot root;
     std::memcpy(&root, bytes, sizeof root);
-    for (uint64_t* address : {&root.mask_slabs, &root.material_slabs, &root.block_slabs, &root.palette}) *address += slot->memory->address();
+    for (uint64_t* address : {&root.mask_slabs, &root.material_slabs, &root.palette}) *address += slot->memory->address();
     std::memcpy(bytes, &root, sizeof root);
     slot->root = root;
     current_ = slot;
@@ -70,12 +69,12 @@ class RootRing {
   Slot* current_ = nullptr;
 };
 
-std::vector<uint8_t> root_image(QryWorldRoot root, const Palette& palette, const SlabArray& masks, const SlabArray& materials, const SlabArray& blocks) {
-  const std::vector<MemoryBlock>* tables[3] = {&masks.slabs(), &materials.slabs(), &blocks.slabs()};
-  uint64_t* addresses[3] = {&root.mask_slabs, &root.material_slabs, &root.block_slabs};
-  std::vector<uint8_t> image(kTablesAt + (tables[0]->size() + tables[1]->size() + tables[2]->size()) * 8);
+std::vector<uint8_t> root_image(QryWorldRoot root, const Palette& palette, const SlabArray& masks, const SlabArray& materials) {
+  const std::vector<MemoryBlock>* tables[2] = {&masks.slabs(), &materials.slabs()};
+  uint64_t* addresses[2] = {&root.mask_slabs, &root.material_slabs};
+  std::vector<uint8_t> image(kTablesAt + (tables[0]->size() + tables[1]->size()) * 8);
   size_t at = kTablesAt;
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 2; ++i) {
     *addresses[i] = at;
     for (const MemoryBlock& slab : *tables[i]) {
       std::memcpy(image.data() + at, &slab.device_address, 8);
@@ -103,7 +102,7 @@ struct SharedWorld::State {
   bool glass = false, mirrors = false;
   Device::TimelinePoint ready{VK_NULL_HANDLE, 0};
   // Which world was published last, and how much of it.
-  const void* pyramid_seen = nullptr;
+  uint64_t world_seen = 0, pyramid_seen = 0;  // OccupancyPyramid::id and block_id; 0: nothing
   const void* grid_seen = nullptr;
   uint64_t version_seen = 0;
   Box3 bounds;  // holds every set voxel; grows with edits, is made tight when a world is published for the first time
@@ -119,8 +118,7 @@ Result<void> SharedWorld::State::upload_changes(const World& world, const WorldC
       case WorldPart::grid: block = &world.grid().block(); break;
       case WorldPart::masks: block = &world.pool().mask_slabs().slabs()[piece.slab]; break;
       case WorldPart::materials: block = &world.pool().material_slabs().slabs()[piece.slab]; break;
-      case WorldPart::blocks: block = &world.pyramid().block_slabs().slabs()[piece.slab]; break;
-      case WorldPart::pyramid: block = &world.pyramid().dense(); break;
+      case WorldPart::pyramid: block = &world.pyramid().block(); break;
     }
     copies.push_back({static_cast<const SharedBuffer*>(block->owner)->buffer(), piece.offset_bytes, piece.size_bytes, piece.from});
   }
@@ -162,15 +160,16 @@ WorldMemory SharedWorld::memory() const {
 Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& palette) {
   State& s = *state_;
   const bool host_side = s.choice.mode != SharingMode::zero_copy;
-  if (host_side && (world.grid().block().device_address == 0 || world.pyramid().dense().device_address == 0))
+  if (host_side && (world.grid().block().device_address == 0 || world.pyramid().block().device_address == 0))
     return fail(ErrorCode::invalid_argument, "this world was not created with SharedWorld::memory(), so " + s.device->info().name + " cannot read it");
 
   WorldChanges changes;
   changes.keys = world.take_dirty_keys();
   changes.regions = world.take_dirty_regions();
-  changes.everything = world.pyramid().dense().data != s.pyramid_seen || world.version() < s.version_seen;
+  changes.everything = world.pyramid().id() != s.world_seen || world.version() < s.version_seen;
+  changes.whole_pyramid = world.pyramid().block_id() != s.pyramid_seen;
   changes.whole_grid = world.grid().block().data != s.grid_seen;
-  s.pyramid_seen = nullptr;  // if anything below fails, the next call starts afresh: the dirty lists are taken
+  s.world_seen = 0;  // if anything below fails, the next call starts afresh: the dirty lists are taken
   if (changes.everything) {
     s.bounds = world.bounds();
   } else {
@@ -181,11 +180,10 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   QryWorldRoot root{};
   std::vector<uint8_t> image;
   if (host_side) {
-    if (s.upload && (changes.everything || changes.whole_grid || !changes.keys.empty() || !changes.regions.empty()))
+    if (s.upload && (changes.everything || changes.whole_grid || changes.whole_pyramid || !changes.keys.empty() || !changes.regions.empty()))
       if (auto ok = s.upload_changes(world, changes); !ok) return tl::unexpected(ok.error());
     root.grid_words = world.grid().block().device_address;
     root.grid_pages = world.grid().view().page_count;
-    root.pyramid = world.pyramid().dense().device_address;
   } else {
     auto point = s.mirror->update(world, changes);
     if (!point) return tl::unexpected(point.error());
@@ -193,13 +191,13 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
     s.memory->copies_submitted(s.ready);
     root.grid_words = s.mirror->grid().block().device_address;
     root.grid_pages = s.mirror->grid().view().page_count;
-    root.pyramid = s.mirror->pyramid().device_address;
   }
   const SlabArray& masks = host_side ? world.pool().mask_slabs() : s.mirror->masks();
   const SlabArray& materials = host_side ? world.pool().material_slabs() : s.mirror->materials();
-  const SlabArray& blocks = host_side ? world.pyramid().block_slabs() : s.mirror->blocks();
   root.brick_capacity = uint32_t(std::min<uint64_t>(std::min(masks.capacity(), materials.capacity()), kQryReservedValue));
-  root.block_capacity = uint32_t(std::min<uint64_t>(blocks.capacity(), kQryReservedValue));
+  const MemoryBlock& pyramid = host_side ? world.pyramid().block() : s.mirror->pyramid();
+  root.pyramid = pyramid.device_address;
+  root.node_capacity = uint32_t(pyramid.size_bytes / kGranuleBytes) - 64;  // a run that starts below it ends in the block
   root.brick_count = world.brick_count();
   const Int3 low = s.bounds.min - kWorldMin, high = s.bounds.max - kWorldMin;
   const int32_t bounds[6] = {low.x, low.y, low.z, high.x, high.y, high.z};
@@ -209,10 +207,11 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
     std::fill(std::begin(root.bounds_min), std::end(root.bounds_min), 0);
     std::fill(std::begin(root.bounds_max), std::end(root.bounds_max), -1);
   }
-  if (auto ok = s.roots.put(*s.device, root_image(root, palette, masks, materials, blocks), s.submitted, s.completed); !ok) return tl::unexpected(ok.error());
+  if (auto ok = s.roots.put(*s.device, root_image(root, palette, masks, materials), s.submitted, s.completed); !ok) return tl::unexpected(ok.error());
   s.glass = std::ranges::any_of(palette.materials, [](const Material& m) { return m.transparency > 0; });
   s.mirrors = std::ranges::any_of(palette.materials, [](const Material& m) { return m.roughness < 0.3f; });
-  s.pyramid_seen = world.pyramid().dense().data;
+  s.world_seen = world.pyramid().id();
+  s.pyramid_seen = world.pyramid().block_id();
   s.grid_seen = world.grid().block().data;
   s.version_seen = world.version();
   return s.ready;

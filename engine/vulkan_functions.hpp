@@ -38,7 +38,8 @@ namespace quarry::engine {
 
 #define QRY_VK_OPTIONAL_DEVICE_FUNCTIONS(X)                                                                          \
   X(vkGetMemoryFdKHR) X(vkGetSemaphoreFdKHR) X(vkGetMemoryHostPointerPropertiesEXT)                                  \
-  X(vkSetDebugUtilsObjectNameEXT) X(vkCmdBeginDebugUtilsLabelEXT) X(vkCmdEndDebugUtilsLabelEXT)
+  X(vkSetDebugUtilsObjectNameEXT) X(vkCmdBeginDebugUtilsLabelEXT) X(vkCmdEndDebugUtilsLabelEXT)                  \
+  X(vkGetPipelineExecutableStatisticsKHR)
 
 struct VulkanFunctions {
 #define QRY_DECLARE(name) PFN_##name name = nullptr;

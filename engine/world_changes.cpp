@@ -1,13 +1,15 @@
 #include "engine/world_changes.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 #include "hashgrid/view.hpp"
 
 namespace quarry::engine {
 namespace {
 
-constexpr uint64_t kMaskBytes = sizeof(BrickMask), kMaterialBytes = sizeof(BrickMaterials), kBlockBytes = kBlockWords * 8;
+constexpr uint64_t kMaskBytes = sizeof(BrickMask), kMaterialBytes = sizeof(BrickMaterials);
 
 class Collector {
  public:
@@ -61,8 +63,7 @@ std::vector<WorldPiece> collect_pieces(const World& world, const WorldChanges& c
   if (changes.everything) {
     out.add_elements(WorldPart::masks, pool.mask_slabs(), 0, pool.high_water(), kMaskBytes);
     out.add_elements(WorldPart::materials, pool.material_slabs(), 0, pool.high_water(), kMaterialBytes);
-    out.add_elements(WorldPart::blocks, pyramid.block_slabs(), 0, pyramid.block_slabs().capacity(), kBlockBytes);
-    out.add(WorldPart::pyramid, 0, 0, pyramid.dense().data, uint64_t(kRegionWords + kLevel3Words + kLevel4Words) * 8 + uint64_t(kRegionWords) * 4);
+    out.add(WorldPart::pyramid, 0, 0, pyramid.nodes(), pyramid.used_bytes());
     return out.take();
   }
 
@@ -73,28 +74,33 @@ std::vector<WorldPiece> collect_pieces(const World& world, const WorldChanges& c
   for (uint32_t brick : bricks) out.add_elements(WorldPart::masks, pool.mask_slabs(), brick, 1, kMaskBytes);
   for (uint32_t brick : bricks) out.add_elements(WorldPart::materials, pool.material_slabs(), brick, 1, kMaterialBytes);
 
-  std::vector<uint32_t> regions = changes.regions, level3, level4;
-  std::sort(regions.begin(), regions.end());
-  for (uint32_t r : regions) {
-    const uint32_t x = r & 127u, y = r >> 7 & 63u, z = r >> 13;  // 7/6/7 bits
-    level3.push_back((x >> 2) | (y >> 2) << 5 | (z >> 2) << 9);
-    level4.push_back((x >> 4) | (y >> 4) << 3 | (z >> 4) << 5);
+  if (changes.whole_pyramid) {
+    out.add(WorldPart::pyramid, 0, 0, pyramid.nodes(), pyramid.used_bytes());
+    return out.take();
   }
-  for (auto* cells : {&level3, &level4}) {
-    std::sort(cells->begin(), cells->end());
-    cells->erase(std::unique(cells->begin(), cells->end()), cells->end());
+  // Level-3 nodes of what changed, each with its run of regions; then the changed regions' runs of chunks; then those chunks' tables.
+  const OccupancyNode* nodes = pyramid.nodes();
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;  // bytes: where, how many
+  const auto add_run = [&](const OccupancyNode& node, uint64_t child_bytes) {
+    if (node.mask) ranges.emplace_back(uint64_t(node.child) * kGranuleBytes, uint64_t(std::popcount(node.mask)) * child_bytes);
+  };
+  uint32_t last_cell = kLevel3Nodes;
+  for (const uint32_t region : changes.regions) {
+    const uint32_t cell = level3_of_region(region), bit = bit_of_region(region);
+    const OccupancyNode& level3 = nodes[cell];
+    if (cell != last_cell) {
+      ranges.emplace_back(uint64_t(cell) * kGranuleBytes, kGranuleBytes);
+      add_run(level3, sizeof(OccupancyNode));
+      last_cell = cell;
+    }
+    if (!(level3.mask >> bit & 1u)) continue;
+    const OccupancyNode& node = nodes[level3.child + child_number(level3.mask, bit)];
+    add_run(node, sizeof(OccupancyNode));
+    for (int chunk = 0; chunk < std::popcount(node.mask); ++chunk) add_run(nodes[node.child + uint32_t(chunk)], sizeof(uint32_t));
   }
-  std::vector<uint32_t> blocks;
-  const uint32_t* block_of_region = pyramid.block_of_region();
-  for (uint32_t r : regions)
-    if (block_of_region[r]) blocks.push_back(block_of_region[r]);
-  std::sort(blocks.begin(), blocks.end());
-  for (uint32_t block : blocks) out.add_elements(WorldPart::blocks, pyramid.block_slabs(), block, 1, kBlockBytes);
-  for (uint32_t r : regions) out.add(WorldPart::pyramid, 0, uint64_t(r) * 8, pyramid.level2_words() + r, 8);
-  for (uint32_t c : level3) out.add(WorldPart::pyramid, 0, (uint64_t(kRegionWords) + c) * 8, pyramid.level3_words() + c, 8);
-  for (uint32_t c : level4) out.add(WorldPart::pyramid, 0, (uint64_t(kRegionWords) + kLevel3Words + c) * 8, pyramid.level4_words() + c, 8);
-  const uint64_t block_of_region_at = uint64_t(kRegionWords + kLevel3Words + kLevel4Words) * 8;
-  for (uint32_t r : regions) out.add(WorldPart::pyramid, 0, block_of_region_at + uint64_t(r) * 4, block_of_region + r, 4);
+  std::sort(ranges.begin(), ranges.end());
+  ranges.erase(std::unique(ranges.begin(), ranges.end()), ranges.end());
+  for (const auto& [at, bytes] : ranges) out.add(WorldPart::pyramid, 0, at, reinterpret_cast<const char*>(nodes) + at, bytes);
   return out.take();
 }
 

@@ -10,7 +10,7 @@
 namespace quarry::engine {
 
 // The arrays of a world. `slab` counts slabs of the array; grid and pyramid are one piece of memory each.
-enum class WorldPart : uint8_t { grid, masks, materials, blocks, pyramid };
+enum class WorldPart : uint8_t { grid, masks, materials, pyramid };
 
 struct WorldPiece {
   WorldPart part;
@@ -23,6 +23,7 @@ struct WorldPiece {
 struct WorldChanges {
   bool everything = false;         // the copy has nothing yet
   bool whole_grid = false;         // the grid's table is a new one
+  bool whole_pyramid = false;      // so is the pyramid's block
   std::vector<uint32_t> keys;      // World::take_dirty_keys
   std::vector<uint32_t> regions;   // World::take_dirty_regions
 };

@@ -20,13 +20,11 @@ const float kQryBeamMargin = 0.06, kQryBeamNudge = 0.02;  // voxels: more than f
 float qry_beam(const QryWorldRoot root, vec3 o, vec3 d, float chord) {
   const uint lane = gl_LocalInvocationIndex, corner = lane & 7u, beam = lane >> 3;
   const bvec3 rising = greaterThanEqual(d, vec3(0.0));
-  const ivec3 mirror = mix(kVoxelExtent - 1, ivec3(0), rising);
-  const uint flip = (rising.x ? 0u : 3u) | (rising.y ? 0u : 12u) | (rising.z ? 0u : 48u);
   const vec3 a = abs(d), start = mix(vec3(kVoxelExtent - kVoxelBias) - o, o + vec3(kVoxelBias), rising) + float(kQryMirrorOffset);
   const vec3 side = vec3((corner & 1u) != 0u ? 1.0 : -1.0, (corner & 2u) != 0u ? 1.0 : -1.0, (corner & 4u) != 0u ? 1.0 : -1.0);
   const vec3 opening = a + chord, closing = chord - a;
   QryWalk walk;
-  walk.sectors = 0u;
+  walk.flip = (rising.x ? 0u : 3u) | (rising.y ? 0u : 12u) | (rising.z ? 0u : 48u);
   float t = 0.0;
   bool live = all(lessThan(abs(o), vec3(3.0e4)));
   for (int n = 0; n < kQryBeamSteps; ++n) {
@@ -37,7 +35,11 @@ float qry_beam(const QryWorldRoot root, vec3 o, vec3 d, float chord) {
       const vec3 at = fma(vec3(r), side, p);
       // A world's width beyond it there is nothing to find.
       if (any(lessThan(at, vec3(0.0))) || any(greaterThan(at, vec3(kVoxelExtent + 2 * kQryMirrorOffset)))) edge = 0;
-      else edge = qry_descend(root, ivec3(at), mirror, flip, 0xFFFFFFFFu, walk) + 1;
+      else {
+        const uvec3 cell = uvec3(at);
+        walk.frame = (cell.x >> 9) | ((cell.y >> 9) << 8) | ((cell.z >> 9) << 16);
+        edge = int((qry_descend(root, floatBitsToUint(kQryFrame + vec3(cell & 511u)), kQryStart, walk) + 1u) >> 12);
+      }
     }
     qry_beam_edges[lane] = edge;
     if (corner == 0u) qry_beam_live[beam] = live ? 1u : 0u;

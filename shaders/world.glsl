@@ -1,4 +1,4 @@
-// world.glsl - reading a world: its root, a brick by its key, the occupancy pyramid, masks, materials, palette.
+// world.glsl - reading a world: its root, the occupancy pyramid, a brick by its place there or by its key, masks, materials, palette.
 // The including shader enables GL_EXT_buffer_reference, GL_EXT_scalar_block_layout, GL_GOOGLE_include_directive and
 // GL_EXT_shader_explicit_arithmetic_types_int64, and has no need to know how anything lies in memory.
 //
@@ -15,6 +15,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Qry
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryAddresses { uint64_t at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryWords { uvec2 at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer QryUints { uint at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer QryGranules { uvec4 at[]; };
 
 struct QryMaterial {  // voxel/palette.hpp Material, 32 bytes
   uint rgba;          // sRGB bytes
@@ -30,10 +31,6 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Qry
 const ivec3 kVoxelBias = ivec3(int(kQryVoxelBiasXZ), int(kQryVoxelBiasY), int(kQryVoxelBiasXZ));
 const ivec3 kVoxelExtent = 2 * kVoxelBias;
 
-// Of the cell's low two coordinate bits: is any bit of the aligned 2x2x2 block around it set?
-uint qry_half(uvec2 word, ivec3 cell) { return (cell.z & 2) != 0 ? word.y : word.x; }
-bool qry_block(uvec2 word, ivec3 cell) { return (qry_half(word, cell) & (0x00330033u << ((cell.x & 2) | ((cell.y & 2) << 2)))) != 0u; }
-
 uint qry_key_of(ivec3 biased_voxel) {
   const uvec3 b = uvec3(biased_voxel) >> 3;
   return b.x | (b.y << 11) | (b.z << 21);
@@ -46,28 +43,21 @@ uint qry_find_brick(const QryWorldRoot root, uint key, out uint sectors) {
   return brick < root.brick_capacity ? brick : kQryReservedValue;
 }
 
-// The voxel's 128^3 region: 0, its word and the address of its 64 chunk words, or the edge of an empty aligned cube around the voxel.
-// From below: near surfaces the region's own word answers, and only in wide emptiness are the levels above it read.
-int qry_find_region(const QryWorldRoot root, ivec3 v, out uvec2 word, out uint64_t block_address) {
-  word = uvec2(0u);
-  block_address = 0ul;
-  const uvec3 u = uvec3(v);
-  if (any(greaterThanEqual(u, uvec3(kVoxelExtent)))) return 128;  // beyond the world, whose extent is a multiple
-  QryWords words = QryWords(root.pyramid);
-  const uvec3 c4 = u >> 11, c3 = u >> 9, c2 = u >> 7;
-  const uint region = c2.x | (c2.y << 7) | (c2.z << 13);
-  word = words.at[region];
-  const uint block = QryUints(root.pyramid + uint64_t(8u * (kQryLevel2Words + kQryLevel3Words + kQryLevel4Words))).at[region];
-  if ((word.x | word.y) != 0u) {
-    if (block >= root.block_capacity) return 128;
-    block_address = QryAddresses(root.block_slabs).at[block >> kQryBlockSlabShift] + uint64_t((block & ((1u << kQryBlockSlabShift) - 1u)) * 512u);
-    return 0;
-  }
-  const uvec2 w3 = words.at[kQryLevel2Words + (c3.x | (c3.y << 5) | (c3.z << 9))];
-  if ((w3.x | w3.y) != 0u) return qry_block(w3, v >> 7) ? 128 : 256;
-  const uvec2 w4 = words.at[kQryLevel2Words + kQryLevel3Words + (c4.x | (c4.y << 3) | (c4.z << 5))];
-  if ((w4.x | w4.y) != 0u) return qry_block(w4, v >> 9) ? 512 : 1024;
-  return 2048;
+// The pyramid (voxel/occupancy.hpp). A node: its two half masks, and where its children's run starts.
+uvec3 qry_node(const QryWorldRoot root, uint granule) { return QryGranules(root.pyramid).at[granule].xyz; }
+
+// How many bits of the mask lie below `index`.
+uint qry_child_number(uvec2 mask, uint index) {
+  const bool high = (index & 32u) != 0u;
+  return uint(bitCount((high ? mask.y : mask.x) & ((1u << (index & 31u)) - 1u)) + (high ? bitCount(mask.x) : 0));
+}
+
+// Brick number `number` of a chunk whose table starts at `granule`; kQryReservedValue if this root knows none such (a host thread may be
+// writing while this frame is drawn).
+uint qry_chunk_brick(const QryWorldRoot root, uint granule, uint number) {
+  if (granule >= root.node_capacity) return kQryReservedValue;
+  const uint brick = QryUints(root.pyramid).at[granule * 4u + number];
+  return brick < root.brick_capacity ? brick : kQryReservedValue;
 }
 
 uint64_t qry_mask_address(const QryWorldRoot root, uint brick) {

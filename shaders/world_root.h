@@ -2,8 +2,8 @@
 // All addresses are buffer device addresses. Scalar layout in GLSL = natural alignment in C++; static_asserts in shared_world.cpp.
 //
 //   QryWorldRoot --> grid       pages of hashgrid/layout.h
-//                --> slabs      tables of addresses: masks (64 B a brick), materials (512 B a brick), pyramid blocks (512 B each)
-//                --> pyramid    dense part: levels 2, 3, 4 and block_of_region, as voxel/occupancy.hpp says
+//                --> slabs      tables of addresses: masks (64 B a brick), materials (512 B a brick)
+//                --> pyramid    nodes and brick indices, granules of 16 bytes, as voxel/occupancy.hpp says
 //                --> palette    256 x 32 B, as voxel/palette.hpp says
 #ifndef QRY_WORLD_ROOT_H
 #define QRY_WORLD_ROOT_H
@@ -22,12 +22,11 @@ struct QryWorldRoot {
   QRY_U64 grid_words;
   QRY_U64 mask_slabs;
   QRY_U64 material_slabs;
-  QRY_U64 block_slabs;
   QRY_U64 pyramid;
   QRY_U64 palette;
   QRY_U32 grid_pages;
   QRY_U32 brick_capacity;  // bricks in the slabs of the table: an index at or above it is of a newer world than this root
-  QRY_U32 block_capacity;  // the same for pyramid blocks
+  QRY_U32 node_capacity;   // the same for granules of the pyramid's arena
   QRY_U32 brick_count;
   // Inclusive bounds in biased voxels (voxel - kWorldMin) that hold every set voxel; max < min: nothing is set.
   QRY_I32 bounds_min[3];
@@ -36,10 +35,6 @@ struct QryWorldRoot {
 
 // Shapes of voxel/brick_pool.hpp and voxel/occupancy.hpp.
 QRY_CONST kQryBrickSlabShift = 15u;
-QRY_CONST kQryBlockSlabShift = 12u;
-QRY_CONST kQryLevel2Words = 1048576u;  // 2^20
-QRY_CONST kQryLevel3Words = 16384u;    // 2^14
-QRY_CONST kQryLevel4Words = 256u;
 
 // voxel - kWorldMin = voxel + bias
 QRY_CONST kQryVoxelBiasXZ = 8192u;

@@ -1,52 +1,66 @@
 #include "voxel/occupancy.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
+#include <cstring>
 #include <utility>
 
 namespace quarry {
 namespace {
 
-constexpr size_t kDenseBytes = (size_t(kRegionWords) + kLevel3Words + kLevel4Words) * sizeof(uint64_t) + size_t(kRegionWords) * sizeof(uint32_t);
+static_assert(sizeof(OccupancyNode) == kGranuleBytes);
+
+// One key takes at most a run of regions, one of chunks and one table, each of the largest size; a shader that reads beside a writer may
+// read a run's length beyond its start.
+constexpr uint32_t kSpareGranules = 64 + 64 + 16 + 64;
+
+uint64_t bit_mask(uint32_t bit) { return uint64_t(1) << bit; }
+
+uint64_t next_number() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
 
 }  // namespace
 
-OccupancyPyramid::OccupancyPyramid(MemorySource& memory)
-    : memory_(&memory), blocks_(memory, kBlockWords * sizeof(uint64_t), kBlocksPerSlab, "pyramid blocks"), region_is_dirty_(kRegionWords) {}
+uint32_t child_number(uint64_t mask, uint32_t bit) { return uint32_t(std::popcount(mask & (bit_mask(bit) - 1))); }
+
+OccupancyPyramid::OccupancyPyramid(MemorySource& memory) : memory_(&memory), region_is_dirty_(kRegions) {}
 
 Result<OccupancyPyramid> OccupancyPyramid::create(MemorySource& memory) {
   OccupancyPyramid pyramid(memory);
-  auto dense = memory.allocate(kDenseBytes, "pyramid");
-  if (!dense) return tl::unexpected(dense.error());
-  pyramid.dense_ = *dense;
-  if (auto ok = pyramid.blocks_.ensure(1); !ok) return tl::unexpected(ok.error());
+  if (auto ok = pyramid.ensure_room(); !ok) return tl::unexpected(ok.error());
+  pyramid.id_ = next_number();
   return pyramid;
 }
 
 OccupancyPyramid::OccupancyPyramid(OccupancyPyramid&& other) noexcept
     : memory_(other.memory_),
-      dense_(std::exchange(other.dense_, {})),
-      blocks_(std::move(other.blocks_)),
-      free_blocks_(std::move(other.free_blocks_)),
-      next_block_(other.next_block_),
+      block_(std::exchange(other.block_, {})),
+      id_(other.id_),
+      block_id_(other.block_id_),
+      next_(other.next_),
+      free_runs_(other.free_runs_),
       dirty_regions_(std::move(other.dirty_regions_)),
       region_is_dirty_(std::move(other.region_is_dirty_)) {}
 
 OccupancyPyramid& OccupancyPyramid::operator=(OccupancyPyramid&& other) noexcept {
   if (this == &other) return *this;
-  if (dense_.data) memory_->release(dense_);
+  if (block_.data) memory_->release(block_);
   memory_ = other.memory_;
-  dense_ = std::exchange(other.dense_, {});
-  blocks_ = std::move(other.blocks_);
-  free_blocks_ = std::move(other.free_blocks_);
-  next_block_ = other.next_block_;
+  block_ = std::exchange(other.block_, {});
+  id_ = other.id_;
+  block_id_ = other.block_id_;
+  next_ = other.next_;
+  free_runs_ = other.free_runs_;
   dirty_regions_ = std::move(other.dirty_regions_);
   region_is_dirty_ = std::move(other.region_is_dirty_);
   return *this;
 }
 
 OccupancyPyramid::~OccupancyPyramid() {
-  if (dense_.data) memory_->release(dense_);
+  if (block_.data) memory_->release(block_);
 }
 
 void OccupancyPyramid::mark_dirty(uint32_t region) {
@@ -62,123 +76,184 @@ std::vector<uint32_t> OccupancyPyramid::take_dirty_regions() {
 }
 
 void OccupancyPyramid::reserve_changes(size_t keys) {
-  const size_t regions = std::min<size_t>(dirty_regions_.size() + keys, kRegionWords);
-  if (dirty_regions_.capacity() < regions) dirty_regions_.reserve(std::max(regions, std::min<size_t>(2 * dirty_regions_.capacity(), kRegionWords)));
-  const size_t blocks = next_block_ + keys;
-  if (free_blocks_.capacity() < blocks) free_blocks_.reserve(std::max(blocks, 2 * free_blocks_.capacity()));
+  const size_t regions = std::min<size_t>(dirty_regions_.size() + keys, kRegions);
+  if (dirty_regions_.capacity() < regions) dirty_regions_.reserve(std::max(regions, std::min<size_t>(2 * dirty_regions_.capacity(), kRegions)));
 }
 
-Result<void> OccupancyPyramid::add(std::span<const uint32_t> keys) {
-  // All memory first, so that a refusal leaves everything as it was.
-  reserve_changes(keys.size());
-  std::vector<uint32_t> new_regions;
-  uint32_t previous = kRegionWords;
-  for (const uint32_t key : keys) {
-    const uint32_t region = pyramid_place(brick_from_key(key)).region;
-    if (region != previous && block_of_region()[region] == 0) new_regions.push_back(region);
-    previous = region;
+// Makes the block large enough for one more key. A quarter more each time: what a world has too much stays below what its bricks' slabs have.
+Result<void> OccupancyPyramid::ensure_room() {
+  const uint64_t wanted = uint64_t(next_) + kSpareGranules;
+  if (block_.data && wanted * kGranuleBytes <= block_.size_bytes) return {};
+  if (wanted > 0xFFFFFFFFu) return fail(ErrorCode::out_of_memory, "the occupancy pyramid: more nodes than 32 bits can number");
+  const uint64_t granules = wanted + (next_ - kLevel3Nodes) / 4 + 1024;
+  auto fresh = memory_->allocate((granules * kGranuleBytes + 4095) & ~uint64_t(4095), "pyramid");
+  if (!fresh) return tl::unexpected(fresh.error());
+  if (block_.data) {
+    std::memcpy(fresh->data, block_.data, used_bytes());
+    memory_->release(block_);
   }
-  std::sort(new_regions.begin(), new_regions.end());
-  new_regions.erase(std::unique(new_regions.begin(), new_regions.end()), new_regions.end());
-  const size_t fresh = new_regions.size() > free_blocks_.size() ? new_regions.size() - free_blocks_.size() : 0;
-  if (auto ok = blocks_.ensure(next_block_ + fresh); !ok) return ok;
+  block_ = *fresh;
+  block_id_ = next_number();
+  return {};
+}
 
-  for (const uint32_t region : new_regions) {
-    uint32_t& block = block_indices()[region];
-    if (free_blocks_.empty()) {
-      block = next_block_++;
-    } else {
-      block = free_blocks_.back();
-      free_blocks_.pop_back();
+uint32_t OccupancyPyramid::take_run(size_t size) {
+  uint32_t& head = free_runs_[size];
+  if (head == 0) return std::exchange(next_, next_ + kRooms[size]);
+  const uint32_t run = head;
+  std::memcpy(&head, own() + run, sizeof head);
+  return run;
+}
+
+void OccupancyPyramid::free_run(OccupancyNode& node) {
+  const auto size = size_t(std::lower_bound(kRooms.begin(), kRooms.end(), node.room) - kRooms.begin());
+  std::memcpy(own() + node.child, &free_runs_[size], sizeof(uint32_t));
+  free_runs_[size] = node.child;
+  node.room = 0;
+}
+
+void* OccupancyPyramid::insert_child(OccupancyNode& node, uint32_t bit, size_t child_bytes) {
+  const auto count = uint32_t(std::popcount(node.mask)), number = child_number(node.mask, bit);
+  const auto needed = uint32_t(((count + 1) * child_bytes + kGranuleBytes - 1) / kGranuleBytes);
+  if (needed > node.room) {
+    const auto size = size_t(std::lower_bound(kRooms.begin(), kRooms.end(), needed) - kRooms.begin());
+    const uint32_t run = take_run(size);
+    if (node.room) {
+      std::memcpy(own() + run, own() + node.child, count * child_bytes);
+      free_run(node);
     }
-    mark_dirty(region);
+    node.child = run;
+    node.room = kRooms[size];
   }
-  uint64_t* const level2 = dense_words();
-  uint64_t* const level3 = level2 + kRegionWords;
-  uint64_t* const level4 = level3 + kLevel3Words;
-  for (const uint32_t key : keys) {
-    const PyramidPlace at = pyramid_place(brick_from_key(key));
-    uint64_t& chunk = static_cast<uint64_t*>(blocks_.at(block_indices()[at.region]))[at.region_bit];
-    const uint64_t bit = uint64_t(1) << at.chunk_bit;
-    if (chunk & bit) continue;
+  char* const at = reinterpret_cast<char*>(own() + node.child) + number * child_bytes;
+  std::memmove(at + child_bytes, at, (count - number) * child_bytes);
+  std::memset(at, 0, child_bytes);
+  node.mask |= bit_mask(bit);
+  return at;
+}
+
+void OccupancyPyramid::remove_child(OccupancyNode& node, uint32_t bit, size_t child_bytes) {
+  const auto count = uint32_t(std::popcount(node.mask)), number = child_number(node.mask, bit);
+  char* const at = reinterpret_cast<char*>(own() + node.child) + number * child_bytes;
+  std::memmove(at, at + child_bytes, (count - 1 - number) * child_bytes);
+  node.mask &= ~bit_mask(bit);
+  if (node.mask == 0) free_run(node);
+}
+
+Result<void> OccupancyPyramid::add(std::span<const uint32_t> keys, std::span<const uint32_t> bricks) {
+  if (keys.size() != bricks.size()) return fail(ErrorCode::invalid_argument, "the occupancy pyramid: as many brick indices as keys are needed");
+  reserve_changes(keys.size());
+  struct Before {
+    uint32_t key;
+    std::optional<uint32_t> index;
+  };
+  std::vector<Before> before;  // what a refusal brings back
+  before.reserve(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (auto ok = ensure_room(); !ok) {
+      for (auto last = before.rbegin(); last != before.rend(); ++last) {
+        if (last->index) *const_cast<uint32_t*>(index_of(last->key)) = *last->index;
+        else remove_key(last->key);
+      }
+      return ok;
+    }
+    const PyramidPlace at = pyramid_place(brick_from_key(keys[i]));
+    OccupancyNode& level3 = own()[at.level3];
+    auto* region = level3.mask & bit_mask(at.level3_bit) ? own() + level3.child + child_number(level3.mask, at.level3_bit)
+                                                         : static_cast<OccupancyNode*>(insert_child(level3, at.level3_bit, sizeof(OccupancyNode)));
+    auto* chunk = region->mask & bit_mask(at.region_bit) ? own() + region->child + child_number(region->mask, at.region_bit)
+                                                         : static_cast<OccupancyNode*>(insert_child(*region, at.region_bit, sizeof(OccupancyNode)));
+    uint32_t* index;
+    if (chunk->mask & bit_mask(at.chunk_bit)) {
+      index = reinterpret_cast<uint32_t*>(own() + chunk->child) + child_number(chunk->mask, at.chunk_bit);
+      if (*index == bricks[i]) continue;
+      before.push_back({keys[i], *index});
+    } else {
+      index = static_cast<uint32_t*>(insert_child(*chunk, at.chunk_bit, sizeof(uint32_t)));
+      before.push_back({keys[i], {}});
+    }
+    *index = bricks[i];
     mark_dirty(at.region);
-    chunk |= bit;
-    level2[at.region] |= uint64_t(1) << at.region_bit;
-    level3[at.level3] |= uint64_t(1) << at.level3_bit;
-    level4[at.level4] |= uint64_t(1) << at.level4_bit;
   }
   return {};
 }
 
+void OccupancyPyramid::remove_key(uint32_t key) {
+  const PyramidPlace at = pyramid_place(brick_from_key(key));
+  OccupancyNode& level3 = own()[at.level3];
+  if (!(level3.mask & bit_mask(at.level3_bit))) return;
+  OccupancyNode& region = own()[level3.child + child_number(level3.mask, at.level3_bit)];
+  if (!(region.mask & bit_mask(at.region_bit))) return;
+  OccupancyNode& chunk = own()[region.child + child_number(region.mask, at.region_bit)];
+  if (!(chunk.mask & bit_mask(at.chunk_bit))) return;
+  mark_dirty(at.region);
+  remove_child(chunk, at.chunk_bit, sizeof(uint32_t));
+  if (chunk.mask) return;
+  remove_child(region, at.region_bit, sizeof(OccupancyNode));
+  if (region.mask) return;
+  remove_child(level3, at.level3_bit, sizeof(OccupancyNode));
+}
+
 void OccupancyPyramid::remove(std::span<const uint32_t> keys) {
-  uint64_t* const level2 = dense_words();
-  uint64_t* const level3 = level2 + kRegionWords;
-  uint64_t* const level4 = level3 + kLevel3Words;
-  for (const uint32_t key : keys) {
-    const PyramidPlace at = pyramid_place(brick_from_key(key));
-    uint32_t& block = block_indices()[at.region];
-    if (block == 0) continue;
-    uint64_t& chunk = static_cast<uint64_t*>(blocks_.at(block))[at.region_bit];
-    const uint64_t bit = uint64_t(1) << at.chunk_bit;
-    if (!(chunk & bit)) continue;
-    mark_dirty(at.region);
-    if (chunk &= ~bit) continue;
-    if (level2[at.region] &= ~(uint64_t(1) << at.region_bit)) continue;
-    free_blocks_.push_back(std::exchange(block, 0));
-    if (level3[at.level3] &= ~(uint64_t(1) << at.level3_bit)) continue;
-    level4[at.level4] &= ~(uint64_t(1) << at.level4_bit);
-  }
+  for (const uint32_t key : keys) remove_key(key);
 }
 
 void OccupancyPyramid::clear() {
-  uint64_t* const level2 = dense_words();
-  // Region by region: an empty world's 12 MiB stay untouched pages.
-  for (uint32_t region = 0; region < kRegionWords; ++region) {
-    uint32_t& block = block_indices()[region];
-    if (block == 0) continue;
-    mark_dirty(region);
-    auto* words = static_cast<uint64_t*>(blocks_.at(block));
-    std::fill(words, words + kBlockWords, 0);
-    level2[region] = 0;
-    block = 0;
+  for (uint32_t cell = 0; cell < kLevel3Nodes; ++cell) {
+    OccupancyNode& node = own()[cell];
+    if (node.mask == 0) continue;  // an empty world's pages stay untouched
+    for (uint64_t left = node.mask; left; left &= left - 1) {
+      const auto bit = uint32_t(std::countr_zero(left));
+      mark_dirty(((cell & 31u) << 2 | (bit & 3u)) | ((cell >> 5 & 15u) << 2 | (bit >> 2 & 3u)) << 7 | ((cell >> 9) << 2 | bit >> 4) << 13);
+    }
+    node = {};
   }
-  std::fill(level2 + kRegionWords, level2 + kRegionWords + kLevel3Words + kLevel4Words, 0);
-  free_blocks_.clear();
-  next_block_ = 1;
+  next_ = kLevel3Nodes;
+  free_runs_ = {};
 }
 
-Result<void> OccupancyPyramid::rebuild(std::span<const uint32_t> keys) {
+Result<void> OccupancyPyramid::rebuild(std::span<const uint32_t> keys, std::span<const uint32_t> bricks) {
   clear();
-  return add(keys);
+  return add(keys, bricks);
 }
 
-bool OccupancyPyramid::has_brick(Int3 brick) const {
-  if (!brick_in_world(brick)) return false;
-  const PyramidPlace at = pyramid_place(brick);
-  const uint32_t block = block_of_region()[at.region];
-  return block != 0 && (static_cast<const uint64_t*>(blocks_.at(block))[at.region_bit] >> at.chunk_bit & 1u) != 0;
+const uint32_t* OccupancyPyramid::index_of(uint32_t key) const {
+  const PyramidPlace at = pyramid_place(brick_from_key(key));
+  const OccupancyNode& level3 = nodes()[at.level3];
+  if (!(level3.mask & bit_mask(at.level3_bit))) return nullptr;
+  const OccupancyNode& region = nodes()[level3.child + child_number(level3.mask, at.level3_bit)];
+  if (!(region.mask & bit_mask(at.region_bit))) return nullptr;
+  const OccupancyNode& chunk = nodes()[region.child + child_number(region.mask, at.region_bit)];
+  if (!(chunk.mask & bit_mask(at.chunk_bit))) return nullptr;
+  return table(chunk) + child_number(chunk.mask, at.chunk_bit);
+}
+
+std::optional<uint32_t> OccupancyPyramid::find_brick(Int3 brick) const {
+  const uint32_t* index = brick_in_world(brick) ? index_of(brick_key(brick)) : nullptr;
+  return index ? std::optional(*index) : std::nullopt;
 }
 
 std::vector<uint32_t> OccupancyPyramid::keys() const {
   std::vector<uint32_t> keys;
-  for (uint32_t region = 0; region < kRegionWords; ++region) {
-    const uint32_t block = block_of_region()[region];
-    if (block == 0) continue;
-    const auto* words = static_cast<const uint64_t*>(blocks_.at(block));
-    for (uint32_t w = 0; w < kBlockWords; ++w) {
-      for (uint64_t left = words[w]; left; left &= left - 1) {
-        const auto bit = uint32_t(std::countr_zero(left));
-        const uint32_t x = (region & 127u) << 4 | (w & 3u) << 2 | (bit & 3u);
-        const uint32_t y = (region >> 7 & 63u) << 4 | (w >> 2 & 3u) << 2 | (bit >> 2 & 3u);
-        const uint32_t z = (region >> 13) << 4 | (w >> 4) << 2 | bit >> 4;
-        keys.push_back(x | y << 11 | z << 21);
-      }
+  // Calls visit(node, x, y, z) for each child of the node of cell (x, y, z).
+  const auto each = [](uint64_t mask, uint32_t x, uint32_t y, uint32_t z, const auto& visit) {
+    uint32_t number = 0;
+    for (uint64_t left = mask; left; left &= left - 1) {
+      const auto bit = uint32_t(std::countr_zero(left));
+      visit(number++, x << 2 | (bit & 3u), y << 2 | (bit >> 2 & 3u), z << 2 | bit >> 4);
     }
+  };
+  for (uint32_t cell = 0; cell < kLevel3Nodes; ++cell) {
+    const OccupancyNode& level3 = nodes()[cell];
+    each(level3.mask, cell & 31u, cell >> 5 & 15u, cell >> 9, [&](uint32_t i, uint32_t x3, uint32_t y3, uint32_t z3) {
+      const OccupancyNode& region = nodes()[level3.child + i];
+      each(region.mask, x3, y3, z3, [&](uint32_t j, uint32_t x2, uint32_t y2, uint32_t z2) {
+        each(nodes()[region.child + j].mask, x2, y2, z2, [&](uint32_t, uint32_t x, uint32_t y, uint32_t z) { keys.push_back(x | y << 11 | z << 21); });
+      });
+    });
   }
   std::sort(keys.begin(), keys.end());
   return keys;
 }
-
-uint64_t OccupancyPyramid::size_bytes() const { return dense_.size_bytes + blocks_.size_bytes(); }
 
 }  // namespace quarry

@@ -121,7 +121,7 @@ struct World::State {
     for (size_t i = 0; i < added.size(); ++i) added_indices[i] = indices[added[i]] = i < reused ? reusable[i] : (*allocated)[i - reused];
     TakeBack take_back{*this, *allocated, added_keys};
     if (!added.empty()) {
-      if (auto ok = pyramid.add(added_keys); !ok) return ok;
+      if (auto ok = pyramid.add(added_keys, added_indices); !ok) return ok;
       take_back.pyramid = true;
       take_back.grid = true;  // some keys may be placed before others are refused
       if (auto ok = grid.insert(added_keys, added_indices); !ok) return tl::unexpected(ok.error());

@@ -1,9 +1,14 @@
-// The occupancy pyramid against sets of coordinates, every level read as a shader reads it.
+// The occupancy pyramid against maps of coordinates, its arena read as a shader reads it.
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <catch2/catch.hpp>
+#include <cstring>
+#include <map>
+#include <optional>
 #include <random>
 #include <set>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "tests/voxel/limited_memory.hpp"
@@ -13,51 +18,64 @@ using namespace quarry;
 
 namespace {
 
-// From the header's text alone: dense index and bit of the cell that holds `voxel`, by plain division.
-struct Word {
-  uint32_t index, bit;
-};
-Word word_at(Int3 voxel, int child_edge, uint32_t bits_x, uint32_t bits_y) {
-  const uint32_t child[3] = {uint32_t(voxel.x - kWorldMin.x) / uint32_t(child_edge), uint32_t(voxel.y - kWorldMin.y) / uint32_t(child_edge),
-                             uint32_t(voxel.z - kWorldMin.z) / uint32_t(child_edge)};
-  const uint32_t cell[3] = {child[0] / 4, child[1] / 4, child[2] / 4};
-  return {cell[0] + (cell[1] << bits_x) + (cell[2] << (bits_x + bits_y)), child[0] % 4 + 4 * (child[1] % 4) + 16 * (child[2] % 4)};
+using Bricks = std::map<uint32_t, uint32_t>;  // key -> pool index
+
+// From the header's text alone: the cell of `edge` voxels that holds the brick, by plain division.
+std::array<uint32_t, 3> cell_of(uint32_t key, uint32_t edge) {
+  const Int3 brick = brick_from_key(key);
+  return {uint32_t(brick.x * 8 - kWorldMin.x) / edge, uint32_t(brick.y * 8 - kWorldMin.y) / edge, uint32_t(brick.z * 8 - kWorldMin.z) / edge};
+}
+uint32_t bit_in(const std::array<uint32_t, 3>& child) { return child[0] % 4 + 4 * (child[1] % 4) + 16 * (child[2] % 4); }
+
+// The index of a brick, read from an arena as a shader reads it: masks and counted bits.
+std::optional<uint32_t> read_arena(const OccupancyNode* nodes, uint32_t key) {
+  const auto cell = cell_of(key, 512);
+  const OccupancyNode* node = nodes + (cell[0] + 32 * cell[1] + 512 * cell[2]);
+  for (const uint32_t child_edge : {128u, 32u, 8u}) {
+    const uint32_t bit = bit_in(cell_of(key, child_edge));
+    if (!(node->mask >> bit & 1)) return {};
+    uint32_t number = 0;
+    for (uint32_t b = 0; b < bit; ++b) number += node->mask >> b & 1;
+    if (child_edge == 8) return reinterpret_cast<const uint32_t*>(nodes + node->child)[number];
+    node = nodes + node->child + number;
+  }
+  return {};
 }
 
-void require_same(const OccupancyPyramid& pyramid, const std::set<uint32_t>& keys) {
-  std::unordered_map<uint32_t, uint64_t> level2, level3, level4;
-  std::unordered_map<uint64_t, uint64_t> level1;  // region << 6 | word in its block
-  for (const uint32_t key : keys) {
-    const Int3 brick = brick_from_key(key);
-    const Int3 voxel{brick.x * 8, brick.y * 8, brick.z * 8};
-    const Word in2 = word_at(voxel, 32, 7, 6), in3 = word_at(voxel, 128, 5, 4), in4 = word_at(voxel, 512, 3, 2), in1 = word_at(voxel, 8, 9, 8);
-    level2[in2.index] |= uint64_t(1) << in2.bit;
-    level3[in3.index] |= uint64_t(1) << in3.bit;
-    level4[in4.index] |= uint64_t(1) << in4.bit;
-    level1[uint64_t(in2.index) << 6 | in2.bit] |= uint64_t(1) << in1.bit;
-  }
-  std::set<uint32_t> blocks;
-  const auto expected = [](const auto& words, auto index) {
-    const auto found = words.find(index);
-    return found == words.end() ? uint64_t(0) : found->second;
+void require_same(const OccupancyPyramid& pyramid, const Bricks& bricks) {
+  for (const auto& [key, index] : bricks)
+    if (read_arena(pyramid.nodes(), key) != index || pyramid.find_brick(brick_from_key(key)) != index) FAIL("brick " << key << " is not where it should be");
+  // Nothing else is there, and no two runs overlap.
+  std::vector<std::pair<uint64_t, uint64_t>> runs{{0, kLevel3Nodes}};
+  uint64_t found = 0;
+  const auto walk = [&](const auto& self, const OccupancyNode& node, int level) -> void {
+    if (node.mask == 0) {
+      if (node.room) FAIL("an empty node owns a run");
+      return;
+    }
+    const auto children = uint32_t(std::popcount(node.mask));
+    runs.emplace_back(node.child, node.child + node.room);
+    if (level == 1) {
+      found += children;
+      if (node.room * 4 < children) FAIL("a table is larger than its run");
+      return;
+    }
+    if (node.room < children) FAIL("a run of nodes is too small");
+    for (uint32_t i = 0; i < children; ++i) {
+      if (pyramid.nodes()[node.child + i].mask == 0) FAIL("an empty node is kept");
+      self(self, pyramid.nodes()[node.child + i], level - 1);
+    }
   };
-  for (uint32_t i = 0; i < kRegionWords; ++i) {
-    if (pyramid.level2(i) != expected(level2, i)) FAIL("level 2 word " << i);
-    const uint32_t block = pyramid.block_of_region()[i];
-    if ((block != 0) != (pyramid.level2(i) != 0)) FAIL("block of region " << i);
-    if (block == 0) continue;
-    if (!blocks.insert(block).second) FAIL("two regions share block " << block);
-    const auto* words = static_cast<const uint64_t*>(pyramid.block_slabs().at(block));
-    for (uint32_t w = 0; w < kBlockWords; ++w)
-      if (words[w] != expected(level1, uint64_t(i) << 6 | w)) FAIL("level 1 word " << w << " of region " << i);
-  }
-  for (uint32_t i = 0; i < kLevel3Words; ++i)
-    if (pyramid.level3_words()[i] != expected(level3, i)) FAIL("level 3 word " << i);
-  for (uint32_t i = 0; i < kLevel4Words; ++i)
-    if (pyramid.level4_words()[i] != expected(level4, i)) FAIL("level 4 word " << i);
-  const auto* empty = static_cast<const uint64_t*>(pyramid.block_slabs().at(0));
-  REQUIRE(std::all_of(empty, empty + kBlockWords, [](uint64_t w) { return w == 0; }));
-  REQUIRE((pyramid.keys() == std::vector<uint32_t>(keys.begin(), keys.end())));
+  for (uint32_t i = 0; i < kLevel3Nodes; ++i) walk(walk, pyramid.nodes()[i], 3);
+  REQUIRE(found == bricks.size());
+  std::sort(runs.begin(), runs.end());
+  for (size_t i = 1; i < runs.size(); ++i)
+    if (runs[i].first < runs[i - 1].second) FAIL("runs overlap at granule " << runs[i].first);
+  REQUIRE(runs.back().second * kGranuleBytes <= pyramid.used_bytes());
+  REQUIRE(pyramid.used_bytes() + 64 * kGranuleBytes <= pyramid.size_bytes());
+  std::vector<uint32_t> keys;
+  for (const auto& brick : bricks) keys.push_back(brick.first);
+  REQUIRE((pyramid.keys() == keys));
 }
 
 std::vector<uint32_t> random_keys(std::mt19937& random, size_t count, bool clustered) {
@@ -69,109 +87,175 @@ std::vector<uint32_t> random_keys(std::mt19937& random, size_t count, bool clust
   return keys;
 }
 
+std::vector<uint32_t> random_indices(std::mt19937& random, size_t count) {
+  std::vector<uint32_t> indices(count);
+  for (uint32_t& index : indices) index = uint32_t(random());
+  return indices;
+}
+
+void put(Bricks& bricks, const std::vector<uint32_t>& keys, const std::vector<uint32_t>& indices) {
+  for (size_t i = 0; i < keys.size(); ++i) bricks[keys[i]] = indices[i];
+}
+std::pair<std::vector<uint32_t>, std::vector<uint32_t>> taken_apart(const Bricks& bricks) {
+  std::pair<std::vector<uint32_t>, std::vector<uint32_t>> out;
+  for (const auto& [key, index] : bricks) {
+    out.first.push_back(key);
+    out.second.push_back(index);
+  }
+  return out;
+}
+
 }  // namespace
 
-TEST_CASE("occupancy: after random additions and removals every level is what the keys say") {
+TEST_CASE("occupancy: after random additions and removals every brick is found, and nothing else") {
   test::LimitedMemory memory;
   auto pyramid = OccupancyPyramid::create(memory);
   REQUIRE(pyramid);
   std::mt19937 random(1);
-  std::set<uint32_t> keys;
+  Bricks bricks;
   for (int round = 0; round < 8; ++round) {
     const auto added = random_keys(random, 3000, round % 2 == 0);  // duplicates and present ones among them
-    REQUIRE(pyramid->add(added));
-    keys.insert(added.begin(), added.end());
+    const auto indices = random_indices(random, added.size());
+    REQUIRE(pyramid->add(added, indices));
+    put(bricks, added, indices);
     std::vector<uint32_t> removed = random_keys(random, 500, true);  // absent ones too
-    for (const uint32_t key : keys)
-      if (random() % 2) removed.push_back(key);
+    for (const auto& brick : bricks)
+      if (random() % 2) removed.push_back(brick.first);
     pyramid->remove(removed);
-    for (const uint32_t key : removed) keys.erase(key);
-    if (round % 3 == 0) require_same(*pyramid, keys);
+    for (const uint32_t key : removed) bricks.erase(key);
+    require_same(*pyramid, bricks);
   }
-  require_same(*pyramid, keys);
-  for (const uint32_t key : random_keys(random, 2000, true)) REQUIRE(pyramid->has_brick(brick_from_key(key)) == (keys.count(key) == 1));
+  for (const uint32_t key : random_keys(random, 2000, true)) REQUIRE(pyramid->has_brick(brick_from_key(key)) == (bricks.count(key) == 1));
   REQUIRE_FALSE(pyramid->has_brick({1024, 0, 0}));
   REQUIRE_FALSE(pyramid->has_brick({1023, 511, 1023}));
 
+  const auto [keys, indices] = taken_apart(bricks);
   auto rebuilt = OccupancyPyramid::create(memory);
   REQUIRE(rebuilt);
-  REQUIRE(rebuilt->add(random_keys(random, 100, false)));
-  REQUIRE(rebuilt->rebuild(std::vector<uint32_t>(keys.begin(), keys.end())));
-  require_same(*rebuilt, keys);
-  pyramid->remove(std::vector<uint32_t>(keys.begin(), keys.end()));
+  REQUIRE(rebuilt->add(random_keys(random, 100, false), random_indices(random, 100)));
+  REQUIRE(rebuilt->rebuild(keys, indices));
+  require_same(*rebuilt, bricks);
+  REQUIRE(rebuilt->used_bytes() <= pyramid->used_bytes());
+  REQUIRE(rebuilt->id() != pyramid->id());
+  REQUIRE(rebuilt->block_id() != pyramid->block_id());
+  pyramid->remove(keys);
   require_same(*pyramid, {});
+  REQUIRE_FALSE(pyramid->add(keys, random_indices(random, 1)));
+}
+
+TEST_CASE("occupancy: what was freed is used again") {
+  test::LimitedMemory memory;
+  auto pyramid = OccupancyPyramid::create(memory);
+  REQUIRE(pyramid);
+  std::mt19937 random(5);
+  const auto keys = random_keys(random, 5000, true), indices = random_indices(random, 5000);
+  REQUIRE(pyramid->add(keys, indices));
+  const uint64_t used = pyramid->used_bytes();
+  for (int round = 0; round < 20; ++round) {
+    pyramid->remove(keys);
+    REQUIRE(pyramid->add(keys, indices));
+  }
+  REQUIRE(pyramid->used_bytes() == used);
 }
 
 TEST_CASE("occupancy: the world's corners have their bits") {
   test::LimitedMemory memory;
   auto pyramid = OccupancyPyramid::create(memory);
   REQUIRE(pyramid);
-  std::set<uint32_t> keys;
+  Bricks bricks;
   for (const int x : {-1024, 1023})
     for (const int y : {-512, 511})
       for (const int z : {-1024, 1023})
-        if (brick_in_world({x, y, z})) keys.insert(brick_key({x, y, z}));
-  REQUIRE(keys.size() == 7);
-  REQUIRE(pyramid->add(std::vector<uint32_t>(keys.begin(), keys.end())));
-  require_same(*pyramid, keys);
+        if (brick_in_world({x, y, z})) bricks[brick_key({x, y, z})] = uint32_t(bricks.size());
+  REQUIRE(bricks.size() == 7);
+  const auto [keys, indices] = taken_apart(bricks);
+  REQUIRE(pyramid->add(keys, indices));
+  require_same(*pyramid, bricks);
 }
 
-TEST_CASE("occupancy: a mirror that copies the dirty regions alone has the same words") {
+TEST_CASE("occupancy: a mirror that copies the dirty regions alone finds the same bricks") {
   test::LimitedMemory memory;
   auto pyramid = OccupancyPyramid::create(memory);
   REQUIRE(pyramid);
   std::mt19937 random(3);
-  std::unordered_map<uint32_t, std::pair<uint64_t, std::vector<uint64_t>>> mirror;  // region -> level-2 word and block
-  const auto look = [&](uint32_t region) {
-    const auto* block = static_cast<const uint64_t*>(pyramid->block_slabs().at(pyramid->block_of_region()[region]));
-    return std::pair{pyramid->level2(region), std::vector<uint64_t>(block, block + kBlockWords)};
-  };
-  for (int round = 0; round < 20; ++round) {
-    const auto keys = random_keys(random, 200, round % 2 == 0);
-    if (round == 11) pyramid->clear();
-    if (round % 3) REQUIRE(pyramid->add(keys)); else pyramid->remove(keys);
+  Bricks bricks;
+  std::set<uint32_t> ever;
+  std::vector<OccupancyNode> mirror;
+  uint64_t block = 0;
+  const auto copy = [&](uint32_t first, size_t bytes) { std::memcpy(mirror.data() + first, pyramid->nodes() + first, bytes); };
+  for (int round = 0; round < 30; ++round) {
+    const auto keys = random_keys(random, 200, round % 2 == 0), indices = random_indices(random, 200);
+    if (round == 11) {
+      pyramid->clear();
+      bricks.clear();
+    }
+    if (round % 3) {
+      REQUIRE(pyramid->add(keys, indices));
+      put(bricks, keys, indices);
+      ever.insert(keys.begin(), keys.end());
+    } else {
+      pyramid->remove(keys);
+      for (const uint32_t key : keys) bricks.erase(key);
+    }
     const auto dirty = pyramid->take_dirty_regions();
     REQUIRE(std::is_sorted(dirty.begin(), dirty.end()));
     REQUIRE(std::adjacent_find(dirty.begin(), dirty.end()) == dirty.end());
-    for (const uint32_t region : dirty) mirror[region] = look(region);
+    if (std::exchange(block, pyramid->block_id()) != block) {
+      mirror.assign(pyramid->size_bytes() / kGranuleBytes, OccupancyNode{});
+      copy(0, pyramid->used_bytes());
+    } else {
+      for (const uint32_t region : dirty) {
+        const uint32_t cell = level3_of_region(region);
+        copy(cell, kGranuleBytes);
+        const OccupancyNode& level3 = pyramid->nodes()[cell];
+        if (level3.mask) copy(level3.child, size_t(std::popcount(level3.mask)) * kGranuleBytes);
+        if (!(level3.mask >> bit_of_region(region) & 1)) continue;
+        const OccupancyNode& node = pyramid->nodes()[level3.child + child_number(level3.mask, bit_of_region(region))];
+        copy(node.child, size_t(std::popcount(node.mask)) * kGranuleBytes);
+        for (uint32_t i = 0; i < uint32_t(std::popcount(node.mask)); ++i) {
+          const OccupancyNode& chunk = pyramid->nodes()[node.child + i];
+          copy(chunk.child, size_t(std::popcount(chunk.mask)) * 4);
+        }
+      }
+    }
     uint32_t missed = 0;
-    for (uint32_t region = 0; region < kRegionWords; ++region) {
-      const auto found = mirror.find(region);
-      missed += found == mirror.end() ? pyramid->level2(region) != 0 : found->second != look(region);
+    for (const uint32_t key : ever) {
+      const auto at = bricks.find(key);
+      missed += read_arena(mirror.data(), key) != (at == bricks.end() ? std::optional<uint32_t>{} : std::optional<uint32_t>{at->second});
     }
     REQUIRE(missed == 0);
   }
-  REQUIRE(pyramid->add(pyramid->keys()));  // nothing new
+  const auto [keys, indices] = taken_apart(bricks);
+  REQUIRE(pyramid->add(keys, indices));  // nothing new
   REQUIRE(pyramid->take_dirty_regions().empty());
 }
 
-TEST_CASE("occupancy: memory refused leaves the pyramid as it was, and all of it is given back at the end") {
+TEST_CASE("occupancy: memory refused leaves every brick as it was, and all of it is given back at the end") {
   test::LimitedMemory memory;
   {
-    memory.refuse_after = 1;
+    memory.refuse_after = 0;
     REQUIRE_FALSE(OccupancyPyramid::create(memory));
     REQUIRE(memory.blocks() == 0);
     memory.refuse_after = size_t(-1);
     auto pyramid = OccupancyPyramid::create(memory);
     REQUIRE(pyramid);
-    std::vector<uint32_t> some = {brick_key({0, 0, 0}), brick_key({100, 100, 100})};
-    REQUIRE(pyramid->add(some));
-    std::vector<uint32_t> many;  // more regions than the first slab has blocks
-    for (uint32_t region = 0; region < kBlocksPerSlab + 5; ++region)
-      many.push_back(brick_key({int(region & 127u) * 16 - 1024, int(region >> 7 & 63u) * 16 - 512, int(region >> 13) * 16 - 1024}));
-    (void)pyramid->take_dirty_regions();
+    Bricks bricks{{brick_key({0, 0, 0}), 5}, {brick_key({100, 100, 100}), 7}};
+    const auto [some, some_indices] = taken_apart(bricks);
+    REQUIRE(pyramid->add(some, some_indices));
+    std::mt19937 random(9);
+    auto many = random_keys(random, 20000, false);
+    many.front() = some.front();  // is there, with another index
+    const auto many_indices = random_indices(random, 20000);  // more than the first block holds
     memory.refuse_after = 0;
-    const auto refused = pyramid->add(many);
+    const auto refused = pyramid->add(many, many_indices);
     REQUIRE_FALSE(refused);
     REQUIRE(refused.error().code == ErrorCode::out_of_memory);
-    REQUIRE(pyramid->take_dirty_regions().empty());
-    require_same(*pyramid, std::set<uint32_t>(some.begin(), some.end()));
+    require_same(*pyramid, bricks);
     memory.refuse_after = size_t(-1);
-    REQUIRE(pyramid->add(many));
-    std::set<uint32_t> keys(many.begin(), many.end());
-    keys.insert(some.begin(), some.end());
+    REQUIRE(pyramid->add(many, many_indices));
+    put(bricks, many, many_indices);
     OccupancyPyramid moved = std::move(*pyramid);
-    require_same(moved, keys);
+    require_same(moved, bricks);
   }
   REQUIRE(memory.blocks() == 0);
 }

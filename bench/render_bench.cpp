@@ -31,7 +31,7 @@ struct Pass {
   const char* name;
   uint32_t pass;
   uint32_t rows;  // a workgroup is 8 x this many pixels; a warp of 32 is 8 x 4 of them
-  bool only_pyramid = false, from_beams = false, scattered = false;
+  bool only_pyramid = false, from_beams = false, inside = false;
   uint32_t rays_a_thread = 1;
   float reach = 1e29f;
   bool per_hit = false;  // rays counted: hits, else pixels
@@ -42,10 +42,10 @@ constexpr Pass kPasses[] = {
     {.name = "beams", .pass = kQryBenchBeams, .rows = 1, .only_pyramid = true},
     {.name = "primary", .pass = kQryBenchPrimary, .rows = 16},
     {.name = "primary after beams", .pass = kQryBenchPrimary, .rows = 16, .from_beams = true},
-    {.name = "shadow", .pass = kQryBenchShadow, .rows = 16, .scattered = true, .per_hit = true},
-    {.name = "ambient, 1 a thread", .pass = kQryBenchAmbient, .rows = 4, .scattered = true, .per_hit = true},
-    {.name = "ambient", .pass = kQryBenchAmbient, .rows = 4, .scattered = true, .rays_a_thread = 4, .per_hit = true},
-    {.name = "ambient, 64 voxels", .pass = kQryBenchAmbient, .rows = 4, .scattered = true, .rays_a_thread = 4, .reach = 64.0f, .per_hit = true},
+    {.name = "shadow", .pass = kQryBenchShadow, .rows = 16, .inside = true, .per_hit = true},
+    {.name = "ambient, 1 a thread", .pass = kQryBenchAmbient, .rows = 4, .inside = true, .per_hit = true},
+    {.name = "ambient", .pass = kQryBenchAmbient, .rows = 4, .inside = true, .rays_a_thread = 4, .per_hit = true},
+    {.name = "ambient, 64 voxels", .pass = kQryBenchAmbient, .rows = 4, .inside = true, .rays_a_thread = 4, .reach = 64.0f, .per_hit = true},
     {.name = "shade", .pass = kQryBenchShade, .rows = 16},
 };
 constexpr size_t kPassCount = std::size(kPasses);
@@ -84,7 +84,7 @@ Result<VkPipeline> Passes::make(const Pass& pass) {
     return tl::unexpected(ok.error());
   const bool beams = pass.pass == kQryBenchBeams;
   const uint32_t fused = device_->info().type != VK_PHYSICAL_DEVICE_TYPE_CPU;
-  const uint32_t values[9] = {0, pass.only_pyramid, pass.pass, pass.from_beams, pass.rays_a_thread, pass.scattered, beams ? 32u : 8u, beams ? 1u : pass.rows, fused};
+  const uint32_t values[9] = {0, pass.only_pyramid, pass.pass, pass.from_beams, pass.rays_a_thread, pass.inside, beams ? 32u : 8u, beams ? 1u : pass.rows, fused};
   constexpr uint32_t kIds[9] = {0, 1, 2, 3, 4, 5, 10, 11, 6};
   VkSpecializationMapEntry entries[9];
   for (uint32_t i = 0; i < 9; ++i) entries[i] = {kIds[i], i * 4, 4};

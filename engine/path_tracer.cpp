@@ -75,10 +75,10 @@ Result<void> PathTracer::State::set_up() {
   if (auto ok = vk_check(vk.vkCreatePipelineLayout(device->handle(), &layout_info, nullptr, &layout), "vkCreatePipelineLayout", "paths"); !ok) return ok;
   auto cache = PipelineCache::open(*device);
   if (!cache) return tl::unexpected(cache.error());
-  auto made_path = (*cache)->make(layout, k_path_spirv, sizeof k_path_spirv, "path", false, true);
+  auto made_path = (*cache)->make(layout, k_path_spirv, sizeof k_path_spirv, "path", false, false, false);
   if (!made_path) return tl::unexpected(made_path.error());
   path = *made_path;
-  auto made_resolve = (*cache)->make(layout, k_path_resolve_spirv, sizeof k_path_resolve_spirv, "path_resolve", false, false);
+  auto made_resolve = (*cache)->make(layout, k_path_resolve_spirv, sizeof k_path_resolve_spirv, "path_resolve", false, false, false);
   if (!made_resolve) return tl::unexpected(made_resolve.error());
   resolve = *made_resolve;
   (*cache)->store();

@@ -83,7 +83,7 @@ PipelineCache::~PipelineCache() {
   if (cache_) device_->vk().vkDestroyPipelineCache(device_->handle(), cache_, nullptr);
 }
 
-Result<VkPipeline> PipelineCache::make(VkPipelineLayout layout, const uint32_t* code, size_t bytes, const char* name, bool counts, bool scattered) {
+Result<VkPipeline> PipelineCache::make(VkPipelineLayout layout, const uint32_t* code, size_t bytes, const char* name, bool counts, bool inside, bool ignores) {
   Device& device = *device_;
   const VulkanFunctions& vk = device.vk();
   VkShaderModuleCreateInfo module_info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, nullptr, 0, bytes, code};
@@ -97,9 +97,9 @@ Result<VkPipeline> PipelineCache::make(VkPipelineLayout layout, const uint32_t* 
   info.stage.module = module;
   info.stage.pName = "main";
   // Constants of shaders/traverse.glsl; a shader without them ignores them.
-  const VkBool32 values[3] = {counts, scattered, device.info().type != VK_PHYSICAL_DEVICE_TYPE_CPU};
-  constexpr VkSpecializationMapEntry kEntries[3] = {{0, 0, 4}, {5, 4, 4}, {6, 8, 4}};
-  const VkSpecializationInfo constants{3, kEntries, sizeof values, values};
+  const VkBool32 values[4] = {counts, inside, device.info().type != VK_PHYSICAL_DEVICE_TYPE_CPU, ignores};
+  constexpr VkSpecializationMapEntry kEntries[4] = {{0, 0, 4}, {5, 4, 4}, {6, 8, 4}, {7, 12, 4}};
+  const VkSpecializationInfo constants{4, kEntries, sizeof values, values};
   info.stage.pSpecializationInfo = &constants;
   info.layout = layout;
   VkPipeline pipeline = VK_NULL_HANDLE;

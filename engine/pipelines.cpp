@@ -39,19 +39,19 @@ Result<std::unique_ptr<Pipelines>> Pipelines::create(Device& device) {
     const uint32_t* code;
     size_t bytes;
     const char* name;
-    bool counts, scattered;
-  } wanted[] = {{&self->march, self->frame_layout, k_march_spirv, sizeof k_march_spirv, "march", false, false},
-                {&self->march_counted, self->frame_layout, k_march_spirv, sizeof k_march_spirv, "march, counted", true, false},
-                {&self->shadow, self->frame_layout, k_shadow_spirv, sizeof k_shadow_spirv, "shadow", false, true},
-                {&self->ambient, self->frame_layout, k_ambient_spirv, sizeof k_ambient_spirv, "ambient", false, true},
-                {&self->behind, self->frame_layout, k_behind_spirv, sizeof k_behind_spirv, "behind", false, false},
-                {&self->mirror, self->frame_layout, k_mirror_spirv, sizeof k_mirror_spirv, "mirror", false, true},
-                {&self->shade, self->frame_layout, k_shade_spirv, sizeof k_shade_spirv, "shade", false, false},
-                {&self->page_load, self->frame_layout, k_page_load_spirv, sizeof k_page_load_spirv, "page_load", false, false},
-                {&self->trace, self->list_layout, k_trace_spirv, sizeof k_trace_spirv, "trace", true, true},
-                {&self->find, self->list_layout, k_find_spirv, sizeof k_find_spirv, "find", false, false}};
+    bool counts, inside, ignores;
+  } wanted[] = {{&self->march, self->frame_layout, k_march_spirv, sizeof k_march_spirv, "march", false, false, false},
+                {&self->march_counted, self->frame_layout, k_march_spirv, sizeof k_march_spirv, "march, counted", true, false, false},
+                {&self->shadow, self->frame_layout, k_shadow_spirv, sizeof k_shadow_spirv, "shadow", false, true, false},
+                {&self->ambient, self->frame_layout, k_ambient_spirv, sizeof k_ambient_spirv, "ambient", false, true, false},
+                {&self->behind, self->frame_layout, k_behind_spirv, sizeof k_behind_spirv, "behind", false, true, true},
+                {&self->mirror, self->frame_layout, k_mirror_spirv, sizeof k_mirror_spirv, "mirror", false, true, false},
+                {&self->shade, self->frame_layout, k_shade_spirv, sizeof k_shade_spirv, "shade", false, false, false},
+                {&self->page_load, self->frame_layout, k_page_load_spirv, sizeof k_page_load_spirv, "page_load", false, false, false},
+                {&self->trace, self->list_layout, k_trace_spirv, sizeof k_trace_spirv, "trace", true, false, false},
+                {&self->find, self->list_layout, k_find_spirv, sizeof k_find_spirv, "find", false, false, false}};
   for (const auto& w : wanted) {
-    auto made = (*cache)->make(w.layout, w.code, w.bytes, w.name, w.counts, w.scattered);
+    auto made = (*cache)->make(w.layout, w.code, w.bytes, w.name, w.counts, w.inside, w.ignores);
     if (!made) return tl::unexpected(made.error());
     *w.pipeline = *made;
   }

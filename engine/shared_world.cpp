@@ -120,7 +120,8 @@ Result<void> SharedWorld::State::upload_changes(const World& world, const WorldC
       case WorldPart::materials: block = &world.pool().material_slabs().slabs()[piece.slab]; break;
       case WorldPart::pyramid: block = &world.pyramid().block(); break;
     }
-    copies.push_back({static_cast<const SharedBuffer*>(block->owner)->buffer(), piece.offset_bytes, piece.size_bytes, piece.from});
+    const auto* buffer = static_cast<const SharedBuffer*>(block->owner);
+    copies.push_back({buffer->buffer(), block->device_address - buffer->device_address() + piece.offset_bytes, piece.size_bytes, piece.from});
   }
   auto point = upload->submit(copies);
   if (!point) return tl::unexpected(point.error());

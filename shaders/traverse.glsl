@@ -9,10 +9,10 @@
 //  * After a step the stepped axis' coordinate is the plane's; the others come from the exit point and never go back: rounding can put
 //    the ray into a neighbour only where it passes within rounding of an edge.
 //  * A float has 24 bits and the world needs 14 for the integer part alone. So places are taken in a frame whose corner is a multiple of
-//    512 voxels near the ray; where the ray enters the frame is found in twice the precision, and what rounding to the frame's unit
-//    (1/4096 voxel) loses is kept for the distances.
-//  * A direction component of 0 (or below 1e-20, which moves less than 1e-15 voxel over the world) never exits through its planes:
-//    its reciprocal is 0 and 1e30 is added, so no infinity times zero arises.
+//    512 voxels near the ray; where the ray enters the frame is found in twice the precision and rounded to the frame's unit, 1/4096
+//    voxel. The depth of a hit is computed anew from the ray and the plane that was entered.
+//  * A direction component of 0 (or below 1e-20, which moves less than 1e-15 voxel over the world) is walked as 1e-20: its planes are
+//    farther than any world, and no infinity times zero arises.
 //
 // Why it is fast: axes on which the ray falls are mirrored, so that every exit is through an upper plane. A place in the frame is a float
 // between 2048 and 4096, so its bits, read as an integer, are the cell (above bit 12) and the fraction (below): no conversions, a cube's
@@ -31,7 +31,8 @@
 layout(constant_id = 0) const bool kQryCount = true;          // steps and sectors are counted; a pipeline that does not ask for them pays nothing
 layout(constant_id = 1) const bool kQryStopAtBricks = false;  // the first brick's pyramid bit ends the ray: the ceiling in the benchmark
 
-layout(constant_id = 5) const bool kQryScattered = false;     // neighbouring rays go different ways: steps inside an octant get code of their own
+layout(constant_id = 5) const bool kQryInside = false;        // rays start inside the bounds of what is set, at t = 0
+layout(constant_id = 7) const bool kQryIgnores = false;       // `ignore` is heeded
 layout(constant_id = 6) const bool kQryFused = false;         // fma() rounds once: every GPU's does, software drivers' may not
 
 struct QryHit {
@@ -147,30 +148,30 @@ uint qry_descend(const QryWorldRoot root, uvec3 v, uint changed, inout QryWalk w
   return qry_look(walk.octant, v, walk.flip);
 }
 
-// A ray's frame: what turns distances into places and back. All mirrored.
-struct QryFrameOfRay {
-  vec3 at;          // place at the frame's start, t
-  vec3 correction;  // added to distances: for the place's rounding, and because upper planes are counted from their last unit
-  float t;
-  float end;        // distance from there at which the frame, or the ray, ends
-};
-
-// Frame for a ray that is at `in_cell` (0..1) in the mirrored `cell`; v becomes the cell's place.
-void qry_enter_frame(ivec3 cell, vec3 in_cell, vec3 a, vec3 inv, bvec3 flat_axis, float t, float stop, inout QryFrameOfRay frame, inout QryWalk walk, out uvec3 v) {
+// Frame for a ray that is at `in_cell` (0..1) in the mirrored `cell`: the ray's place, and the cell's as v. Returns the distance at which
+// the ray leaves the frame.
+float qry_enter_frame(ivec3 cell, vec3 in_cell, vec3 inv, inout QryWalk walk, out vec3 at, out uvec3 v) {
   const uvec3 corner = uvec3(cell) >> 9;
   walk.frame = corner.x | (corner.y << 8) | (corner.z << 16);
   const vec3 low = kQryFrame + vec3(cell & 511);
   v = floatBitsToUint(low);
-  precise vec3 at = low + in_cell;
-  precise vec3 lost = in_cell - (at - low);
-  frame.at = at;
-  frame.correction = mix((kQryUnit - lost) * inv, vec3(kQryNever), flat_axis);
-  frame.t = t;
-  const vec3 to_end = mix((kQryFrameEnd - at) * inv, vec3(kQryNever), flat_axis);
-  frame.end = min(stop - t, min(to_end.x, min(to_end.y, to_end.z)));
+  at = low + min(in_cell, 1.0 - kQryUnit);  // below the upper planes, so that no distance is 0 times 1e20
+  const vec3 to_end = (kQryFrameEnd - at) * inv;
+  return min(to_end.x, min(to_end.y, to_end.z));
 }
 
-// First set voxel on o + t*d for t in [t_min, t_max]. Voxels of material `ignore` count as empty (0: none does).
+ivec3 qry_mirrored_cell(uint frame, uvec3 v) { return ivec3(((uvec3(frame, frame >> 8, frame >> 16) & 255u) << 9) + ((v >> 12) & 2047u)); }
+
+// (plane - o) / d, where 1/|d| is known; what the difference loses is kept.
+float qry_distance(float plane, float o, float inv, bool rises) {
+  precise float gap = plane - o;
+  precise float part = gap - plane;
+  precise float lost = (plane - (gap - part)) - (o + part);
+  const float t = fma(gap, inv, lost * inv);
+  return rises ? t : -t;
+}
+
+// First set voxel on o + t*d for t in [t_min, t_max]. Voxels of material `ignore` count as empty where kQryIgnores.
 QryHit qry_traverse(const QryWorldRoot root, vec3 o, vec3 d, float t_min, float t_max, uint ignore) {
   QryHit hit;
   hit.t = -1.0;
@@ -180,94 +181,95 @@ QryHit qry_traverse(const QryWorldRoot root, vec3 o, vec3 d, float t_min, float 
   hit.steps = 0u;
   hit.sectors = 0u;
 
-  const bvec3 flat_axis = lessThan(abs(d), vec3(1e-20));
   const bvec3 rising = greaterThanEqual(d, vec3(0.0));
-  const vec3 step_d = mix(d, vec3(0.0), flat_axis);
-  const vec3 inv = mix(1.0 / abs(d), vec3(0.0), flat_axis);
+  const vec3 a = max(abs(d), vec3(1e-20)), inv = 1.0 / a;
 
   // Clip to the bounds, two voxels larger than what they hold so that float error here decides nothing.
-  const ivec3 first = ivec3(root.bounds_min[0], root.bounds_min[1], root.bounds_min[2]) - 2;
-  const ivec3 last = ivec3(root.bounds_max[0], root.bounds_max[1], root.bounds_max[2]) + 2;
-  if (last.x - first.x < 4) return hit;  // nothing is set
-  const vec3 low_gap = vec3(first - kVoxelBias) - o, high_gap = vec3(last + 1 - kVoxelBias) - o;
-  const vec3 never = mix(vec3(0.0), vec3(kQryNever), flat_axis);
-  const vec3 enter = mix(-high_gap, low_gap, rising) * inv - never, leave = mix(-low_gap, high_gap, rising) * inv + never;
-  if (any(bvec3(flat_axis.x && (low_gap.x > 0.0 || high_gap.x < 0.0), flat_axis.y && (low_gap.y > 0.0 || high_gap.y < 0.0),
-                flat_axis.z && (low_gap.z > 0.0 || high_gap.z < 0.0)))) return hit;
-  const float start = max(max(0.0, t_min), max(enter.x, max(enter.y, enter.z)));
-  const float stop = min(t_max, min(leave.x, min(leave.y, leave.z)));
-  if (!(start <= stop)) return hit;
-
-  const vec3 a = abs(step_d);
+  const vec3 first = vec3(ivec3(root.bounds_min[0], root.bounds_min[1], root.bounds_min[2]) - 2 - kVoxelBias);
+  const vec3 last = vec3(ivec3(root.bounds_max[0], root.bounds_max[1], root.bounds_max[2]) + 3 - kVoxelBias);
+  const vec3 leave = mix(o - first, last - o, rising) * inv;
+  float start = kQryInside ? 0.0 : max(0.0, t_min), stop = min(min(t_max, 1e9), min(leave.x, min(leave.y, leave.z)));  // beyond 1e9: along a flat axis
   ivec3 cell;
   vec3 in_cell;
-  qry_place(o, step_d, start, cell, in_cell);
-  cell = mix(kVoxelExtent - 1 - cell, cell, rising) + kQryMirrorOffset;
-  in_cell = mix(1.0 - in_cell, in_cell, rising);
+  if (kQryInside) {
+    const vec3 whole = floor(o);
+    cell = ivec3(whole) + kVoxelBias;
+    in_cell = o - whole;
+  } else {
+    const vec3 enter = mix(o - last, first - o, rising) * inv;
+    start = max(start, max(enter.x, max(enter.y, enter.z)));
+  }
+  if (!(start <= stop) || root.brick_count == 0u) return hit;
+  if (!kQryInside) qry_place(o, d, start, cell, in_cell);
+
   QryWalk walk;
   walk.flip = (rising.x ? 0u : 3u) | (rising.y ? 0u : 12u) | (rising.z ? 0u : 48u);
-  QryFrameOfRay frame;
+  vec3 at;
   uvec3 v;
-  qry_enter_frame(cell, in_cell, a, inv, flat_axis, start, stop, frame, walk, v);
+  float base = start, end = qry_enter_frame(mix(kVoxelExtent - 1 - cell, cell, rising) + kQryMirrorOffset, mix(1.0 - in_cell, in_cell, rising), inv, walk, at, v);
+  end = min(end, stop - base);
   uint changed = kQryStart;
+  bool found = false;
   for (;;) {
     if (kQryCount) ++hit.steps;
-    uint below;
-    if (kQryScattered && changed < 4u * kQryVoxel) below = qry_look(walk.octant, v, walk.flip);
-    else below = qry_descend(root, v, changed, walk);
+    uint below = qry_descend(root, v, changed, walk);
     if (below == 0u) {
-      const ivec3 mirrored = ivec3(((uvec3(walk.frame, walk.frame >> 8, walk.frame >> 16) & 255u) << 9) + ((v >> 12) & 2047u)) - kQryMirrorOffset;
-      const ivec3 voxel = mix(kVoxelExtent - 1 - mirrored, mirrored, rising);
-      const uint brick = kQryStopAtBricks ? 0u : qry_chunk_brick(root, walk.chunk.z, qry_child_number(walk.chunk.xy, qry_index(v, 3u, walk.flip)));
-      if (ignore == 0u || qry_material(root, brick, voxel) != ignore) {
-        // The plane it was entered through is the farthest of the lower ones.
-        const vec3 low = uintBitsToFloat(v & ~(kQryVoxel - 1u)) - kQryUnit;
-        const vec3 entered = mix(fma(low - frame.at, inv, frame.correction), vec3(-kQryNever), flat_axis);
-        const bool moved = changed != kQryStart;
-        const vec3 order = moved ? entered : a;
-        const uint axis = order.x >= order.y && order.x >= order.z ? 0u : (order.y >= order.z ? 1u : 2u);
-        hit.t = frame.t + (moved ? entered[axis] : 0.0);
-        hit.voxel = voxel;
-        hit.face = 2u * axis + (rising[axis] ? 0u : 1u);
-        hit.brick = brick;
-        if (kQryCount) qry_find_brick(root, qry_key_of(voxel), hit.sectors);
-        return hit;
-      }
+      found = true;
+      if (!kQryIgnores) break;
+      const uint brick = qry_chunk_brick(root, walk.chunk.z, qry_child_number(walk.chunk.xy, qry_index(v, 3u, walk.flip)));
+      const ivec3 mirrored = qry_mirrored_cell(walk.frame, v) - kQryMirrorOffset;
+      if (qry_material(root, brick, mix(kVoxelExtent - 1 - mirrored, mirrored, rising)) != ignore) break;
+      found = false;
       below = kQryVoxel - 1u;
     }
 
     // To the exit of the cube: its upper planes are one unit above `high`.
     const uvec3 high = v | below;
-    const vec3 to_plane = fma(uintBitsToFloat(high) - frame.at, inv, frame.correction);
+    const vec3 plane = uintBitsToFloat(high) + kQryUnit, to_plane = (plane - at) * inv;
     const float s = min(to_plane.x, min(to_plane.y, to_plane.z));
-    const bool by_x = to_plane.x == s, by_y = to_plane.y == s, by_z = to_plane.z == s;
-    if (!(s < frame.end)) {
-      if (!(s <= stop - frame.t)) return hit;
-      // A new frame at frame.t + s as floats know it; what the sum and the products lose goes into the place in the cell.
-      const vec3 at_cell = floor(frame.at);
-      precise vec3 was_in = (frame.at - at_cell) + mix(kQryUnit - frame.correction * a, vec3(0.0), flat_axis);
-      precise float t = frame.t + s;
-      precise float along = t - frame.t;
-      vec3 p_error;
-      precise vec3 p = qry_product(along, a, p_error);
-      const vec3 whole = floor(p);
-      precise vec3 fraction = (p - whole) + (was_in + p_error);
-      const vec3 carry = floor(fraction);
-      const ivec3 reached = ivec3(at_cell) + ivec3(whole) + ivec3(carry);
-      const ivec3 low = ivec3((v >> 12) & 2047u) + int(kQryFrame), top = ivec3((high >> 12) & 2047u) + int(kQryFrame);
-      const ivec3 next = mix(min(max(reached, low), top), top + 1, bvec3(by_x, by_y, by_z));
-      in_cell = fraction - carry + vec3(reached - next);
-      cell = next - int(kQryFrame) + ivec3((uvec3(walk.frame, walk.frame >> 8, walk.frame >> 16) & 255u) << 9);
-      qry_enter_frame(cell, in_cell, a, inv, flat_axis, t, stop, frame, walk, v);
+    const bvec3 by = equal(to_plane, vec3(s));
+    if (!(s < end)) {
+      const float t = base + s;
+      if (!(t <= stop)) break;
+      const ivec3 low = qry_mirrored_cell(walk.frame, v), top = qry_mirrored_cell(walk.frame, high);
+      qry_place(o, d, t, cell, in_cell);
+      cell = mix(kVoxelExtent - 1 - cell, cell, rising) + kQryMirrorOffset;
+      in_cell = mix(1.0 - in_cell, in_cell, rising);
+      const ivec3 next = mix(min(max(cell, low), top), top + 1, by);
+      base = t;
+      end = min(qry_enter_frame(next, in_cell + vec3(cell - next), inv, walk, at, v), stop - base);
       changed = kQryStart - 1u;
       continue;
     }
-    const uvec3 least = uvec3(by_x ? high.x + 1u : v.x, by_y ? high.y + 1u : v.y, by_z ? high.z + 1u : v.z);
-    const uvec3 next = floatBitsToUint(max(fma(vec3(s), a, frame.at), uintBitsToFloat(least)));
-    const uvec3 differ = next ^ v;
-    changed = differ.x | differ.y | differ.z;
+    const vec3 least = mix(uintBitsToFloat(v), plane, by);
+    const uvec3 next = floatBitsToUint(max(fma(vec3(s), a, at), least));
+    changed = (next.x ^ v.x) | (next.y ^ v.y) | (next.z ^ v.z);
     v = next;
   }
+  if (!found) return hit;
+
+  const ivec3 mirrored = qry_mirrored_cell(walk.frame, v) - kQryMirrorOffset;
+  hit.voxel = mix(kVoxelExtent - 1 - mirrored, mirrored, rising);
+  if (!kQryStopAtBricks) hit.brick = qry_chunk_brick(root, walk.chunk.z, qry_child_number(walk.chunk.xy, qry_index(v, 3u, walk.flip)));
+  if (kQryCount) qry_find_brick(root, qry_key_of(hit.voxel), hit.sectors);
+  // The plane it was entered through is the farthest of the lower ones.
+  const bool moved = changed != kQryStart;
+  const vec3 low = uintBitsToFloat(v & ~(kQryVoxel - 1u));
+  const vec3 order = mix(a, mix((low - at) * inv, vec3(-kQryNever), lessThan(a, vec3(1e-19))), bvec3(moved));
+  const vec3 planes = vec3(hit.voxel - kVoxelBias) + mix(vec3(1.0), vec3(0.0), rising);
+  float t;
+  if (order.x >= order.y && order.x >= order.z) {
+    hit.face = rising.x ? 0u : 1u;
+    t = qry_distance(planes.x, o.x, inv.x, rising.x);
+  } else if (order.y >= order.z) {
+    hit.face = rising.y ? 2u : 3u;
+    t = qry_distance(planes.y, o.y, inv.y, rising.y);
+  } else {
+    hit.face = rising.z ? 4u : 5u;
+    t = qry_distance(planes.z, o.z, inv.z, rising.z);
+  }
+  hit.t = moved ? t : start;
+  return hit;
 }
 
 #endif

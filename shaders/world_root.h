@@ -34,7 +34,7 @@ struct QryWorldRoot {
 };
 
 // Shapes of voxel/brick_pool.hpp and voxel/occupancy.hpp.
-QRY_CONST kQryBrickSlabShift = 15u;
+QRY_CONST kQryBrickSlabShift = 12u;
 
 // voxel - kWorldMin = voxel + bias
 QRY_CONST kQryVoxelBiasXZ = 8192u;

@@ -11,7 +11,7 @@
 
 namespace quarry {
 
-constexpr uint32_t kBricksPerSlab = 1u << 15;  // 2 MiB of masks, 16 MiB of materials
+constexpr uint32_t kBricksPerSlab = 1u << 12;  // 256 KiB of masks, 2 MiB of materials
 
 class BrickPool {
  public:

@@ -1,4 +1,4 @@
-// slab_array.hpp - an array that grows without moving: equal slabs from a MemorySource. Bricks and pyramid blocks live in these, so
+// slab_array.hpp - an array that grows without moving: equal slabs from a MemorySource. Bricks live in these, so
 // that growth copies nothing, a shader finds an element through one table of slab addresses, and no single buffer passes a
 // device's limit (128 MiB on Mesa's software Vulkan).
 #pragma once
@@ -25,6 +25,7 @@ class SlabArray {
   }
   uint64_t capacity() const { return slabs_.size() * (mask_ + 1); }
   uint32_t slab_shift() const { return shift_; }
+  // Slabs may share an allocation: `owner` is that allocation's, data and device address are the slab's own.
   const std::vector<MemoryBlock>& slabs() const { return slabs_; }
   uint64_t size_bytes() const;
 
@@ -35,6 +36,7 @@ class SlabArray {
   uint64_t mask_;
   const char* label_;
   std::vector<MemoryBlock> slabs_;
+  std::vector<MemoryBlock> blocks_;  // what was allocated
 };
 
 }  // namespace quarry

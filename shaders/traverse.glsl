@@ -6,8 +6,9 @@
 //
 // Why nothing is stepped over:
 //  * The exit of a cube is computed from its integer planes each time, never accumulated.
-//  * After a step the stepped axis' coordinate is the plane's; the others come from the exit point and never go back: rounding can put
-//    the ray into a neighbour only where it passes within rounding of an edge.
+//  * After a step the stepped axis' coordinate is the plane's; the others come from the exit point and are clamped to the cube that
+//    was left and to not going back: rounding can put the ray into a neighbour only where it passes within rounding of an edge, and
+//    the face by which a voxel is entered always has the cell before it on its other side.
 //  * A float has 24 bits and the world needs 14 for the integer part alone. So places are taken in a frame whose corner is a multiple of
 //    512 voxels near the ray; where the ray enters the frame is found in twice the precision and rounded to the frame's unit, 1/4096
 //    voxel. The depth of a hit is computed anew from the ray and the plane that was entered.
@@ -44,7 +45,7 @@ struct QryHit {
   uint sectors;  // that the hash grid reads to find the brick that was hit
 };
 
-const float kQryNever = 1e30;
+const float kQryNever = 1e30, kQryNotStepped = -1.0, kQryNewFrame = -2.0;
 const int kQryMirrorOffset = 2048;   // mirrored cells start here, so that none is negative; a multiple of the frame's 512
 const uint kQryVoxel = 1u << 12;     // one voxel in the bits of a place
 const float kQryUnit = 1.0 / 4096.0;
@@ -120,7 +121,7 @@ uint qry_descend(const QryWorldRoot root, uvec3 v, uint changed, inout QryWalk w
       if (changed >= 32u * kQryVoxel) {
         if (changed >= 128u * kQryVoxel) {
           const uvec3 mirror = uvec3((walk.flip & 1u) != 0u ? 31u : 0u, (walk.flip & 4u) != 0u ? 15u : 0u, (walk.flip & 16u) != 0u ? 31u : 0u);
-          const uvec3 cell = ((uvec3(walk.frame, walk.frame >> 8, walk.frame >> 16) & 255u) + ((v >> 21) & 3u) - 4u) ^ mirror;
+          const uvec3 cell = ((uvec3(walk.frame, walk.frame >> 8, walk.frame >> 16) & 255u) + ((v >> 21u) & 3u) - 4u) ^ mirror;
           if (cell.x >= 32u || cell.y >= 16u || cell.z >= 32u) return 512u * kQryVoxel - 1u;  // beyond the world, whose extent is a multiple
           const uvec3 level3 = qry_node(root, cell.x | (cell.y << 5) | (cell.z << 9));
           if ((level3.x | level3.y) == 0u) return 512u * kQryVoxel - 1u;
@@ -151,7 +152,7 @@ uint qry_descend(const QryWorldRoot root, uvec3 v, uint changed, inout QryWalk w
 // Frame for a ray that is at `in_cell` (0..1) in the mirrored `cell`: the ray's place, and the cell's as v. Returns the distance at which
 // the ray leaves the frame.
 float qry_enter_frame(ivec3 cell, vec3 in_cell, vec3 inv, inout QryWalk walk, out vec3 at, out uvec3 v) {
-  const uvec3 corner = uvec3(cell) >> 9;
+  const uvec3 corner = uvec3(cell) >> 9u;
   walk.frame = corner.x | (corner.y << 8) | (corner.z << 16);
   const vec3 low = kQryFrame + vec3(cell & 511);
   v = floatBitsToUint(low);
@@ -160,15 +161,15 @@ float qry_enter_frame(ivec3 cell, vec3 in_cell, vec3 inv, inout QryWalk walk, ou
   return min(to_end.x, min(to_end.y, to_end.z));
 }
 
-ivec3 qry_mirrored_cell(uint frame, uvec3 v) { return ivec3(((uvec3(frame, frame >> 8, frame >> 16) & 255u) << 9) + ((v >> 12) & 2047u)); }
+ivec3 qry_mirrored_cell(uint frame, uvec3 v) { return ivec3(((uvec3(frame, frame >> 8, frame >> 16) & 255u) << 9u) + ((v >> 12u) & 2047u)); }
 
-// (plane - o) / d, where 1/|d| is known; what the difference loses is kept.
-float qry_distance(float plane, float o, float inv, bool rises) {
-  precise float gap = plane - o;
-  precise float part = gap - plane;
-  precise float lost = (plane - (gap - part)) - (o + part);
-  const float t = fma(gap, inv, lost * inv);
-  return rises ? t : -t;
+// (plane - o) / d for each axis, where 1/|d| is known; what the difference loses is kept.
+vec3 qry_distances(vec3 plane, vec3 o, vec3 inv, bvec3 rising) {
+  precise vec3 gap = plane - o;
+  precise vec3 part = gap - plane;
+  precise vec3 lost = (plane - (gap - part)) - (o + part);
+  const vec3 t = fma(gap, inv, lost * inv);
+  return mix(-t, t, rising);
 }
 
 // First set voxel on o + t*d for t in [t_min, t_max]. Voxels of material `ignore` count as empty where kQryIgnores.
@@ -209,6 +210,7 @@ QryHit qry_traverse(const QryWorldRoot root, vec3 o, vec3 d, float t_min, float 
   float base = start, end = qry_enter_frame(mix(kVoxelExtent - 1 - cell, cell, rising) + kQryMirrorOffset, mix(1.0 - in_cell, in_cell, rising), inv, walk, at, v);
   end = min(end, stop - base);
   uint changed = kQryStart;
+  float s = kQryNotStepped;
   bool found = false;
   for (;;) {
     if (kQryCount) ++hit.steps;
@@ -226,8 +228,9 @@ QryHit qry_traverse(const QryWorldRoot root, vec3 o, vec3 d, float t_min, float 
     // To the exit of the cube: its upper planes are one unit above `high`.
     const uvec3 high = v | below;
     const vec3 plane = uintBitsToFloat(high) + kQryUnit, to_plane = (plane - at) * inv;
-    const float s = min(to_plane.x, min(to_plane.y, to_plane.z));
-    const bvec3 by = equal(to_plane, vec3(s));
+    s = min(to_plane.x, min(to_plane.y, to_plane.z));
+    const bool by_x = to_plane.x == s, by_y = !by_x && to_plane.y == s;
+    const bvec3 by = bvec3(by_x, by_y, !by_x && !by_y);
     if (!(s < end)) {
       const float t = base + s;
       if (!(t <= stop)) break;
@@ -238,11 +241,11 @@ QryHit qry_traverse(const QryWorldRoot root, vec3 o, vec3 d, float t_min, float 
       const ivec3 next = mix(min(max(cell, low), top), top + 1, by);
       base = t;
       end = min(qry_enter_frame(next, in_cell + vec3(cell - next), inv, walk, at, v), stop - base);
-      changed = kQryStart - 1u;
+      changed = kQryStart;
+      s = kQryNewFrame;
       continue;
     }
-    const vec3 least = mix(uintBitsToFloat(v), plane, by);
-    const uvec3 next = floatBitsToUint(max(fma(vec3(s), a, at), least));
+    const uvec3 next = floatBitsToUint(mix(min(max(fma(vec3(s), a, at), uintBitsToFloat(v)), uintBitsToFloat(high)), plane, by));
     changed = (next.x ^ v.x) | (next.y ^ v.y) | (next.z ^ v.z);
     v = next;
   }
@@ -252,23 +255,23 @@ QryHit qry_traverse(const QryWorldRoot root, vec3 o, vec3 d, float t_min, float 
   hit.voxel = mix(kVoxelExtent - 1 - mirrored, mirrored, rising);
   if (!kQryStopAtBricks) hit.brick = qry_chunk_brick(root, walk.chunk.z, qry_child_number(walk.chunk.xy, qry_index(v, 3u, walk.flip)));
   if (kQryCount) qry_find_brick(root, qry_key_of(hit.voxel), hit.sectors);
-  // The plane it was entered through is the farthest of the lower ones.
-  const bool moved = changed != kQryStart;
-  const vec3 low = uintBitsToFloat(v & ~(kQryVoxel - 1u));
-  const vec3 order = mix(a, mix((low - at) * inv, vec3(-kQryNever), lessThan(a, vec3(1e-19))), bvec3(moved));
+  // It was entered through the plane stepped to last: the one whose distance, computed as it was then, is s. Who has just changed frames
+  // looks for the farthest of the three nearer planes instead.
   const vec3 planes = vec3(hit.voxel - kVoxelBias) + mix(vec3(1.0), vec3(0.0), rising);
-  float t;
+  const vec3 entered = mix(qry_distances(planes, o, inv, rising), vec3(-kQryNever), lessThan(a, vec3(1e-19)));
+  const vec3 stepped = (uintBitsToFloat(v & ~(kQryVoxel - 1u)) - at) * inv;
+  const vec3 order = s >= 0.0 ? mix(vec3(0.0), vec3(1.0), equal(stepped, vec3(s))) : (s == kQryNewFrame ? entered : a);
   if (order.x >= order.y && order.x >= order.z) {
     hit.face = rising.x ? 0u : 1u;
-    t = qry_distance(planes.x, o.x, inv.x, rising.x);
+    hit.t = entered.x;
   } else if (order.y >= order.z) {
     hit.face = rising.y ? 2u : 3u;
-    t = qry_distance(planes.y, o.y, inv.y, rising.y);
+    hit.t = entered.y;
   } else {
     hit.face = rising.z ? 4u : 5u;
-    t = qry_distance(planes.z, o.z, inv.z, rising.z);
+    hit.t = entered.z;
   }
-  hit.t = moved ? t : start;
+  if (s == kQryNotStepped) hit.t = start;
   return hit;
 }
 

@@ -88,7 +88,7 @@ void qry_place(vec3 o, vec3 d, float t, out ivec3 cell, out vec3 in_cell) {
 
 // What is known of the way down to the ray's cell, and the ray's frame.
 struct QryWalk {
-  uvec3 region, chunk;  // pyramid nodes
+  uvec3 level3, region, chunk;  // pyramid nodes
   uvec2 octant;
   uint64_t masks;       // of the brick
   uint flip;            // of bit indices: 3, 12 and 48 for mirrored axes
@@ -120,27 +120,25 @@ uint qry_descend(const QryWorldRoot root, uvec3 v, uint changed, inout QryWalk w
     if (changed >= 8u * kQryVoxel) {
       if (changed >= 32u * kQryVoxel) {
         if (changed >= 128u * kQryVoxel) {
-          const uvec3 mirror = uvec3((walk.flip & 1u) != 0u ? 31u : 0u, (walk.flip & 4u) != 0u ? 15u : 0u, (walk.flip & 16u) != 0u ? 31u : 0u);
-          const uvec3 cell = ((uvec3(walk.frame, walk.frame >> 8, walk.frame >> 16) & 255u) + ((v >> 21u) & 3u) - 4u) ^ mirror;
-          if (cell.x >= 32u || cell.y >= 16u || cell.z >= 32u) return 512u * kQryVoxel - 1u;  // beyond the world, whose extent is a multiple
-          const uvec3 level3 = qry_node(root, cell.x | (cell.y << 5) | (cell.z << 9));
-          if ((level3.x | level3.y) == 0u) return 512u * kQryVoxel - 1u;
-          const uint index = qry_index(v, 7u, walk.flip), bits = qry_half_of(level3.xy, index);
+          if (changed >= 512u * kQryVoxel) {
+            const uvec3 mirror = uvec3((walk.flip & 1u) != 0u ? 31u : 0u, (walk.flip & 4u) != 0u ? 15u : 0u, (walk.flip & 16u) != 0u ? 31u : 0u);
+            const uvec3 cell = ((uvec3(walk.frame, walk.frame >> 8, walk.frame >> 16) & 255u) + ((v >> 21u) & 3u) - 4u) ^ mirror;
+            if (cell.x >= 32u || cell.y >= 16u || cell.z >= 32u) return 512u * kQryVoxel - 1u;  // beyond the world, whose extent is a multiple
+            walk.level3 = qry_node(root, cell.x | (cell.y << 5) | (cell.z << 9));
+            if ((walk.level3.x | walk.level3.y) == 0u) return 512u * kQryVoxel - 1u;
+          }
+          const uint index = qry_index(v, 7u, walk.flip), bits = qry_half_of(walk.level3.xy, index);
           if (!qry_has(bits, index)) return qry_empty(bits, index, 128u);
-          if (level3.z >= root.node_capacity) return 128u * kQryVoxel - 1u;
-          walk.region = qry_node(root, level3.z + qry_child_number(level3.xy, index));
+          walk.region = qry_child(root, walk.level3, index);
         }
         const uint index = qry_index(v, 5u, walk.flip), bits = qry_half_of(walk.region.xy, index);
         if (!qry_has(bits, index)) return qry_empty(bits, index, 32u);
-        if (walk.region.z >= root.node_capacity) return 32u * kQryVoxel - 1u;
-        walk.chunk = qry_node(root, walk.region.z + qry_child_number(walk.region.xy, index));
+        walk.chunk = qry_child(root, walk.region, index);
       }
       const uint index = qry_index(v, 3u, walk.flip), bits = qry_half_of(walk.chunk.xy, index);
       if (!qry_has(bits, index)) return qry_empty(bits, index, 8u);
       if (kQryStopAtBricks) return 0u;
-      const uint brick = qry_chunk_brick(root, walk.chunk.z, qry_child_number(walk.chunk.xy, index));
-      if (brick == kQryReservedValue) return 8u * kQryVoxel - 1u;
-      walk.masks = qry_mask_address(root, brick);
+      walk.masks = qry_mask_address(root, qry_chunk_brick(root, walk.chunk, index));
     }
     const uint octant = (((v.x >> 14) & 1u) | ((v.y >> 13) & 2u) | ((v.z >> 12) & 4u)) ^ ((walk.flip & 1u) | ((walk.flip >> 1) & 2u) | ((walk.flip >> 2) & 4u));
     walk.octant = QryWords(walk.masks).at[octant];
@@ -218,7 +216,7 @@ QryHit qry_traverse(const QryWorldRoot root, vec3 o, vec3 d, float t_min, float 
     if (below == 0u) {
       found = true;
       if (!kQryIgnores) break;
-      const uint brick = qry_chunk_brick(root, walk.chunk.z, qry_child_number(walk.chunk.xy, qry_index(v, 3u, walk.flip)));
+      const uint brick = qry_chunk_brick(root, walk.chunk, qry_index(v, 3u, walk.flip));
       const ivec3 mirrored = qry_mirrored_cell(walk.frame, v) - kQryMirrorOffset;
       if (qry_material(root, brick, mix(kVoxelExtent - 1 - mirrored, mirrored, rising)) != ignore) break;
       found = false;
@@ -253,7 +251,7 @@ QryHit qry_traverse(const QryWorldRoot root, vec3 o, vec3 d, float t_min, float 
 
   const ivec3 mirrored = qry_mirrored_cell(walk.frame, v) - kQryMirrorOffset;
   hit.voxel = mix(kVoxelExtent - 1 - mirrored, mirrored, rising);
-  if (!kQryStopAtBricks) hit.brick = qry_chunk_brick(root, walk.chunk.z, qry_child_number(walk.chunk.xy, qry_index(v, 3u, walk.flip)));
+  if (!kQryStopAtBricks) hit.brick = qry_chunk_brick(root, walk.chunk, qry_index(v, 3u, walk.flip));
   if (kQryCount) qry_find_brick(root, qry_key_of(hit.voxel), hit.sectors);
   // It was entered through the plane stepped to last: the one whose distance, computed as it was then, is s. Who has just changed frames
   // looks for the farthest of the three nearer planes instead.

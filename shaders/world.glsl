@@ -52,12 +52,13 @@ uint qry_child_number(uvec2 mask, uint index) {
   return uint(bitCount((high ? mask.y : mask.x) & ((1u << (index & 31u)) - 1u)) + (high ? bitCount(mask.x) : 0));
 }
 
-// Brick number `number` of a chunk whose table starts at `granule`; kQryReservedValue if this root knows none such (a host thread may be
-// writing while this frame is drawn).
-uint qry_chunk_brick(const QryWorldRoot root, uint granule, uint number) {
-  if (granule >= root.node_capacity) return kQryReservedValue;
-  const uint brick = QryUints(root.pyramid).at[granule * 4u + number];
-  return brick < root.brick_capacity ? brick : kQryReservedValue;
+// A node's child whose bit is set. A host thread may be writing while this frame is drawn: what is read may then be of another version, but
+// lies in the block of memory that this root knows, as do the bricks below.
+uvec3 qry_child(const QryWorldRoot root, uvec3 node, uint index) { return qry_node(root, min(node.z, root.node_capacity) + qry_child_number(node.xy, index)); }
+
+// Pool index of a chunk's brick whose bit is set.
+uint qry_chunk_brick(const QryWorldRoot root, uvec3 chunk, uint index) {
+  return min(QryUints(root.pyramid).at[min(chunk.z, root.node_capacity) * 4u + qry_child_number(chunk.xy, index)], root.brick_capacity - 1u);
 }
 
 uint64_t qry_mask_address(const QryWorldRoot root, uint brick) {

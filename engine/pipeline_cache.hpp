@@ -18,7 +18,7 @@ class PipelineCache {
   PipelineCache& operator=(const PipelineCache&) = delete;
 
   // `counts`, `inside` and `ignores` are constants of shaders/traverse.glsl; a shader without them ignores them. The pipeline is the caller's.
-  Result<VkPipeline> make(VkPipelineLayout layout, const uint32_t* code, size_t bytes, const char* name, bool counts, bool inside, bool ignores);
+  Result<VkPipeline> make(VkPipelineLayout layout, const uint32_t* code, size_t bytes, const char* name, bool counts, bool inside, bool ignores = false);
   void store();  // what was made since open(), if anything was; a file that cannot be written costs time at the next start, nothing else
 
  private:

@@ -38,7 +38,7 @@ float qry_beam(const QryWorldRoot root, vec3 o, vec3 d, float chord) {
       else {
         const uvec3 cell = uvec3(at);
         walk.frame = (cell.x >> 9) | ((cell.y >> 9) << 8) | ((cell.z >> 9) << 16);
-        edge = int((qry_descend(root, floatBitsToUint(kQryFrame + vec3(cell & 511u)), kQryStart, walk) + 1u) >> 12);
+        edge = int((qry_descend(root, floatBitsToUint(kQryFrame + vec3(cell & 511u)), kQryStart, walk) + 1u) >> 13);
       }
     }
     qry_beam_edges[lane] = edge;

@@ -10,13 +10,13 @@
 //    was left and to not going back: rounding can put the ray into a neighbour only where it passes within rounding of an edge, and
 //    the face by which a voxel is entered always has the cell before it on its other side.
 //  * A float has 24 bits and the world needs 14 for the integer part alone. So places are taken in a frame whose corner is a multiple of
-//    512 voxels near the ray; where the ray enters the frame is found in twice the precision and rounded to the frame's unit, 1/4096
+//    512 voxels near the ray; where the ray enters the frame is found in twice the precision and rounded to the frame's unit, 1/8192
 //    voxel. The depth of a hit is computed anew from the ray and the plane that was entered.
 //  * A direction component of 0 (or below 1e-20, which moves less than 1e-15 voxel over the world) is walked as 1e-20: its planes are
 //    farther than any world, and no infinity times zero arises.
 //
 // Why it is fast: axes on which the ray falls are mirrored, so that every exit is through an upper plane. A place in the frame is a float
-// between 2048 and 4096, so its bits, read as an integer, are the cell (above bit 12) and the fraction (below): no conversions, a cube's
+// between 1024 and 2048, so its bits, read as an integer, are the cell (above bit 13) and the fraction (below): no conversions, a cube's
 // upper planes are the bits below its size set, and the highest bit in which the places before and after a step differ says which words
 // must be read anew.
 //
@@ -47,10 +47,10 @@ struct QryHit {
 
 const float kQryNever = 1e30, kQryNotStepped = -1.0, kQryNewFrame = -2.0;
 const int kQryMirrorOffset = 2048;   // mirrored cells start here, so that none is negative; a multiple of the frame's 512
-const uint kQryVoxel = 1u << 12;     // one voxel in the bits of a place
-const float kQryUnit = 1.0 / 4096.0;
-const float kQryFrame = 2048.0;      // the frame's corner as a place
-const float kQryFrameEnd = 4088.0;   // the ray leaves the frame: the largest cube around any place before ends at 4096
+const uint kQryVoxel = 1u << 13;     // one voxel in the bits of a place
+const float kQryUnit = 1.0 / 8192.0;
+const float kQryFrame = 1024.0;      // the frame's corner as a place
+const float kQryFrameEnd = 2040.0;   // the ray leaves the frame: the largest cube around any place before ends at 2048
 const uint kQryStart = 0xFFFFFFFFu;  // of `changed`: nothing is known yet
 
 // t*d, and what its rounding lost. `precise`, or a compiler may simplify the errors away.
@@ -97,7 +97,7 @@ struct QryWalk {
 
 // Bit of the cell of 2^shift voxels in its node's or octant's mask; bits above the sixth are rubbish.
 uint qry_index(uvec3 v, uint shift, uint flip) {
-  const uint x = v.x >> (12u + shift), y = v.y >> (10u + shift), z = v.z >> (8u + shift);
+  const uint x = v.x >> (13u + shift), y = v.y >> (11u + shift), z = v.z >> (9u + shift);
   return ((((x & 3u) | (y & ~3u)) & 15u) | (z & ~15u)) ^ flip;
 }
 uint qry_half_of(uvec2 word, uint index) { return (index & 32u) != 0u ? word.y : word.x; }
@@ -122,7 +122,7 @@ uint qry_descend(const QryWorldRoot root, uvec3 v, uint changed, inout QryWalk w
         if (changed >= 128u * kQryVoxel) {
           if (changed >= 512u * kQryVoxel) {
             const uvec3 mirror = uvec3((walk.flip & 1u) != 0u ? 31u : 0u, (walk.flip & 4u) != 0u ? 15u : 0u, (walk.flip & 16u) != 0u ? 31u : 0u);
-            const uvec3 cell = ((uvec3(walk.frame, walk.frame >> 8, walk.frame >> 16) & 255u) + ((v >> 21u) & 3u) - 4u) ^ mirror;
+            const uvec3 cell = ((uvec3(walk.frame, walk.frame >> 8, walk.frame >> 16) & 255u) + ((v >> 22u) & 1u) - 4u) ^ mirror;
             if (cell.x >= 32u || cell.y >= 16u || cell.z >= 32u) return 512u * kQryVoxel - 1u;  // beyond the world, whose extent is a multiple
             walk.level3 = qry_node(root, cell.x | (cell.y << 5) | (cell.z << 9));
             if ((walk.level3.x | walk.level3.y) == 0u) return 512u * kQryVoxel - 1u;
@@ -140,7 +140,7 @@ uint qry_descend(const QryWorldRoot root, uvec3 v, uint changed, inout QryWalk w
       if (kQryStopAtBricks) return 0u;
       walk.masks = qry_mask_address(root, qry_chunk_brick(root, walk.chunk, index));
     }
-    const uint octant = (((v.x >> 14) & 1u) | ((v.y >> 13) & 2u) | ((v.z >> 12) & 4u)) ^ ((walk.flip & 1u) | ((walk.flip >> 1) & 2u) | ((walk.flip >> 2) & 4u));
+    const uint octant = (((v.x >> 15) & 1u) | ((v.y >> 14) & 2u) | ((v.z >> 13) & 4u)) ^ ((walk.flip & 1u) | ((walk.flip >> 1) & 2u) | ((walk.flip >> 2) & 4u));
     walk.octant = QryWords(walk.masks).at[octant];
     if ((walk.octant.x | walk.octant.y) == 0u) return 4u * kQryVoxel - 1u;
   }
@@ -159,7 +159,7 @@ float qry_enter_frame(ivec3 cell, vec3 in_cell, vec3 inv, inout QryWalk walk, ou
   return min(to_end.x, min(to_end.y, to_end.z));
 }
 
-ivec3 qry_mirrored_cell(uint frame, uvec3 v) { return ivec3(((uvec3(frame, frame >> 8, frame >> 16) & 255u) << 9u) + ((v >> 12u) & 2047u)); }
+ivec3 qry_mirrored_cell(uint frame, uvec3 v) { return ivec3(((uvec3(frame, frame >> 8, frame >> 16) & 255u) << 9u) + ((v >> 13u) & 1023u)); }
 
 // (plane - o) / d for each axis, where 1/|d| is known; what the difference loses is kept.
 vec3 qry_distances(vec3 plane, vec3 o, vec3 inv, bvec3 rising) {

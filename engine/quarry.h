@@ -435,7 +435,7 @@ typedef struct qry_grid_stats {
   uint64_t live;                /* keys (bricks) in the table */
   uint64_t slots;
   uint64_t freed;               /* empty slots that once held a key */
-  uint64_t overflow_live;       /* keys in overflow areas */
+  uint64_t overflow_live;       /* keys in the stash: they found no place in their two buckets */
   uint64_t spilled_buckets;
   uint64_t size_bytes;
   double load_factor;           /* live / slots */

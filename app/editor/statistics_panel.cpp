@@ -68,7 +68,7 @@ void draw_statistics(Editor& editor) {
   ImGui::TextDisabled("Load factor");
   ImGui::SameLine(ImGui::GetFontSize() * 6.5f);
   ImGui::ProgressBar(float(grid.load_factor), {-1, ImGui::GetFontSize() * 1.15f}, fmt::format("{:.3f}", grid.load_factor).c_str());
-  row("Overflow", with_commas(grid.overflow_live), "Keys in the overflow areas: they found no place in their two buckets.");
+  row("In the stash", with_commas(grid.overflow_live), "Keys in the stash: they found no place in their two buckets.");
   row("Memory", bytes_text(grid.size_bytes));
   ImGui::Spacing();
   ImGui::TextDisabled("Probe depth: sectors read per brick");

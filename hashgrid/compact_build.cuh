@@ -157,41 +157,46 @@ __device__ inline void place_in_stash(const CompactView& to, uint32_t mixed, uin
     atomicAdd(refused, Atomic64{1});
 }
 
+// The few pairs whose home handed out its last slot before: on to the sectors after it, and to the stash.
+template <class Format>
+__device__ __noinline__ void place_further(uint32_t* page, uint32_t* taken, const CompactView& to, uint32_t mixed, uint32_t value, Atomic64* refused) {
+  const QryCompactPart& part = to.layout.table;
+  const QryCompactPlace place = qry_compact_place(mixed, part);
+  atomicOr(page + place.home % kQrySectorsPerPage * detail::kSectorWords, kQryCompactWentOn);
+  uint32_t tag = place.tag + part.remainders;
+  for (uint32_t distance = 1; distance < part.reach && tag < Format::kNoTag; ++distance, tag += part.remainders) {
+    const uint32_t sector = (place.home + distance) % kQrySectorsPerPage;
+    uint32_t* const words = page + sector * detail::kSectorWords;
+    const uint32_t slot = atomicAdd(taken + sector, 1u);
+    if (slot < Format::kEntries) {
+      atomicXor(words + slot / Format::kFields, Format::change(slot % Format::kFields, tag));
+      words[Format::kTagWords + slot] = value;
+      return;
+    }
+    atomicOr(words, kQryCompactWentOn);
+  }
+  place_in_stash(to, mixed, value, refused);
+}
+
 // Builds each page of the cleared table `to` from the sectors of `from` that can hold its keys: a page is a range of mixed keys, and in both
 // tables they stand in that order but for their distances. Keys are all different, so nobody looks for them: a sector hands out its slots
 // by a counter.
 template <class Format>
-__global__ void __launch_bounds__(kCompactThreads) rehash_compact(CompactView from, CompactView to, Atomic64* refused) {
+__global__ void __launch_bounds__(kCompactThreads, 4)
+    rehash_compact(CompactView from, detail::CompactInverse inverse, const __grid_constant__ CompactView to, Atomic64* refused) {
   extern __shared__ __align__(128) uint32_t page[];
+  __shared__ uint32_t first_home, last_home;         // in `from`, of the page's keys
   uint32_t* const taken = page + kCompactPageWords;  // of each sector
   const QryCompactPart &source = from.layout.table, &part = to.layout.table;
+  if (threadIdx.x == 0) {
+    first_home = qry_compact_place(uint32_t(((uint64_t{blockIdx.x} << 32) + part.pages - 1) / part.pages), source).home;
+    last_home = qry_compact_place(uint32_t((((uint64_t{blockIdx.x} + 1) << 32) - 1) / part.pages), source).home;
+  }
   for (uint32_t i = threadIdx.x; i < kQryPageBytes / 16; i += kCompactThreads)
     reinterpret_cast<uint4*>(page)[i] = empty_compact_half(i, Format::kTagWords);
   for (uint32_t i = threadIdx.x; i < kQrySectorsPerPage; i += kCompactThreads) taken[i] = 0;
   __syncthreads();
 
-  const auto add = [&](uint32_t mixed, uint32_t value) {
-    if (__umulhi(mixed, part.pages) != blockIdx.x) return;
-    const QryCompactPlace place = qry_compact_place(mixed, part);
-    uint32_t tag = place.tag;
-    for (uint32_t distance = 0; distance < part.reach && tag < Format::kNoTag; ++distance, tag += part.remainders) {
-      const uint32_t sector = (place.home + distance) % kQrySectorsPerPage;
-      uint32_t* const words = page + sector * detail::kSectorWords;
-      const uint32_t slot = atomicAdd(taken + sector, 1u);
-      if (slot < Format::kEntries) {
-        atomicXor(words + slot / Format::kFields, Format::change(slot % Format::kFields, tag));
-        words[Format::kTagWords + slot] = value;
-        return;
-      }
-      atomicOr(words, kQryCompactWentOn);
-    }
-    place_in_stash(to, mixed, value, refused);
-  };
-
-  const detail::CompactInverse inverse(source);
-  const uint32_t first_mixed = uint32_t(((uint64_t{blockIdx.x} << 32) + part.pages - 1) / part.pages);
-  const uint32_t last_mixed = uint32_t((((uint64_t{blockIdx.x} + 1) << 32) - 1) / part.pages);
-  const uint32_t first_home = qry_compact_place(first_mixed, source).home, last_home = qry_compact_place(last_mixed, source).home;
   const uint32_t first_page = first_home / kQrySectorsPerPage, last_page = last_home / kQrySectorsPerPage;
   for (uint32_t p = first_page; p <= last_page; ++p) {
     const uint32_t begin = p == first_page ? first_home % kQrySectorsPerPage : 0;
@@ -199,7 +204,7 @@ __global__ void __launch_bounds__(kCompactThreads) rehash_compact(CompactView fr
     const uint32_t count = min(end - begin, kQrySectorsPerPage);
     detail::with_format_on_device(source.fields, [&](auto source_format) {
       using Source = decltype(source_format);
-      constexpr uint32_t kAhead = 4;  // sectors on their way before the first is looked at
+      constexpr uint32_t kAhead = 2;  // sectors on their way before the first is looked at
       for (uint32_t base = threadIdx.x; base < count; base += kAhead * kCompactThreads) {
         uint4 halves[kAhead][2];
 #pragma unroll
@@ -207,7 +212,7 @@ __global__ void __launch_bounds__(kCompactThreads) rehash_compact(CompactView fr
           if (base + j * kCompactThreads >= count) continue;
           const uint32_t sector = p * kQrySectorsPerPage + (begin + base + j * kCompactThreads) % kQrySectorsPerPage;
           const uint4* const words = reinterpret_cast<const uint4*>(from.words + size_t{sector} * detail::kSectorWords);
-          halves[j][0] = __ldcs(words), halves[j][1] = __ldcs(words + 1);
+          halves[j][0] = __ldg(words), halves[j][1] = __ldg(words + 1);
         }
 #pragma unroll
         for (uint32_t j = 0; j < kAhead; ++j) {
@@ -215,10 +220,22 @@ __global__ void __launch_bounds__(kCompactThreads) rehash_compact(CompactView fr
           const uint32_t sector = p * kQrySectorsPerPage + (begin + base + j * kCompactThreads) % kQrySectorsPerPage;
           const uint4 a = halves[j][0], b = halves[j][1];
           const uint32_t words[detail::kSectorWords] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
-          detail::for_entries<Source>(words, [&](uint32_t, uint32_t tag, uint32_t value) {
-            if (value == kQryCompactNoValue) return;
-            add(inverse.mixed(detail::compact_standing(sector, tag, source).place, source), value);
-          });
+#pragma unroll
+          for (uint32_t e = 0; e < Source::kEntries; ++e) {
+            const uint32_t value = words[Source::kTagWords + e];
+            if (value == kQryCompactNoValue) continue;
+            const uint32_t tag = Source::tag_at(words[e / Source::kFields], e % Source::kFields);
+            const uint32_t mixed = inverse.mixed(inverse.standing(sector, tag, source).place, source);
+            const QryCompactPlace place = qry_compact_place(mixed, part);
+            if (place.home / kQrySectorsPerPage != blockIdx.x) continue;
+            const uint32_t home = place.home % kQrySectorsPerPage, slot = atomicAdd(taken + home, 1u);
+            if (slot < Format::kEntries) {
+              atomicXor(page + home * detail::kSectorWords + slot / Format::kFields, Format::change(slot % Format::kFields, place.tag));
+              page[home * detail::kSectorWords + Format::kTagWords + slot] = value;
+            } else {
+              place_further<Format>(page, taken, to, mixed, value, refused);
+            }
+          }
         }
       }
     });
@@ -228,10 +245,9 @@ __global__ void __launch_bounds__(kCompactThreads) rehash_compact(CompactView fr
 }
 
 // The pairs of a stash, a thread a sector: to another table, or (to = from) back to the table where it has room now.
-__global__ void __launch_bounds__(kCompactThreads) empty_stash(CompactView from, CompactView to, bool same, Atomic64* refused) {
+__global__ void __launch_bounds__(kCompactThreads) empty_stash(CompactView from, detail::CompactInverse inverse, CompactView to, bool same, Atomic64* refused) {
   using Wide = detail::CompactFormat<1>;
   const QryCompactPart& stash = from.layout.stash;
-  const detail::CompactInverse inverse(stash);
   const uint32_t sector = blockIdx.x * kCompactThreads + threadIdx.x;
   if (sector >= stash.pages * kQrySectorsPerPage) return;
   uint32_t* const words = detail::compact_sector_words(from, stash, sector);

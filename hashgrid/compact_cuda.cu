@@ -186,7 +186,7 @@ class CudaCompact final : public BulkOperations<CompactView> {
     kernels::count_compact<<<page_blocks(view.page_count), kCompactThreads, 0, stream_>>>(view, per_page);
     if (error == cudaSuccess)
       error = cub::DeviceScan::ExclusiveSum(temporary.as<void>(), scan_bytes, per_page, begins, int(sums), stream_);
-    if (capacity != 0) kernels::write_compact<<<page_blocks(view.page_count), kCompactThreads, 0, stream_>>>(view, begins, keys, values, capacity);
+    if (capacity != 0) kernels::write_compact<<<page_blocks(view.page_count), kCompactThreads, 0, stream_>>>(view, of_table(view), of_stash(view), begins, keys, values, capacity);
     uint64_t total = 0;
     if (error == cudaSuccess) error = cudaMemcpyAsync(&total, begins + view.page_count, sizeof(total), cudaMemcpyDeviceToHost, stream_);
     if (auto ok = cuda_result(error, "enumerate a compact table"); !ok) return tl::unexpected(ok.error());
@@ -201,10 +201,10 @@ class CudaCompact final : public BulkOperations<CompactView> {
     return counting_refused("rehash a compact table", [&](Atomic64* refused) {
       detail::with_format(to.layout.table.fields, [&](auto format) {
         constexpr uint32_t kSharedBytes = kQryPageBytes + kQrySectorsPerPage * 4;
-        kernels::rehash_compact<decltype(format)><<<to.layout.table.pages, kCompactThreads, kSharedBytes, stream_>>>(from, to, refused);
+        kernels::rehash_compact<decltype(format)><<<to.layout.table.pages, kCompactThreads, kSharedBytes, stream_>>>(from, of_table(from), to, refused);
       });
       if (from.layout.stash.pages != 0)
-        kernels::empty_stash<<<stash_blocks(from), kCompactThreads, 0, stream_>>>(from, to, false, refused);
+        kernels::empty_stash<<<stash_blocks(from), kCompactThreads, 0, stream_>>>(from, of_stash(from), to, false, refused);
     });
   }
 
@@ -214,11 +214,11 @@ class CudaCompact final : public BulkOperations<CompactView> {
     const QryCompactPart &table = view.layout.table, &stash = view.layout.stash;
     const auto refused = counting_refused("sweep a compact table", [&](Atomic64* count) {
       detail::with_format(table.fields, [&](auto format) {
-        kernels::sweep_compact<decltype(format)><<<table.pages, kCompactThreads, kQryPageBytes, stream_>>>(view, table);
+        kernels::sweep_compact<decltype(format)><<<table.pages, kCompactThreads, kQryPageBytes, stream_>>>(view, table, of_table(view));
       });
       if (stash.pages == 0) return;
-      kernels::empty_stash<<<stash_blocks(view), kCompactThreads, 0, stream_>>>(view, view, true, count);
-      kernels::sweep_compact<detail::CompactFormat<1>><<<stash.pages, kCompactThreads, kQryPageBytes, stream_>>>(view, stash);
+      kernels::empty_stash<<<stash_blocks(view), kCompactThreads, 0, stream_>>>(view, of_stash(view), view, true, count);
+      kernels::sweep_compact<detail::CompactFormat<1>><<<stash.pages, kCompactThreads, kQryPageBytes, stream_>>>(view, stash, of_stash(view));
     });
     if (!refused) return tl::unexpected(refused.error());
     return {};
@@ -232,7 +232,7 @@ class CudaCompact final : public BulkOperations<CompactView> {
     cudaError_t error = sums.error();
     if (error == cudaSuccess) error = cudaMemsetAsync(sums.as<void>(), 0, sizeof(got), stream_);
     if (error == cudaSuccess)
-      kernels::sum_compact_stats<<<page_blocks(view.page_count), kCompactThreads, 0, stream_>>>(view, sums.as<kernels::StatsSums>());
+      kernels::sum_compact_stats<<<page_blocks(view.page_count), kCompactThreads, 0, stream_>>>(view, of_stash(view), sums.as<kernels::StatsSums>());
     if (error == cudaSuccess) error = cudaMemcpyAsync(&got, sums.as<void>(), sizeof(got), cudaMemcpyDeviceToHost, stream_);
     if (auto ok = cuda_result(error, "statistics of a compact table"); !ok) return tl::unexpected(ok.error());
     if (auto ok = finish("statistics of a compact table"); !ok) return tl::unexpected(ok.error());
@@ -249,6 +249,8 @@ class CudaCompact final : public BulkOperations<CompactView> {
   }
 
  private:
+  static detail::CompactInverse of_table(const CompactView& view) { return detail::CompactInverse(view.layout.table); }
+  static detail::CompactInverse of_stash(const CompactView& view) { return detail::CompactInverse(view.layout.stash); }
   static bool worth_lists(const CompactView& view, size_t count, uint32_t least_per_page) {
     return count >= kLeastBatch && count / view.layout.table.pages >= least_per_page;
   }

@@ -57,9 +57,10 @@ void for_pairs(const CompactView& view, uint32_t index, const Use& use) {
 template <class Format>
 void sweep_page(const Page& page) {
   const auto sector_words = [&](uint32_t sector) { return page.words + sector % kQrySectorsPerPage * detail::kSectorWords; };
+  const detail::CompactInverse inverse(*page.part);
   uint8_t taken[kQrySectorsPerPage];
   for (uint32_t s = 0; s < kQrySectorsPerPage; ++s) {
-    detail::pack_sector<Format>(sector_words(s), 0);
+    detail::pack_sector_in_memory<Format>(sector_words(s), 0);
     taken[s] = uint8_t(detail::entries_in<Format>(sector_words(s)));
   }
   for (bool moved = true; moved;) {
@@ -67,7 +68,7 @@ void sweep_page(const Page& page) {
     for (uint32_t s = 0; s < kQrySectorsPerPage; ++s) {
       uint32_t gone = 0;
       detail::for_entries<Format>(sector_words(s), [&](uint32_t slot, uint32_t tag, uint32_t value) {
-        const detail::CompactStanding at = detail::compact_standing(page.first_sector + s, tag, *page.part);
+        const detail::CompactStanding at = inverse.standing(page.first_sector + s, tag, *page.part);
         for (uint32_t d = 0; d < at.distance; ++d) {
           uint8_t& room = taken[(at.place.home + d) % kQrySectorsPerPage];
           if (room == Format::kEntries) continue;
@@ -77,13 +78,13 @@ void sweep_page(const Page& page) {
         }
       });
       if (gone == 0) continue;
-      detail::pack_sector<Format>(sector_words(s), gone);
+      detail::pack_sector_in_memory<Format>(sector_words(s), gone);
       taken[s] = uint8_t(detail::entries_in<Format>(sector_words(s)));
       moved = true;
     }
   }
   for_page_entries<Format>(page, [&](uint32_t sector, uint32_t, uint32_t tag, uint32_t) {
-    const detail::CompactStanding at = detail::compact_standing(sector, tag, *page.part);
+    const detail::CompactStanding at = inverse.standing(sector, tag, *page.part);
     for (uint32_t d = 0; d < at.distance; ++d) sector_words(at.place.home + d)[0] |= kQryCompactWentOn;
   });
 }

@@ -18,28 +18,59 @@ __global__ void __launch_bounds__(kCompactThreads) clear_compact(CompactView vie
 }
 
 // Erased keys' entries go, what stands behind its home moves up, marks say no more than the truth: the same as sweep_page() of
-// compact_host.cpp, by a block. Moves go up only: nothing can be left without a place.
+// compact_host.cpp, by a block. Moves go up only: nothing can be left without a place. A page that is so already is not written.
+//
+// A thread packs its sectors in registers, on the way from memory to shared memory, and keeps a mask of the few entries behind their homes.
 template <class Format>
-__global__ void __launch_bounds__(kCompactThreads) sweep_compact(CompactView view, QryCompactPart part) {
+__global__ void __launch_bounds__(kCompactThreads, 4) sweep_compact(CompactView view, QryCompactPart part, detail::CompactInverse inverse) {
   extern __shared__ __align__(128) uint32_t page[];
   uint32_t* const in_table = view.words + (size_t{part.first_page} + blockIdx.x) * kCompactPageWords;
-  for (uint32_t i = threadIdx.x; i < kQryPageBytes / 16; i += kCompactThreads)
-    reinterpret_cast<uint4*>(page)[i] = __ldcs(reinterpret_cast<const uint4*>(in_table) + i);
-  __syncthreads();
   const auto own = [](uint32_t k) { return threadIdx.x + k * kCompactThreads; };
   const auto words_of = [&](uint32_t sector) { return page + sector % kQrySectorsPerPage * detail::kSectorWords; };
-  uint32_t tags[kSectorsPerThread][Format::kTagWords], gone[kSectorsPerThread] = {};
+  uint32_t behind[kSectorsPerThread];  // a bit for each slot
+  const auto pack = [&](uint32_t k, uint32_t (&words)[detail::kSectorWords], uint32_t gone) {
+    detail::pack_sector<Format>(words, gone);
+    behind[k] = 0;
 #pragma unroll
-  for (uint32_t k = 0; k < kSectorsPerThread; ++k) detail::pack_sector<Format>(words_of(own(k)), 0);
+    for (uint32_t slot = 0; slot < Format::kEntries; ++slot) {
+      const uint32_t tag = Format::tag_at(words[slot / Format::kFields], slot % Format::kFields);
+      behind[k] |= uint32_t{tag != Format::kNoTag && tag >= part.remainders} << slot;
+    }
+    uint4* const out = reinterpret_cast<uint4*>(words_of(own(k)));
+    out[0] = make_uint4(words[0], words[1], words[2], words[3]), out[1] = make_uint4(words[4], words[5], words[6], words[7]);
+  };
 
+  uint4 halves[kSectorsPerThread][2];
+#pragma unroll
+  for (uint32_t k = 0; k < kSectorsPerThread; ++k) {
+    const uint4* const sector = reinterpret_cast<const uint4*>(in_table + own(k) * detail::kSectorWords);
+    halves[k][0] = sector[0], halves[k][1] = sector[1];
+  }
+  bool changed = false;
+  uint32_t went_on = 0;
+#pragma unroll
+  for (uint32_t k = 0; k < kSectorsPerThread; ++k) {
+    const uint4 a = halves[k][0], b = halves[k][1];
+    uint32_t words[detail::kSectorWords] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+    went_on |= words[0] >> 31 << k;
+    pack(k, words, 0);
+    const uint32_t before[] = {a.x & ~kQryCompactWentOn, a.y, a.z, a.w};
+#pragma unroll
+    for (uint32_t w = 0; w < Format::kTagWords; ++w) changed |= words[w] != before[w];
+  }
+
+  uint32_t tags[kSectorsPerThread][Format::kTagWords];
   // use(k, slot, standing) for entries of the thread's own sectors that stand behind their home, as they were when `tags` was read.
   const auto for_behind = [&](const auto& use) {
 #pragma unroll
     for (uint32_t k = 0; k < kSectorsPerThread; ++k)
+      for (uint32_t rest = behind[k]; rest != 0; rest &= rest - 1) {
+        const uint32_t slot = detail::lowest_bit(rest);
+        uint32_t word = tags[k][0];
 #pragma unroll
-      for (uint32_t slot = 0; slot < Format::kEntries; ++slot) {
-        const uint32_t tag = Format::tag_at(tags[k][slot / Format::kFields], slot % Format::kFields);
-        if (tag != Format::kNoTag && tag >= part.remainders) use(k, slot, detail::compact_standing(own(k), tag, part));
+        for (uint32_t w = 1; w < Format::kTagWords; ++w)
+          if (slot / Format::kFields == w) word = tags[k][w];
+        use(k, slot, inverse.standing(own(k), Format::tag_at(word, slot % Format::kFields), part));
       }
   };
   for (;;) {
@@ -47,9 +78,10 @@ __global__ void __launch_bounds__(kCompactThreads) sweep_compact(CompactView vie
 #pragma unroll
     for (uint32_t k = 0; k < kSectorsPerThread; ++k)
 #pragma unroll
-      for (uint32_t w = 0; w < Format::kTagWords; ++w) tags[k][w] = words_of(own(k))[w];
+      for (uint32_t w = 0; w < Format::kTagWords; ++w)
+        if (behind[k] != 0) tags[k][w] = words_of(own(k))[w];
     __syncthreads();
-    int moved = 0;
+    uint32_t gone[kSectorsPerThread] = {};
     for_behind([&](uint32_t k, uint32_t slot, const detail::CompactStanding& at) {
       for (uint32_t d = 0; d < at.distance; ++d) {
         uint32_t room = 0;
@@ -57,23 +89,29 @@ __global__ void __launch_bounds__(kCompactThreads) sweep_compact(CompactView vie
         if (claim_in_shared<Format>(nearer, at.place.tag + d * part.remainders, room) != Claim::claimed) continue;
         nearer[Format::kTagWords + room] = words_of(own(k))[Format::kTagWords + slot];
         gone[k] |= 1u << slot;
-        moved = 1;
         return;
       }
     });
+    bool moved = false;
+#pragma unroll
+    for (uint32_t k = 0; k < kSectorsPerThread; ++k) moved |= gone[k] != 0;
     if (__syncthreads_or(moved) == 0) break;
+    changed = true;
 #pragma unroll
     for (uint32_t k = 0; k < kSectorsPerThread; ++k) {
-      if (gone[k] == 0) continue;
-      detail::pack_sector<Format>(words_of(own(k)), gone[k]);
-      gone[k] = 0;
+      const uint4* const sector = reinterpret_cast<const uint4*>(words_of(own(k)));
+      const uint4 a = sector[0], b = sector[1];
+      uint32_t words[detail::kSectorWords] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+      pack(k, words, gone[k]);
     }
   }
   for_behind([&](uint32_t, uint32_t, const detail::CompactStanding& at) {
     for (uint32_t d = 0; d < at.distance; ++d) atomicOr(words_of(at.place.home + d), kQryCompactWentOn);
   });
   __syncthreads();
-  write_compact_page(in_table, page);
+#pragma unroll
+  for (uint32_t k = 0; k < kSectorsPerThread; ++k) changed |= words_of(own(k))[0] >> 31 != (went_on >> k & 1u);
+  if (__syncthreads_or(changed) != 0) write_compact_page(in_table, page);
 }
 
 // A sector at device scope: others may be writing.
@@ -126,15 +164,15 @@ __global__ void __launch_bounds__(kCompactThreads) count_compact(CompactView vie
 }
 
 // Second pass: writes the pairs of each page, in memory order, from begins[page] on: a row of 256 sectors at a time, gathered in shared memory.
-__global__ void __launch_bounds__(kCompactThreads) write_compact(CompactView view, const uint64_t* begins, uint32_t* keys, uint32_t* values,
-                                                                 uint64_t capacity) {
+__global__ void __launch_bounds__(kCompactThreads) write_compact(CompactView view, detail::CompactInverse of_table, detail::CompactInverse of_stash,
+                                                                 const uint64_t* begins, uint32_t* keys, uint32_t* values, uint64_t capacity) {
   constexpr uint32_t kWarps = kCompactThreads / 32;
   __shared__ uint2 row[kCompactThreads * 6];
   __shared__ uint32_t of_warp[kWarps];
   const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   for (uint32_t p = blockIdx.x; p < view.page_count; p += gridDim.x) {
     const CompactPage here = compact_page(view, p);
-    const detail::CompactInverse inverse(here.stashed ? view.layout.stash : view.layout.table);
+    const detail::CompactInverse inverse = here.stashed ? of_stash : of_table;
     uint64_t begin = begins[p];
     detail::with_format_on_device(here.stashed ? 1 : view.layout.table.fields, [&](auto format) {
       using Format = decltype(format);
@@ -176,7 +214,7 @@ __global__ void __launch_bounds__(kCompactThreads) write_compact(CompactView vie
   }
 }
 
-__global__ void __launch_bounds__(kCompactThreads) sum_compact_stats(CompactView view, StatsSums* sums) {
+__global__ void __launch_bounds__(kCompactThreads) sum_compact_stats(CompactView view, detail::CompactInverse of_stash, StatsSums* sums) {
   __shared__ uint32_t depths[kDepthBins], fill[5], page_live, fullest, freed_all, passed_all;
   __shared__ AtomicWord live_all, stashed_all;
   if (threadIdx.x < kDepthBins) depths[threadIdx.x] = 0;
@@ -209,7 +247,7 @@ __global__ void __launch_bounds__(kCompactThreads) sum_compact_stats(CompactView
           }
           uint32_t depth;
           if (here.stashed)
-            depth = detail::compact_key(view.layout, true, detail::CompactInverse(part), here.first_sector + threadIdx.x + k * kCompactThreads, tag).depth;
+            depth = detail::compact_key(view.layout, true, of_stash, here.first_sector + threadIdx.x + k * kCompactThreads, tag).depth;
           else
             depth = tag / part.remainders + 1;
           atomicAdd(&depths[min(depth, kDepthBins) - 1], 1u);

@@ -16,36 +16,45 @@ inline void finish_compact_stats(Stats& stats, uint32_t page_count) {
   stats.load_factor = double(stats.live) / double(stats.slots);
 }
 
-// From a key's place in a part back to the mixed key (of the stash: the key's mix, mixed once more).
-struct CompactInverse {
-  double mixes_per_sector;  // 2^32 / sectors
-  QRY_HD explicit CompactInverse(const QryCompactPart& part) : mixes_per_sector(double(1u << 22) / double(part.pages)) {}
-  QRY_HD uint32_t mixed(QryCompactPlace wanted, const QryCompactPart& part) const {
-    // The remainder is the number of the mixed key in its sector, or one more; the product may round to one less. Places rise with mixed keys.
-    const uint64_t guess = uint64_t(double(wanted.home) * mixes_per_sector) + wanted.tag;
-    uint32_t mixed = guess > 0xFFFFFFFFu ? 0xFFFFFFFFu : uint32_t(guess);
-    for (;;) {
-      const QryCompactPlace at = qry_compact_place(mixed, part);
-      if (at.home == wanted.home && at.tag == wanted.tag) return mixed;
-      mixed += at.home < wanted.home || (at.home == wanted.home && at.tag < wanted.tag) ? 1u : ~0u;
-    }
+// Where an entry stands.
+struct CompactStanding {
+  QryCompactPlace place;
+  uint32_t distance;
+};
+
+// From where an entry stands back to its key, by products: one for each part. Of a part of no pages: nothing.
+class CompactInverse {
+ public:
+  QRY_HD explicit CompactInverse(const QryCompactPart& part) {
+    const uint64_t sectors = uint64_t{part.pages} * kQrySectorsPerPage;
+    if (sectors == 0) return;
+    mixes_per_sector_ = ~uint64_t{0} / sectors;
+    mixes_per_remainder_ = ~uint64_t{0} / (sectors * part.remainders);
+    sectors_per_tag_ = uint32_t(((uint64_t{1} << 32) + part.remainders - 1) / part.remainders);
   }
+  // An entry's home and distance, told by its sector of the part and its tag.
+  QRY_HD CompactStanding standing(uint32_t sector, uint32_t tag, const QryCompactPart& part) const {
+    uint32_t distance = uint32_t((uint64_t{tag} * sectors_per_tag_) >> 32);  // rounded up at times
+    if (distance * part.remainders > tag) --distance;
+    return {{qry_compact_sector(sector, 0u - distance), tag - distance * part.remainders}, distance};
+  }
+  // The mixed key (of the stash: the key's mix, mixed once more) at a place: the first whose product with the number of sectors is not
+  // below that of the place. The quotients are a little too small, all in all by less than one.
+  QRY_HD uint32_t mixed(QryCompactPlace wanted, const QryCompactPart& part) const {
+    const uint32_t guess = uint32_t((wanted.home * mixes_per_sector_ + wanted.tag * mixes_per_remainder_ + 0xFFFFFFFFu) >> 32);
+    const QryCompactPlace at = qry_compact_place(guess, part);
+    return at.home == wanted.home && at.tag == wanted.tag ? guess : guess + 1;
+  }
+
+ private:
+  uint64_t mixes_per_sector_ = 0, mixes_per_remainder_ = 0;  // in units of 2^-32, rounded down
+  uint32_t sectors_per_tag_ = 0;                             // the same, rounded up
 };
 
 // How many of its sectors a key with this remainder may stand in.
 QRY_HD inline uint32_t compact_distances(uint32_t remainder, const QryCompactPart& part) {
   const uint32_t by_tag = (qry_compact_no_tag(part.fields) - 1u - remainder) / part.remainders + 1u;
   return by_tag < part.reach ? by_tag : part.reach;
-}
-
-// Where an entry stands, told by its sector of the part and its tag.
-struct CompactStanding {
-  QryCompactPlace place;
-  uint32_t distance;
-};
-QRY_HD inline CompactStanding compact_standing(uint32_t sector, uint32_t tag, const QryCompactPart& part) {
-  const uint32_t distance = tag / part.remainders;
-  return {{qry_compact_sector(sector, 0u - distance), tag - distance * part.remainders}, distance};
 }
 
 // The key of an entry that stands in the table (`stashed`: in the stash) and the sectors that a find of it reads.
@@ -55,7 +64,7 @@ struct CompactKey {
 };
 QRY_HD inline CompactKey compact_key(const QryCompact& layout, bool stashed, const CompactInverse& inverse, uint32_t sector, uint32_t tag) {
   const QryCompactPart& part = stashed ? layout.stash : layout.table;
-  const CompactStanding standing = compact_standing(sector, tag, part);
+  const CompactStanding standing = inverse.standing(sector, tag, part);
   const uint32_t mixed = inverse.mixed(standing.place, part);
   if (!stashed) return {mixed, standing.distance + 1};
   const uint32_t first = qry_unmix(mixed);
@@ -87,16 +96,36 @@ QRY_HD inline void put_entry(uint32_t* sector, uint32_t slot, uint32_t tag, uint
   sector[slot / Format::kFields] ^= Format::change(slot % Format::kFields, tag);
   sector[Format::kTagWords + slot] = value;
 }
-// Live entries but those of the mask `gone` (bit: slot) to the front; nobody stands behind the sector any more.
+// Live entries but those of the mask `gone` (bit: slot) to the front; nobody stands behind the sector any more. In registers, if the words
+// are there: every place is known when this is compiled.
 template <class Format>
-QRY_HD inline void pack_sector(uint32_t* sector, uint32_t gone) {
-  uint32_t old[kSectorWords];
-  for (uint32_t w = 0; w < kSectorWords; ++w) old[w] = sector[w];
-  clear_sector<Format>(sector);
-  uint32_t kept = 0;
-  for_entries<Format>(old, [&](uint32_t slot, uint32_t tag, uint32_t value) {
-    if (value != kQryCompactNoValue && (gone >> slot & 1u) == 0) put_entry<Format>(sector, kept++, tag, value);
-  });
+QRY_HD inline void pack_sector(uint32_t (&words)[kSectorWords], uint32_t gone) {
+  uint32_t tags[Format::kEntries], values[Format::kEntries];
+  for (uint32_t i = 0; i < Format::kEntries; ++i) {
+    tags[i] = Format::tag_at(words[i / Format::kFields], i % Format::kFields);
+    values[i] = (gone >> i & 1u) != 0 ? kQryCompactNoValue : words[Format::kTagWords + i];
+  }
+  for (uint32_t removed = 0; removed < Format::kEntries; ++removed) {  // the last first: what is behind a hole has none
+    const uint32_t i = Format::kEntries - 1 - removed;
+    const bool hole = values[i] == kQryCompactNoValue;
+    for (uint32_t j = i; j + 1 < Format::kEntries; ++j) {
+      tags[j] = hole ? tags[j + 1] : tags[j];
+      values[j] = hole ? values[j + 1] : values[j];
+    }
+    if (hole) tags[Format::kEntries - 1] = Format::kNoTag, values[Format::kEntries - 1] = kQryCompactNoValue;
+  }
+  for (uint32_t w = 0; w < Format::kTagWords; ++w) words[w] = kQryCompactEmptyTags;
+  for (uint32_t i = 0; i < Format::kEntries; ++i) {
+    words[i / Format::kFields] ^= Format::change(i % Format::kFields, tags[i]);
+    words[Format::kTagWords + i] = values[i];
+  }
+}
+template <class Format>
+inline void pack_sector_in_memory(uint32_t* sector, uint32_t gone) {
+  uint32_t words[kSectorWords];
+  for (uint32_t w = 0; w < kSectorWords; ++w) words[w] = sector[w];
+  pack_sector<Format>(words, gone);
+  for (uint32_t w = 0; w < kSectorWords; ++w) sector[w] = words[w];
 }
 
 }  // namespace quarry::hashgrid::detail

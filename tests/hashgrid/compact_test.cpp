@@ -57,7 +57,7 @@ TEST_CASE("compact: sector, tag and distance tell every key from every other, an
           wrong += inverse.mixed(place, part) != mixed;
           for (uint32_t d = 0; d < detail::compact_distances(place.tag, part); d += d < 3 ? 1 : 100) {
             const uint32_t tag = place.tag + d * part.remainders;
-            const detail::CompactStanding back = detail::compact_standing(qry_compact_sector(place.home, d), tag, part);
+            const detail::CompactStanding back = inverse.standing(qry_compact_sector(place.home, d), tag, part);
             wrong += tag >= qry_compact_no_tag(part.fields) || back.place.home != place.home || back.place.tag != place.tag || back.distance != d;
           }
         }

@@ -8,7 +8,7 @@
 #define QRY_GLSL
 #include "hashgrid/compact_layout.h"
 #include "shaders/compact_find.glsl"
-#include "shaders/compact_find_push.h"
+#include "shaders/find_push.h"
 
 layout(local_size_x = 64) in;
 layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer QryKeys { uint at[]; };

@@ -1,15 +1,17 @@
-// The compact layout read by shaders: compact_find.glsl beside hashgrid::find on the same memory.
+// Tables read by shaders: grid_find.glsl in both localities and compact_find.glsl, beside hashgrid::find on the same memory.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "compact_find_spirv.h"
 #include "engine/offscreen.hpp"
 #include "engine/pipeline_cache.hpp"
 #include "hashgrid/executor.hpp"
-#include "shaders/compact_find_push.h"
+#include "pairs_find_spirv.h"
+#include "shaders/find_push.h"
 #include "tests/engine/test_device.hpp"
 
 namespace quarry::test {
@@ -17,12 +19,14 @@ namespace {
 
 using namespace engine;
 
-// A pipeline of compact_find.comp.glsl, and the calls around it.
-class CompactFinder {
+// A pipeline of compact_find.comp.glsl or pairs_find.comp.glsl, and the calls around it. Push: what the shader is given.
+template <class Push>
+class TableFinder {
  public:
-  explicit CompactFinder(Device& device) : device_(device), offscreen_(*Offscreen::create(device, "compact find")), start_(*Timeline::create(device, "compact find")) {
+  TableFinder(Device& device, std::span<const uint32_t> spirv)
+      : device_(device), offscreen_(*Offscreen::create(device, "table find")), start_(*Timeline::create(device, "table find")) {
     const VulkanFunctions& vk = device.vk();
-    const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(QryCompactFindPush)};
+    const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(Push)};
     VkPipelineLayoutCreateInfo info{};
     info.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
     info.pushConstantRangeCount = 1;
@@ -30,19 +34,19 @@ class CompactFinder {
     REQUIRE(vk.vkCreatePipelineLayout(device.handle(), &info, nullptr, &layout_) == VK_SUCCESS);
     auto cache = PipelineCache::open(device);
     REQUIRE(cache);
-    auto made = (*cache)->make(layout_, k_compact_find_spirv, sizeof k_compact_find_spirv, "compact find", false, false);
+    auto made = (*cache)->make(layout_, spirv.data(), spirv.size_bytes(), "table find", false, false);
     REQUIRE(made);
     pipeline_ = *made;
   }
-  CompactFinder(const CompactFinder&) = delete;
-  CompactFinder& operator=(const CompactFinder&) = delete;
-  ~CompactFinder() {
+  TableFinder(const TableFinder&) = delete;
+  TableFinder& operator=(const TableFinder&) = delete;
+  ~TableFinder() {
     device_.vk().vkDestroyPipeline(device_.handle(), pipeline_, nullptr);
     device_.vk().vkDestroyPipelineLayout(device_.handle(), layout_, nullptr);
   }
 
-  // Value and sectors read, of each key.
-  std::vector<uint32_t> operator()(const DeviceMemory& table, const QryCompact& layout, const std::vector<uint32_t>& keys) {
+  // Value and sectors read, of each key. `push`: all but the addresses and the count.
+  std::vector<uint32_t> operator()(Push push, const DeviceMemory& table, const std::vector<uint32_t>& keys) {
     auto in = DeviceMemory::create(device_, BufferHome::host_upload, keys.size() * 4, "keys");
     auto out = DeviceMemory::create(device_, BufferHome::host_readback, keys.size() * 8, "found");
     REQUIRE(in);
@@ -51,7 +55,7 @@ class CompactFinder {
     auto commands = offscreen_->begin();
     REQUIRE(commands);
     const VulkanFunctions& vk = device_.vk();
-    const QryCompactFindPush push{table.address(), (*in)->address(), (*out)->address(), uint32_t(keys.size()), layout};
+    push.grid_words = table.address(), push.keys = (*in)->address(), push.found = (*out)->address(), push.count = uint32_t(keys.size());
     vk.vkCmdBindPipeline(*commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline_);
     vk.vkCmdPushConstants(*commands, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
     vk.vkCmdDispatch(*commands, uint32_t(keys.size() + 63) / 64, 1, 1);
@@ -72,7 +76,7 @@ class CompactFinder {
 TEST_CASE("compact_find: GLSL and host answer alike, value and sectors read, in every format, for present, absent, erased and stashed keys") {
   Device* device = test_device();
   if (!device) return;
-  CompactFinder find_in_shader(*device);
+  TableFinder<QryCompactFindPush> find_in_shader(*device, k_compact_find_spirv);
   const auto executor = hashgrid::make_host_executor(2);
   for (const uint32_t pages : {1u, 3u, 1024u, 12288u}) {
     INFO(pages << " pages");
@@ -94,7 +98,7 @@ TEST_CASE("compact_find: GLSL and host answer alike, value and sectors read, in 
     for (uint32_t i = 0; i < 4000; ++i) keys.push_back(uint32_t(random()));
     keys.push_back(0);
     keys.push_back(kQryReservedKey);
-    const std::vector<uint32_t> found = find_in_shader(**memory, table.layout, keys);
+    const std::vector<uint32_t> found = find_in_shader({0, 0, 0, 0, table.layout}, **memory, keys);
     size_t unlike = 0, hits = 0;
     uint32_t deepest = 0;
     for (size_t i = 0; i < keys.size(); ++i) {
@@ -107,6 +111,51 @@ TEST_CASE("compact_find: GLSL and host answer alike, value and sectors read, in 
     CHECK(hits > 2000);
     CHECK(deepest > (pages >= 12288 ? 3u : 7u));  // else the test saw no crowded sector
   }
+}
+
+TEST_CASE("grid_find: GLSL and host answer alike, value and sectors read, for plain keys and for rows, in homes, second buckets and the stash") {
+  Device* device = test_device();
+  if (!device) return;
+  TableFinder<QryPairsFindPush> find_in_shader(*device, k_pairs_find_spirv);
+  const auto executor = hashgrid::make_host_executor(2);
+  for (const uint32_t locality : {kQryPlain, kQryRows})
+    for (const uint32_t pages : {1u, 3u, 70u}) {
+      INFO(pages << " pages, " << (locality == kQryRows ? "rows" : "plain"));
+      auto memory = DeviceMemory::create(*device, BufferHome::host_upload, size_t{pages} * kQryPageBytes, "table of pairs");
+      REQUIRE(memory);
+      const hashgrid::GridView first{static_cast<uint64_t*>((*memory)->mapped()), pages, 1, locality}, table{first.words, pages, 2, locality};
+      REQUIRE(executor->clear(first));
+      // Rows of bricks with gaps, and keys by themselves: as many as the pages hold, and the first page as full as it gets.
+      std::mt19937 random(pages);
+      std::vector<uint32_t> keys;
+      while (keys.size() < pages * size_t{3000}) {
+        const uint32_t row = uint32_t(random()) & ~7u, there = uint32_t(random()) % 256;
+        for (uint32_t i = 0; i < 8; ++i)
+          if ((there >> i & 1u) != 0 && row + i != kQryReservedKey) keys.push_back(row + i);
+      }
+      for (uint32_t stored = 0; stored < 400; ++stored) keys.push_back(qry_key_of_stored(stored, locality));
+      std::vector<uint32_t> values;
+      for (const uint32_t key : keys) values.push_back(key * 0x9E3779B1u >> 1);
+      const auto put = executor->insert(first, keys.data(), values.data(), keys.size(), nullptr);
+      REQUIRE(put);
+      CHECK(put->inserted > keys.size() * 3 / 4);
+      for (size_t i = 0; i < keys.size(); i += 3) erase(table, keys[i]);
+      for (uint32_t i = 0; i < 4000; ++i) keys.push_back(i % 2 == 0 ? uint32_t(random()) : keys[i] ^ 1u);
+      keys.push_back(0);
+      keys.push_back(kQryReservedKey);
+      const std::vector<uint32_t> found = find_in_shader({0, 0, 0, 0, pages, locality}, **memory, keys);
+      size_t unlike = 0, hits = 0;
+      uint32_t deepest = 0;
+      for (size_t i = 0; i < keys.size(); ++i) {
+        const hashgrid::Found host = find(table, keys[i]);
+        unlike += found[2 * i] != host.value || found[2 * i + 1] != host.sectors;
+        hits += host.hit;
+        deepest = std::max(deepest, host.sectors);
+      }
+      CHECK(unlike == 0);
+      CHECK(hits > pages * size_t{1500});
+      CHECK(deepest > 3u);  // else the test saw nothing in the stash
+    }
 }
 
 }  // namespace

@@ -1,7 +1,11 @@
 // store_write.cpp - a scene, an edit, a palette into the tables of a .quarry file. The caller owns the transaction.
+#include <algorithm>
 #include <cmath>
+#include <new>
 #include <set>
+#include <vector>
 
+#include "hashgrid/parallel.hpp"
 #include "voxel/io/store_fields.hpp"
 #include "voxel/io/store_tables.hpp"
 
@@ -103,6 +107,42 @@ Result<void> write_small_tables(Db& db, const Scene& scene) {
   return write_state(db, kSceneSumKey, int64_t(scene_sum(scene)));
 }
 
+// Puts a chunk in the place of the one that is there, if one is.
+Result<void> write_encoded(Db& db, const Result<Blob>& blob, Int3 chunk, uint32_t volume, StoreHead* head) {
+  if (!blob) return tl::unexpected(blob.error());
+  auto old = Statement::prepare(db, "SELECT bricks, checksum FROM chunks WHERE volume = ?1 AND x = ?2 AND y = ?3 AND z = ?4", "chunks");
+  if (!old) return tl::unexpected(old.error());
+  const auto bind_place = [&](Statement& s) { s.bind(1, int64_t(volume)).bind(2, int64_t(chunk.x)).bind(3, int64_t(chunk.y)).bind(4, int64_t(chunk.z)); };
+  bind_place(*old);
+  const auto there = old->step();
+  if (!there) return tl::unexpected(there.error());
+  StoreHead::Volume& v = head->volumes[volume];
+  if (*there) {
+    --v.chunks;
+    v.bricks -= old->integer(0, "bricks", 1, kChunkBricks);
+    v.sum -= uint64_t(old->integer(1, "checksum"));
+    if (auto r = old->row_check(); !r) return r;
+  }
+  old->reset();
+  if (!blob->count) {
+    if (!*there) return {};
+    auto s = Statement::prepare(db, "DELETE FROM chunks WHERE volume = ?1 AND x = ?2 AND y = ?3 AND z = ?4", "chunks");
+    if (!s) return tl::unexpected(s.error());
+    bind_place(*s);
+    return s->execute();
+  }
+  ++v.chunks;
+  v.bricks += blob->count;
+  v.sum += blob->checksum;
+  auto s = Statement::prepare(db,
+                              "INSERT INTO chunks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (volume, x, y, z) DO UPDATE SET bricks = ?5, bytes = ?6, "
+                              "checksum = ?7, data = ?8",
+                              "chunks");
+  if (!s) return tl::unexpected(s.error());
+  bind_place(*s);
+  return s->bind(5, int64_t(blob->count)).bind(6, int64_t(blob->plain_bytes)).bind(7, int64_t(blob->checksum)).bind(8, std::span<const uint8_t>(blob->data)).execute();
+}
+
 }  // namespace
 
 Result<void> write_palette(Db& db, const Palette& palette) {
@@ -132,39 +172,7 @@ Result<void> write_visibility(Db& db, const Scene& scene) {
 }
 
 Result<void> write_chunk(Db& db, const BrickMap& bricks, Int3 chunk, uint32_t volume, StoreHead* head) {
-  auto old = Statement::prepare(db, "SELECT bricks, checksum FROM chunks WHERE volume = ?1 AND x = ?2 AND y = ?3 AND z = ?4", "chunks");
-  if (!old) return tl::unexpected(old.error());
-  const auto bind_place = [&](Statement& s) { s.bind(1, int64_t(volume)).bind(2, int64_t(chunk.x)).bind(3, int64_t(chunk.y)).bind(4, int64_t(chunk.z)); };
-  bind_place(*old);
-  const auto there = old->step();
-  if (!there) return tl::unexpected(there.error());
-  StoreHead::Volume& v = head->volumes[volume];
-  if (*there) {
-    --v.chunks;
-    v.bricks -= old->integer(0, "bricks", 1, kChunkBricks);
-    v.sum -= uint64_t(old->integer(1, "checksum"));
-    if (auto r = old->row_check(); !r) return r;
-  }
-  old->reset();
-  const auto blob = encode_chunk(bricks, chunk, volume);
-  if (!blob) return tl::unexpected(blob.error());
-  if (!blob->count) {
-    if (!*there) return {};
-    auto s = Statement::prepare(db, "DELETE FROM chunks WHERE volume = ?1 AND x = ?2 AND y = ?3 AND z = ?4", "chunks");
-    if (!s) return tl::unexpected(s.error());
-    bind_place(*s);
-    return s->execute();
-  }
-  ++v.chunks;
-  v.bricks += blob->count;
-  v.sum += blob->checksum;
-  auto s = Statement::prepare(db,
-                              "INSERT INTO chunks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (volume, x, y, z) DO UPDATE SET bricks = ?5, bytes = ?6, "
-                              "checksum = ?7, data = ?8",
-                              "chunks");
-  if (!s) return tl::unexpected(s.error());
-  bind_place(*s);
-  return s->bind(5, int64_t(blob->count)).bind(6, int64_t(blob->plain_bytes)).bind(7, int64_t(blob->checksum)).bind(8, std::span<const uint8_t>(blob->data)).execute();
+  return write_encoded(db, encode_chunk(bricks, chunk, volume), chunk, volume, head);
 }
 
 Result<void> write_head(Db& db, const StoreHead& head, uint32_t changed_volume) {
@@ -185,11 +193,27 @@ Result<void> write_tables(Db& db, const Scene& scene, const Progress& progress) 
   for (uint32_t i = 0; i < scene.volumes.size(); ++i) {
     const Volume& v = scene.volumes[i];
     if (auto r = write_volume_row(db, i, v); !r) return r;
-    for (const Int3& chunk : chunks_of(v.bricks)) {
-      if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
-      const int64_t before = head.volumes[i].bricks;
-      if (auto r = write_chunk(db, v.bricks, chunk, i, &head); !r) return r;
-      report.at(double(done += uint64_t(head.volumes[i].bricks - before)) / double(bricks));
+    // Compressed on all threads, some at a time, and written in order: the same file whatever the threads.
+    constexpr size_t kAtOnce = 256;
+    const std::set<Int3> ordered = chunks_of(v.bricks);
+    const std::vector<Int3> chunks(ordered.begin(), ordered.end());
+    for (size_t first = 0; first < chunks.size(); first += kAtOnce) {
+      std::vector<Result<Blob>> blobs(std::min(kAtOnce, chunks.size() - first));
+      parallel_for(blobs.size(), 1, [&](size_t begin, size_t end) {
+        for (size_t c = begin; c < end && !progress.cancelled(); ++c) {
+          try {
+            blobs[c] = encode_chunk(v.bricks, chunks[first + c], i);
+          } catch (const std::bad_alloc&) {
+            blobs[c] = fail(ErrorCode::out_of_memory, "not enough memory to compress a chunk");
+          }
+        }
+      });
+      for (size_t c = 0; c < blobs.size(); ++c) {
+        if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
+        const int64_t before = head.volumes[i].bricks;
+        if (auto r = write_encoded(db, blobs[c], chunks[first + c], i, &head); !r) return r;
+        report.at(double(done += uint64_t(head.volumes[i].bricks - before)) / double(bricks));
+      }
     }
     if (auto r = write_volume_head(db, head, i); !r) return r;
   }

@@ -144,6 +144,30 @@ TEST_CASE("store: the same bricks give the same chunk bytes, whatever the way to
   CHECK(chunk_rows(dir / "a.quarry") == chunk_rows(dir / "c.quarry"));
 }
 
+TEST_CASE("store: a file has the same bytes whatever the number of threads that write it") {
+  const fs::path dir = test::scratch_dir("store-threads");
+  Scene scene;
+  scene.volumes.resize(2);
+  std::mt19937 random(11);
+  // More chunks than are compressed at once, some on the coordinates' negative side, most with several bricks.
+  for (int i = 0; i < 6000; ++i) {
+    const auto any = [&](int32_t span) { return int32_t(random() % uint32_t(span)) - span / 2; };
+    scene.volumes[i % 3 == 0].bricks.set({any(1000), any(300), any(600)}, uint8_t(1 + random() % 255));
+  }
+  const auto saved = [&](const char* threads) {
+    setenv("QUARRY_THREADS", threads, 1);
+    const auto done = Store::save(scene, dir / "a.quarry");
+    unsetenv("QUARRY_THREADS");
+    REQUIRE(done);
+    return file_bytes(dir / "a.quarry");
+  };
+  const std::vector<uint8_t> one = saved("1");
+  CHECK(chunk_rows(dir / "a.quarry").size() > 600);
+  CHECK(one == saved("2"));
+  CHECK(one == saved("7"));
+  CHECK(same_scene(scene, read_back(dir / "a.quarry")) == "");
+}
+
 TEST_CASE("store: an edit writes the chunks it touches and no others, and closing leaves one file") {
   const fs::path dir = test::scratch_dir("store-touched");
   const fs::path file = dir / "w.quarry";

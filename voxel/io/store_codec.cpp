@@ -23,11 +23,18 @@ void put(std::vector<uint8_t>& out, const T& v) {
   std::memcpy(out.data() + at, &v, sizeof v);
 }
 
-// Mask, then the materials of the set voxels in index order.
-void put_brick(std::vector<uint8_t>& out, const Brick& brick) {
-  put(out, brick.mask);
+// Mask, then the materials of the set voxels in index order. Returns what is behind them.
+uint8_t* put_brick(uint8_t* to, const Brick& brick) {
+  std::memcpy(to, &brick.mask, sizeof brick.mask);
+  to += sizeof brick.mask;
   for (uint32_t w = 0; w < 8; ++w)
-    for (uint64_t bits = brick.mask[w]; bits; bits &= bits - 1) out.push_back(brick.materials[w * 64 + uint32_t(std::countr_zero(bits))]);
+    for (uint64_t bits = brick.mask[w]; bits; bits &= bits - 1) *to++ = brick.materials[w * 64 + uint32_t(std::countr_zero(bits))];
+  return to;
+}
+void put_brick(std::vector<uint8_t>& out, const Brick& brick) {
+  const size_t at = out.size();
+  out.resize(at + sizeof brick.mask + brick.count());
+  put_brick(out.data() + at, brick);
 }
 
 class Reader {
@@ -59,9 +66,20 @@ class Reader {
   size_t at_ = 0;
 };
 
-Result<std::vector<uint8_t>> compress(const std::vector<uint8_t>& plain) {
+// Its tables are kept from one call to the next: made anew for each chunk, they cost more than what they compress.
+struct Compressor {
+  ZSTD_CCtx* context = ZSTD_createCCtx();
+  Compressor() = default;
+  Compressor(const Compressor&) = delete;
+  Compressor& operator=(const Compressor&) = delete;
+  ~Compressor() { ZSTD_freeCCtx(context); }
+};
+
+Result<std::vector<uint8_t>> compress(std::span<const uint8_t> plain) {
+  thread_local const Compressor compressor;
+  if (!compressor.context) return fail(ErrorCode::out_of_memory, "cannot compress: no memory for the tables");
   std::vector<uint8_t> out(ZSTD_compressBound(plain.size()));
-  const size_t n = ZSTD_compress(out.data(), out.size(), plain.data(), plain.size(), kZstdLevel);
+  const size_t n = ZSTD_compressCCtx(compressor.context, out.data(), out.size(), plain.data(), plain.size(), kZstdLevel);
   if (ZSTD_isError(n)) return fail(ErrorCode::out_of_memory, std::string("cannot compress: ") + ZSTD_getErrorName(n));
   out.resize(n);
   out.shrink_to_fit();
@@ -91,19 +109,35 @@ uint64_t part_checksum(std::span<const uint8_t> data, const RecordHead& head, ui
 }
 
 Result<Blob> encode_chunk(const BrickMap& bricks, Int3 chunk, uint32_t volume) {
-  std::vector<uint8_t> plain;
+  // The map's order is x, y, z with x slowest; the file's has x fastest.
+  std::array<const Brick*, kChunkBricks> found{};
   uint16_t count = 0;
-  put(plain, count);
-  for (uint16_t i = 0; i < kChunkBricks; ++i) {  // x fastest, then y, then z: the order of the bricks' keys
-    const Brick* brick = bricks.find({chunk.x * 8 + (i & 7), chunk.y * 8 + (i >> 3 & 7), chunk.z * 8 + (i >> 6)});
-    if (!brick) continue;
-    ++count;
-    put(plain, i);
-    put_brick(plain, *brick);
-  }
-  std::memcpy(plain.data(), &count, sizeof count);
+  size_t bytes = sizeof count;
+  const auto all = bricks.bricks();
+  const auto end = all.end();
+  for (int32_t x = 0; x < 8; ++x)
+    for (int32_t y = 0; y < 8; ++y) {
+      const Int3 first{chunk.x * 8 + x, chunk.y * 8 + y, chunk.z * 8};
+      for (auto it = all.lower_bound(first); it != end; ++it) {
+        const Int3 at = it->first;
+        if (at.x != first.x || at.y != first.y || at.z >> 3 != chunk.z) break;
+        const Brick& brick = it->second;
+        found[size_t(x | y << 3 | (at.z & 7) << 6)] = &brick;
+        ++count;
+        bytes += sizeof(uint16_t) + sizeof brick.mask + brick.count();
+      }
+    }
   Blob blob;
   if (!count) return blob;
+  std::vector<uint8_t> plain(bytes);
+  uint8_t* to = plain.data();
+  std::memcpy(to, &count, sizeof count);
+  to += sizeof count;
+  for (uint16_t i = 0; i < kChunkBricks; ++i) {
+    if (!found[i]) continue;
+    std::memcpy(to, &i, sizeof i);
+    to = put_brick(to + sizeof i, *found[i]);
+  }
   auto data = compress(plain);
   if (!data) return tl::unexpected(data.error());
   blob.data = std::move(*data);

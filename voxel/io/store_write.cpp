@@ -1,8 +1,11 @@
 // store_write.cpp - a scene, an edit, a palette into the tables of a .quarry file. The caller owns the transaction.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <new>
-#include <set>
+#include <span>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include "hashgrid/parallel.hpp"
@@ -48,12 +51,30 @@ Result<void> check_scene(const Scene& scene) {
   return {};
 }
 
-std::set<Int3> chunks_of(const BrickMap& bricks) {
-  std::set<Int3> chunks;
-  Int3 last{INT32_MAX, INT32_MAX, INT32_MAX};
-  for (const auto& [at, brick] : bricks.bricks())
-    if (const Int3 c = chunk_of(at); c != last) chunks.insert(last = c);
+// The chunks that have bricks, rising.
+std::vector<Int3> chunks_of(const BrickMap& map) {
+  std::vector<Int3> chunks;
+  for (const auto& [at, brick] : map.bricks())
+    if (const Int3 c = chunk_of(at); chunks.empty() || c != chunks.back()) chunks.push_back(c);
+  std::sort(chunks.begin(), chunks.end());
+  chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
   return chunks;
+}
+
+// Compresses chunks on `threads` threads into `out`, which has a place for each.
+void encode_chunks(const BrickMap& bricks, std::span<const Int3> chunks, uint32_t volume, uint32_t threads, const Progress& progress, std::vector<Result<Blob>>& out) {
+  parallel_for(
+      chunks.size(), 8,
+      [&](size_t begin, size_t end) {
+        for (size_t c = begin; c < end && !progress.cancelled(); ++c) {
+          try {
+            out[c] = encode_chunk(bricks, chunks[c], volume);
+          } catch (const std::bad_alloc&) {
+            out[c] = fail(ErrorCode::out_of_memory, "not enough memory to compress a chunk");
+          }
+        }
+      },
+      threads);
 }
 
 Result<void> write_volume_row(Db& db, uint32_t id, const Volume& v) {
@@ -107,40 +128,55 @@ Result<void> write_small_tables(Db& db, const Scene& scene) {
   return write_state(db, kSceneSumKey, int64_t(scene_sum(scene)));
 }
 
-// Puts a chunk in the place of the one that is there, if one is.
-Result<void> write_encoded(Db& db, const Result<Blob>& blob, Int3 chunk, uint32_t volume, StoreHead* head) {
-  if (!blob) return tl::unexpected(blob.error());
-  auto old = Statement::prepare(db, "SELECT bricks, checksum FROM chunks WHERE volume = ?1 AND x = ?2 AND y = ?3 AND z = ?4", "chunks");
-  if (!old) return tl::unexpected(old.error());
-  const auto bind_place = [&](Statement& s) { s.bind(1, int64_t(volume)).bind(2, int64_t(chunk.x)).bind(3, int64_t(chunk.y)).bind(4, int64_t(chunk.z)); };
-  bind_place(*old);
-  const auto there = old->step();
-  if (!there) return tl::unexpected(there.error());
+void bind_place(Statement& s, Int3 chunk, uint32_t volume) {
+  s.bind(1, int64_t(volume)).bind(2, int64_t(chunk.x)).bind(3, int64_t(chunk.y)).bind(4, int64_t(chunk.z));
+}
+
+// `insert` puts rows into chunks. Counts the chunk in.
+Result<void> insert_chunk(Statement& insert, const Blob& blob, Int3 chunk, uint32_t volume, StoreHead* head) {
   StoreHead::Volume& v = head->volumes[volume];
-  if (*there) {
-    --v.chunks;
-    v.bricks -= old->integer(0, "bricks", 1, kChunkBricks);
-    v.sum -= uint64_t(old->integer(1, "checksum"));
-    if (auto r = old->row_check(); !r) return r;
-  }
-  old->reset();
-  if (!blob->count) {
-    if (!*there) return {};
-    auto s = Statement::prepare(db, "DELETE FROM chunks WHERE volume = ?1 AND x = ?2 AND y = ?3 AND z = ?4", "chunks");
-    if (!s) return tl::unexpected(s.error());
-    bind_place(*s);
-    return s->execute();
-  }
   ++v.chunks;
-  v.bricks += blob->count;
-  v.sum += blob->checksum;
-  auto s = Statement::prepare(db,
-                              "INSERT INTO chunks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (volume, x, y, z) DO UPDATE SET bricks = ?5, bytes = ?6, "
-                              "checksum = ?7, data = ?8",
-                              "chunks");
-  if (!s) return tl::unexpected(s.error());
-  bind_place(*s);
-  return s->bind(5, int64_t(blob->count)).bind(6, int64_t(blob->plain_bytes)).bind(7, int64_t(blob->checksum)).bind(8, std::span<const uint8_t>(blob->data)).execute();
+  v.bricks += blob.count;
+  v.sum += blob.checksum;
+  bind_place(insert, chunk, volume);
+  return insert.bind(5, int64_t(blob.count)).bind(6, int64_t(blob.plain_bytes)).bind(7, int64_t(blob.checksum)).bind(8, std::span<const uint8_t>(blob.data)).execute();
+}
+
+// All chunks of a volume that the file has none of yet. The same rows in the same order whatever the threads: some are compressed on all of them
+// while those before are written.
+Result<void> write_new_chunks(Db& db, const BrickMap& bricks, uint32_t volume, StoreHead* head, const Progress& progress, const std::function<void()>& written) {
+  constexpr size_t kAtOnce = 256;
+  auto insert = Statement::prepare(db, "INSERT INTO chunks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)", "chunks");
+  if (!insert) return tl::unexpected(insert.error());
+  const uint32_t threads = thread_count();
+  const std::vector<Int3> chunks = chunks_of(bricks);
+  const auto part = [&](size_t first) { return std::span(chunks).subspan(first, std::min(kAtOnce, chunks.size() - first)); };
+  std::vector<Result<Blob>> now, next(part(0).size());
+  encode_chunks(bricks, part(0), volume, threads, progress, next);
+  for (size_t first = 0; first < chunks.size(); first += kAtOnce) {
+    now.swap(next);
+    const auto later = part(std::min(first + kAtOnce, chunks.size()));
+    next.clear();
+    next.resize(later.size());
+    const auto encode_later = [&] { encode_chunks(bricks, later, volume, threads, progress, next); };
+    std::jthread ahead;
+    if (threads > 1 && !later.empty()) {
+      try {
+        ahead = std::jthread(encode_later);
+      } catch (const std::system_error&) {
+        // No more threads allowed: this one does it, below.
+      }
+    }
+    for (size_t c = 0; c < now.size(); ++c) {
+      if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
+      if (!now[c]) return tl::unexpected(now[c].error());
+      if (auto r = insert_chunk(*insert, *now[c], chunks[first + c], volume, head); !r) return r;
+      written();
+    }
+    if (ahead.joinable()) ahead.join();
+    else encode_later();
+  }
+  return {};
 }
 
 }  // namespace
@@ -172,7 +208,34 @@ Result<void> write_visibility(Db& db, const Scene& scene) {
 }
 
 Result<void> write_chunk(Db& db, const BrickMap& bricks, Int3 chunk, uint32_t volume, StoreHead* head) {
-  return write_encoded(db, encode_chunk(bricks, chunk, volume), chunk, volume, head);
+  const auto blob = encode_chunk(bricks, chunk, volume);
+  if (!blob) return tl::unexpected(blob.error());
+  auto old = Statement::prepare(db, "SELECT bricks, checksum FROM chunks WHERE volume = ?1 AND x = ?2 AND y = ?3 AND z = ?4", "chunks");
+  if (!old) return tl::unexpected(old.error());
+  bind_place(*old, chunk, volume);
+  const auto there = old->step();
+  if (!there) return tl::unexpected(there.error());
+  if (*there) {
+    StoreHead::Volume& v = head->volumes[volume];
+    --v.chunks;
+    v.bricks -= old->integer(0, "bricks", 1, kChunkBricks);
+    v.sum -= uint64_t(old->integer(1, "checksum"));
+    if (auto r = old->row_check(); !r) return r;
+  }
+  old->reset();
+  if (!blob->count) {
+    if (!*there) return {};
+    auto s = Statement::prepare(db, "DELETE FROM chunks WHERE volume = ?1 AND x = ?2 AND y = ?3 AND z = ?4", "chunks");
+    if (!s) return tl::unexpected(s.error());
+    bind_place(*s, chunk, volume);
+    return s->execute();
+  }
+  auto s = Statement::prepare(db,
+                              "INSERT INTO chunks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (volume, x, y, z) DO UPDATE SET bricks = ?5, bytes = ?6, "
+                              "checksum = ?7, data = ?8",
+                              "chunks");
+  if (!s) return tl::unexpected(s.error());
+  return insert_chunk(*s, *blob, chunk, volume, head);
 }
 
 Result<void> write_head(Db& db, const StoreHead& head, uint32_t changed_volume) {
@@ -193,28 +256,9 @@ Result<void> write_tables(Db& db, const Scene& scene, const Progress& progress) 
   for (uint32_t i = 0; i < scene.volumes.size(); ++i) {
     const Volume& v = scene.volumes[i];
     if (auto r = write_volume_row(db, i, v); !r) return r;
-    // Compressed on all threads, some at a time, and written in order: the same file whatever the threads.
-    constexpr size_t kAtOnce = 256;
-    const std::set<Int3> ordered = chunks_of(v.bricks);
-    const std::vector<Int3> chunks(ordered.begin(), ordered.end());
-    for (size_t first = 0; first < chunks.size(); first += kAtOnce) {
-      std::vector<Result<Blob>> blobs(std::min(kAtOnce, chunks.size() - first));
-      parallel_for(blobs.size(), 1, [&](size_t begin, size_t end) {
-        for (size_t c = begin; c < end && !progress.cancelled(); ++c) {
-          try {
-            blobs[c] = encode_chunk(v.bricks, chunks[first + c], i);
-          } catch (const std::bad_alloc&) {
-            blobs[c] = fail(ErrorCode::out_of_memory, "not enough memory to compress a chunk");
-          }
-        }
-      });
-      for (size_t c = 0; c < blobs.size(); ++c) {
-        if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
-        const int64_t before = head.volumes[i].bricks;
-        if (auto r = write_encoded(db, blobs[c], chunks[first + c], i, &head); !r) return r;
-        report.at(double(done += uint64_t(head.volumes[i].bricks - before)) / double(bricks));
-      }
-    }
+    const uint64_t before = done;
+    const auto written = [&] { report.at(double(done = before + uint64_t(head.volumes[i].bricks)) / double(bricks)); };
+    if (auto r = write_new_chunks(db, v.bricks, i, &head, progress, written); !r) return r;
     if (auto r = write_volume_head(db, head, i); !r) return r;
   }
   if (auto r = write_volumes_sum(db, head); !r) return r;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "hashgrid/parallel.hpp"
+
 namespace quarry {
 
 BrickMap& BrickMap::operator=(const BrickMap& other) {
@@ -178,8 +180,17 @@ void BrickMap::set(Int3 voxel, uint8_t material) {
 }
 
 uint64_t BrickMap::voxel_count() const {
-  uint64_t count = 0;
-  for (const auto& [at, brick] : bricks()) count += brick.count();
+  // The bricks lie all over the memory: large maps wait for it on all threads.
+  constexpr size_t kLeavesAtOnce = 128;
+  std::atomic<uint64_t> count{0};
+  parallel_for(leaves_.size(), kLeavesAtOnce, [&](size_t begin, size_t end) {
+    uint64_t sum = 0;
+    for (size_t l = begin; l < end; ++l) {
+      const Leaf& leaf = *leaves_[l].leaf;
+      for (uint32_t i = 0; i < leaf.count; ++i) sum += leaf.nodes[i]->value.second.count();
+    }
+    count.fetch_add(sum, std::memory_order_relaxed);
+  });
   return count;
 }
 

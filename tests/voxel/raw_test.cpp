@@ -54,6 +54,11 @@ TEST_CASE("raw: what is written comes back in its place with its colours, header
     CHECK(back->palette.materials[200].g == 2);
     CHECK(back->palette.materials[200].a == 4);
   }
+  // The header is as good a name for the two as the grid.
+  const auto detached = io::read_scene(dir / "a.nhdr");
+  REQUIRE(detached);
+  CHECK(*flatten(*detached, true) == *flat);
+  CHECK(detached->palette.materials[200].a == 4);
   fs::remove(dir / "a.nhdr");
   says(io::read_scene(dir / "a.raw"), "WIDTHxHEIGHTxDEPTH");
   io::ReadOptions options;
@@ -62,6 +67,32 @@ TEST_CASE("raw: what is written comes back in its place with its colours, header
   REQUIRE(sized);
   CHECK(test::voxels_of(*sized) == 3);
   CHECK(sized->volumes[0].bricks.get({8, 10, 0}) == 200);
+}
+
+TEST_CASE("raw: a header of its own reads one file in its own folder and no other") {
+  const fs::path dir = test::scratch_dir("raw-detached");
+  fs::create_directories(dir / "in");
+  for (const fs::path& file : {dir / "grid.raw", dir / "in/grid.raw"}) std::ofstream(file) << "\5\6";
+  std::ofstream(dir / "in/empty.raw").close();
+  fs::create_symlink("../grid.raw", dir / "in/link.raw");
+  const auto read = [&](const std::string& field) {
+    std::ofstream(dir / "in/a.nhdr") << "NRRD0004\ntype: uint8\nsizes: 2 1 1\nencoding: raw\n" + field;
+    return io::read_scene(dir / "in/a.nhdr");
+  };
+  for (const char* field : {"data file: grid.raw\n", "datafile: grid.raw", "data file: grid.raw\r\n\r\n"}) {
+    const auto scene = read(field);
+    REQUIRE(scene);
+    CHECK(scene->volumes[0].bricks.get({1, 0, 0}) == 6);
+  }
+  says(read("data file: ../grid.raw\n"), "own folder");
+  says(read("data file: " + (dir / "grid.raw").string() + "\n"), "own folder");
+  says(read("data file: ..\n"), "own folder");
+  says(read("data file: link.raw\n"), "own folder");
+  says(read("data file: LIST\n"), "several files");
+  says(read("data file: slice%03d.raw 0 9 1\n"), "several files");
+  says(read("data file: empty.raw\n"), "is empty");
+  says(read("data file: nothing.raw\n"), "nothing.raw");
+  says(read("sizes: 3 1 1\ndata file: grid.raw\n"), "expected 3 bytes");
 }
 
 TEST_CASE("raw: NRRD headers that say something else are refused") {

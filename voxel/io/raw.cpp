@@ -68,6 +68,40 @@ bool read_palette(std::string_view hex, Palette* palette) {
   return true;
 }
 
+// The value of a header's "data file", "" if it has none: the grid is behind the header then.
+std::string_view data_file_of(std::string_view header) {
+  for (size_t at = 0; at < header.size();) {
+    const size_t end = std::min(header.find('\n', at), header.size());
+    std::string_view line = header.substr(at, end - at);
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    if (line.empty()) break;
+    for (const std::string_view key : {"data file:", "datafile:"}) {
+      if (!line.starts_with(key)) continue;
+      line.remove_prefix(key.size());
+      while (!line.empty() && line.front() == ' ') line.remove_prefix(1);
+      return line;
+    }
+    at = end + 1;
+  }
+  return {};
+}
+
+// A header of its own: the file that it names must lie beside it, so that a header from elsewhere cannot have other files read.
+Result<Scene> read_detached(const std::filesystem::path& header_file, std::span<const uint8_t> header, std::string_view name) {
+  constexpr size_t kMaxHeaderBytes = size_t(1) << 20;
+  if (header.size() > kMaxHeaderBytes) return fail(ErrorCode::unsupported, "expected a header of at most 1 MiB, for its voxels are in a file of their own");
+  if (name == "LIST" || name.starts_with("LIST ") || name.find('%') != std::string_view::npos) return fail(ErrorCode::unsupported, "voxels in several files are not read; expected one 'data file'");
+  if (name.size() > 255 || name.find('/') != std::string_view::npos || name.find('\\') != std::string_view::npos || name.find('\0') != std::string_view::npos || name == "." || name == "..")
+    return fail(ErrorCode::unsupported, "its voxels are in '" + std::string(name.substr(0, 255)) + "'; expected the name of a file in the header's own folder");
+  const auto file = header_file.parent_path() / std::string(name);
+  std::error_code ignored;
+  if (std::filesystem::is_symlink(file, ignored)) return fail(ErrorCode::unsupported, "its voxels are in " + file.string() + ", which is a link; expected a file in the header's own folder");
+  const auto data = read_file(file, kMaxFileBytes);
+  if (!data) return fail(data.error().code, "its voxels in " + file.string() + ": " + data.error().message);
+  if (data->empty()) return fail(ErrorCode::malformed_input, "its voxels in " + file.string() + ": the file is empty");
+  return parse_nrrd(header, *data);
+}
+
 }  // namespace
 
 Result<Scene> parse_raw(std::span<const uint8_t> bytes, Int3 size, std::vector<std::string>* warnings) {
@@ -171,7 +205,8 @@ Result<Scene> read_raw(const std::filesystem::path& file, const ReadOptions& opt
   if (options.raw_size != Int3{}) {
     scene = parse_raw(*bytes, options.raw_size, options.warnings);
   } else if (bytes->size() >= 7 && std::string_view(reinterpret_cast<const char*>(bytes->data()), 7) == "NRRD000") {
-    scene = parse_nrrd(*bytes, {});
+    const std::string_view data_file = data_file_of({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
+    scene = data_file.empty() ? parse_nrrd(*bytes, {}) : read_detached(file, *bytes, data_file);
   } else if (std::filesystem::exists(beside, ignored) && !bytes->empty()) {
     const auto header = read_file(beside, 1 << 20);
     if (!header) return fail(header.error().code, "its header " + beside.string() + ": " + header.error().message);

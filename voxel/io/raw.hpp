@@ -21,7 +21,8 @@ Result<Scene> parse_raw(std::span<const uint8_t> bytes, Int3 size, std::vector<s
 // The grid of an NRRD file: three dimensions, uint8, encoding raw; its origin and the palette that Quarry writes, if they are there.
 // `data`: the grid's bytes where the header is in a file of its own; empty: they follow the header.
 Result<Scene> parse_nrrd(std::span<const uint8_t> header, std::span<const uint8_t> data);
-// By ReadOptions::raw_size if it is set; else by the header in front of the bytes, or in the .nhdr of the same stem.
+// By ReadOptions::raw_size if it is set; else by the header in front of the bytes, or in the .nhdr of the same stem. A header of its own
+// (.nhdr) is read with the one data file that it names, in its own folder.
 Result<Scene> read_raw(const std::filesystem::path& file, const ReadOptions& options);
 
 }  // namespace quarry::io

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "voxel/io/store_salvage.hpp"
 #include "voxel/io/store_tables.hpp"
 
 using namespace quarry;
@@ -15,7 +16,21 @@ namespace {
 
 constexpr uint64_t kMemoryLimit = 64u << 20;
 
+// Rows from pages, of the database and of a log: the second half of the bytes may be one.
+void salvage(std::span<const uint8_t> bytes) {
+  for (const size_t split : {bytes.size(), bytes.size() / 2}) {
+    io::Salvage salvage;
+    std::vector<std::string> warnings;
+    const auto scene = salvage_database(bytes.first(split), bytes.subspan(split), kMemoryLimit, salvage, &warnings);
+    if (!scene && scene.error().message.empty()) std::abort();
+    if (!scene) continue;
+    for (const Instance& i : scene->instances)
+      if (i.volume >= scene->volumes.size() || i.layer >= int64_t(scene->layers.size())) std::abort();
+  }
+}
+
 void read_database(const uint8_t* data, size_t size) {
+  salvage({data, size});
   auto db = Db::open(":memory:", SQLITE_OPEN_READWRITE);
   if (!db) std::abort();
   auto* copy = static_cast<unsigned char*>(sqlite3_malloc64(size ? size : 1));

@@ -1,13 +1,33 @@
 // vox_fuzz.cpp - any bytes as a .vox file: a scene that holds together, or an error with a message; little memory, no crash.
 #include <cstdlib>
+#include <span>
 
 #include "voxel/io/vox.hpp"
 
 using namespace quarry;
 
+namespace {
+
+void salvage(std::span<const uint8_t> bytes, const Result<Scene>& sound) {
+  std::vector<std::string> warnings;
+  io::Salvage salvage;
+  const auto scene = io::parse_vox(bytes, &warnings, &salvage);
+  if (!scene) {
+    // What is read as it is must come through salvage too.
+    if (scene.error().message.empty() || (sound && salvage.losses().empty())) std::abort();
+    return;
+  }
+  for (const Instance& i : scene->instances)
+    if (i.volume >= scene->volumes.size() || i.layer >= int64_t(scene->layers.size())) std::abort();
+  if (!sound && salvage.losses().empty()) std::abort();  // something was wrong: it must be said
+}
+
+}  // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<std::string> warnings;
   const auto scene = io::parse_vox({data, size}, &warnings);
+  salvage({data, size}, scene);
   if (!scene) {
     if (scene.error().message.empty()) std::abort();
     return 0;

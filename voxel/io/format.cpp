@@ -14,6 +14,7 @@
 #include "voxel/io/qb.hpp"
 #include "voxel/io/raw.hpp"
 #include "voxel/io/store.hpp"
+#include "voxel/io/store_salvage.hpp"
 #include "voxel/io/vdb.hpp"
 #include "voxel/io/volume_write.hpp"
 #include "voxel/io/vox.hpp"
@@ -33,14 +34,16 @@ bool begins_with(std::span<const uint8_t> head, const char (&text)[N]) {  // the
 
 bool is_png(std::span<const uint8_t> head) { return begins_with(head, "\x89PNG\r\n\x1a\n"); }
 
-Result<Scene> read_quarry(const std::filesystem::path& file, const ReadOptions& options) { return Store::read(file, options.progress); }
+Result<Scene> read_quarry(const std::filesystem::path& file, const ReadOptions& options) {
+  return options.salvage ? salvage_store(file, *options.salvage, options.warnings, options.progress) : Store::read(file, options.progress);
+}
 
 Result<Scene> read_vox(const std::filesystem::path& file, const ReadOptions& options) {
   options.progress.say("read", -1);
   const auto bytes = read_file(file, kMaxVoxFileBytes);
   if (!bytes) return tl::unexpected(bytes.error());
   if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-  return parse_vox(*bytes, options.warnings);
+  return parse_vox(*bytes, options.warnings, options.salvage);
 }
 
 constexpr const char* kQuarryExtensions[] = {"quarry"};
@@ -56,8 +59,8 @@ constexpr const char* kVdbExtensions[] = {"vdb"};
 constexpr const char* kNvdbExtensions[] = {"nvdb"};
 constexpr const char* kXyzExtensions[] = {"xyz", "asc"};
 const Format kOwnFormats[] = {
-    {"quarry", "Quarry world", kQuarryExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "SQLite format 3\0"); }, read_quarry, Store::save, kKeepsAll},
-    {"vox", "MagicaVoxel scene", kVoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "VOX "); }, read_vox, write_vox, kKeepsAll},
+    {"quarry", "Quarry world", kQuarryExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "SQLite format 3\0"); }, read_quarry, Store::save, kKeepsAll, true},
+    {"vox", "MagicaVoxel scene", kVoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "VOX "); }, read_vox, write_vox, kKeepsAll, true},
     {"binvox", "binvox occupancy", kBinvoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "#binvox"); }, read_binvox, write_binvox},
     {"raw", "raw volume with NRRD header", kRawExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "NRRD000"); }, read_raw, write_raw, kKeepsColours},
     {"qb", "Qubicle matrices", kQbExtensions, looks_like_qb, read_qb, nullptr},
@@ -67,8 +70,8 @@ const Format kOwnFormats[] = {
     {"las", "LAS point cloud", kLasExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "LASF"); }, read_las, nullptr},
     {"xyz", "XYZ point cloud", kXyzExtensions, nullptr, read_xyz, nullptr},
     {"vdb", "OpenVDB volume", kVdbExtensions, [](std::span<const uint8_t> head) { return begins_with(head, " BDV\0\0\0\0"); }, read_vdb, write_vdb,
-     kKeepsColours | kKeepsSurfaces | kKeepsMaterialNames, kVdbAbsent},
-    {"nvdb", "NanoVDB volume", kNvdbExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "NanoVDB"); }, read_vdb, write_vdb, kKeepsColours, kVdbAbsent},
+     kKeepsColours | kKeepsSurfaces | kKeepsMaterialNames, false, kVdbAbsent},
+    {"nvdb", "NanoVDB volume", kNvdbExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "NanoVDB"); }, read_vdb, write_vdb, kKeepsColours, false, kVdbAbsent},
 };
 
 std::string extension_of(const std::filesystem::path& file) {

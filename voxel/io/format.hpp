@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hashgrid/result.hpp"
+#include "voxel/io/salvage.hpp"
 #include "voxel/progress.hpp"
 #include "voxel/scene.hpp"
 #include "voxel/voxelize_options.hpp"
@@ -29,6 +30,7 @@ struct ReadOptions {
   uint32_t threads = 0;
   Progress progress;
   std::vector<std::string>* warnings = nullptr;  // what was skipped or mended, one sentence each
+  Salvage* salvage = nullptr;    // given: read what is whole of a damaged file, if the format's row says that it can; counts what is lost
 };
 
 // What of a Scene a written file can hold (export_loss.hpp counts the rest).
@@ -52,6 +54,7 @@ struct Format {
   // Null: not writable. Leaves the whole new file or what was there before: writes beside, then renames.
   Result<void> (*write)(const Scene& scene, const std::filesystem::path& file, const Progress& progress);
   uint32_t keeps = 0;  // Keeps, of what is written
+  bool salvages = false;         // the reader heeds ReadOptions::salvage
   const char* absent = nullptr;  // why this build can neither read nor write it, and what to do; null: it can do what it can
 };
 

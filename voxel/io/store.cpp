@@ -21,6 +21,7 @@
 #include <set>
 
 #include "voxel/io/file_bytes.hpp"
+#include "voxel/io/store_salvage.hpp"
 #include "voxel/io/store_tables.hpp"
 
 namespace quarry::io {
@@ -339,6 +340,24 @@ Result<Scene> Store::read(const fs::path& file, const Progress& progress, std::v
 
 Result<Scene> Store::read_scene(const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position) {
   return guarded(path(), [&] { return read_world(state_->db, physical_memory(), progress, history, history_position); });
+}
+
+Result<Scene> salvage_store(const fs::path& file, Salvage& salvage, std::vector<std::string>* warnings, const Progress& progress) {
+  return guarded(file, [&]() -> Result<Scene> {
+    const auto locked = lock_file(file, O_RDONLY, LOCK_SH);
+    if (!locked) return tl::unexpected(locked.error());
+    const auto database = read_file(file, physical_memory());
+    if (!database) return tl::unexpected(database.error());
+    std::error_code ignored;
+    std::vector<uint8_t> log;
+    if (fs::exists(beside(file, "-wal"), ignored)) {
+      auto bytes = read_file(beside(file, "-wal"), physical_memory());
+      if (bytes) log = std::move(*bytes);
+      else if (warnings) warnings->push_back("the log of the last edits beside it was not read: " + bytes.error().message);
+    }
+    if (fs::exists(beside(file, "-journal"), ignored) && warnings) warnings->push_back("an unfinished edit's journal lies beside it and was not undone: the edit may be there in part");
+    return salvage_database(*database, log, physical_memory(), salvage, warnings, progress);
+  });
 }
 
 Result<void> Store::commit_edit(const Scene& scene, const UndoRecord& record) {

@@ -32,11 +32,11 @@ void name_volumes(Scene& scene) {
 
 }  // namespace
 
-Result<Scene> parse_vox(std::span<const uint8_t> bytes, std::vector<std::string>* warnings) {
+Result<Scene> parse_vox(std::span<const uint8_t> bytes, std::vector<std::string>* warnings, Salvage* salvage) {
   vox::Warnings warn(warnings);
-  auto file = vox::read_chunks(bytes, warn);
+  auto file = vox::read_chunks(bytes, warn, salvage);
   if (!file) return tl::unexpected(file.error());
-  auto instances = vox::place_instances(*file, warn);
+  auto instances = vox::place_instances(*file, warn, salvage);
   if (!instances) return tl::unexpected(instances.error());
 
   Scene scene;

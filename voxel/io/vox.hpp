@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "hashgrid/result.hpp"
+#include "voxel/io/salvage.hpp"
 #include "voxel/scene.hpp"
 
 namespace quarry::io {
@@ -28,7 +29,9 @@ constexpr uint64_t kVoxMaxNameBytes = 64ull << 20;      // names of instances an
 
 // `warnings` (may be null) gets one sentence for each thing skipped or mended. Errors: malformed_input with the byte offset and what
 // was expected; unsupported where a limit above is passed. Memory: at most 1 GiB + 50 times the bytes given.
-Result<Scene> parse_vox(std::span<const uint8_t> bytes, std::vector<std::string>* warnings = nullptr);
+// With `salvage`, models, nodes and other chunks that are whole are read from a damaged file, and voxels of a model that is cut short; a
+// model that is lost is empty, so that all others keep their numbers. Errors then: nothing is left, or a limit.
+Result<Scene> parse_vox(std::span<const uint8_t> bytes, std::vector<std::string>* warnings = nullptr, Salvage* salvage = nullptr);
 
 // What a .vox file says that a Scene does not hold as such. parse_vox leaves it in the scene's metadata, as decimal numbers under
 // "vox.<field>"; the .quarry file keeps it with the rest.

@@ -47,12 +47,24 @@ std::optional<Rotation> rotation_from_text(std::string_view text) {
 
 class ChunkReader {
  public:
-  ChunkReader(std::span<const uint8_t> bytes, Warnings& warnings) : bytes_(bytes), warnings_(warnings) {}
+  ChunkReader(std::span<const uint8_t> bytes, Warnings& warnings, Salvage* salvage) : bytes_(bytes), warnings_(warnings), salvage_(salvage) {}
   Result<File> read();
+  Result<File> read_past_damage();
 
  private:
   Result<void> header(size_t* begin, size_t* end);
   Result<void> chunk(const uint8_t* id, size_t begin, size_t end);
+  Result<void> salvaged_chunk(size_t at, size_t end, bool bounded);
+  size_t first_chunk();
+  bool known_at(size_t at) const;
+  bool plausible(size_t at) const;
+  size_t next_known(size_t at) const;
+  void lost_model(size_t offset, const std::string& why);
+  void mended(size_t at);
+  bool fields_fill(size_t at, size_t content);
+  std::array<size_t, 5> counts() const { return {file_.nodes.size(), file_.layers.size(), file_.materials.size(), file_.cameras.size(), file_.old_materials.size()}; }
+  void back_to(const std::array<size_t, 5>& before);
+  void fill_gaps();
   Result<void> size(Cursor& in);
   Result<void> voxels(Cursor& in);
   void transform(Cursor& in, size_t offset);
@@ -67,7 +79,15 @@ class ChunkReader {
 
   std::span<const uint8_t> bytes_;
   Warnings& warnings_;
+  Salvage* salvage_;
   File file_;
+  size_t unread_ = 0;         // bytes of the last chunk that its fields did not take
+  size_t models_read_ = 0;
+  struct Gap {
+    size_t models, bytes;     // models before it, its length
+  };
+  size_t chunks_lost_ = 0;
+  std::vector<Gap> gaps_;     // salvage: places where chunks may be missing, unknown which
   std::optional<std::array<int32_t, 3>> pending_size_;
   std::optional<uint32_t> packed_models_;
   uint64_t bricks_ = 0;
@@ -120,6 +140,185 @@ Result<File> ChunkReader::read() {
   return std::move(file_);
 }
 
+// --- Salvage. A chunk is believed if the next one begins where its length says; else the next known chunk's name is looked for.
+
+bool ChunkReader::known_at(size_t at) const {
+  if (bytes_.size() < 12 || at > bytes_.size() - 12) return false;
+  constexpr std::string_view kNames = "SIZE XYZI PACK nTRN nGRP nSHP LAYR RGBA IMAP MATL rCAM MATT rOBJ NOTE META rLIT rAIR rLEN POST rDIS ";
+  const std::string_view name(reinterpret_cast<const char*>(bytes_.data() + at), 4);
+  const size_t found = kNames.find(name);
+  return found != std::string_view::npos && found % 5 == 0;
+}
+
+// The end, a known chunk, or one with another name whose length can be.
+bool ChunkReader::plausible(size_t at) const {
+  if (at == bytes_.size() || known_at(at)) return true;
+  if (at > bytes_.size() || bytes_.size() - at < 12) return false;
+  const uint64_t content = u32_at(at + 4), children = u32_at(at + 8), left = bytes_.size() - at - 12;
+  if (content > left || children > left - content) return false;
+  return std::all_of(bytes_.data() + at, bytes_.data() + at + 4, [](uint8_t c) { return c >= 32 && c < 127; });
+}
+
+size_t ChunkReader::next_known(size_t at) const {
+  while (at < bytes_.size() && !known_at(at)) ++at;
+  return at;
+}
+
+// Its number must stay taken, or the shapes behind it would show other models.
+void ChunkReader::lost_model(size_t offset, const std::string& why) {
+  salvage_->lose("models", 1, "models");
+  warnings_.add(at_byte(offset) + why + std::to_string(file_.models.size()) + " is lost; the model is empty here");
+  file_.damaged = true;
+  Volume empty;
+  if (pending_size_) empty.size = {(*pending_size_)[0], (*pending_size_)[2], (*pending_size_)[1]};
+  pending_size_.reset();
+  file_.models.push_back(std::move(empty));
+}
+
+// How long the file should be, and where its first chunk is.
+size_t ChunkReader::first_chunk() {
+  const bool begins = bytes_.size() >= 8 && std::memcmp(bytes_.data(), "VOX ", 4) == 0;
+  file_.version = begins ? u32_at(4) : 150;
+  if (!begins || bytes_.size() < 20 || std::memcmp(bytes_.data() + 8, "MAIN", 4) != 0) {
+    salvage_->lose("header", 1, "header of the file");
+    warnings_.add(at_byte(0) + "the file does not begin as a MagicaVoxel file; its version was taken as " + std::to_string(file_.version));
+    file_.damaged = true;
+    return next_known(0);
+  }
+  const uint64_t content = u32_at(12), said = content + u32_at(16), left = bytes_.size() - 20;
+  if (said > left) {
+    salvage_->lose("bytes_cut_off", said - left, "bytes after the file's end");
+    warnings_.add(at_byte(bytes_.size()) + "the file ends here; it says that " + std::to_string(said - left) + " bytes follow");
+    file_.damaged = true;
+  }
+  if (said < left && said != content) {
+    salvage_->lose("main_length", 1, "length of the MAIN chunk");
+    warnings_.add(at_byte(12) + "the MAIN chunk says " + std::to_string(said) + " bytes follow, but " + std::to_string(left) + " do; all were read");
+  }
+  return content < left && plausible(20 + content) ? 20 + content : 20;
+}
+
+void ChunkReader::back_to(const std::array<size_t, 5>& before) {
+  file_.nodes.resize(before[0]);
+  file_.layers.resize(before[1]);
+  file_.materials.resize(before[2]);
+  file_.cameras.resize(before[3]);
+  file_.old_materials.resize(before[4]);
+}
+
+// True if what is in the chunk takes just the bytes that it says it has: it is whole then, whatever comes after it.
+bool ChunkReader::fields_fill(size_t at, size_t content) {
+  const std::string_view name(reinterpret_cast<const char*>(bytes_.data() + at), 4);
+  if (name == "SIZE") return content == 12;
+  if (name == "XYZI") return content >= 4 && 4 + uint64_t(u32_at(at + 12)) * 4 == content;
+  if (name == "RGBA") return content == 1024;
+  if (name == "IMAP") return content == 256;
+  if (name == "NOTE" || name == "PACK" || name == "rOBJ" || name == "META") return false;
+  const auto before = counts();
+  const bool whole = chunk(bytes_.data() + at, at + 12, at + 12 + content).has_value() && unread_ <= 4;
+  back_to(before);
+  return whole;
+}
+
+Result<void> ChunkReader::salvaged_chunk(size_t at, size_t end, bool bounded) {
+  const auto before = counts();
+  const std::string label = printable(bytes_.data() + at);
+  auto r = chunk(bytes_.data() + at, at + 12, std::max(at + 12, end));
+  if (!r && r.error().code != ErrorCode::malformed_input) return r;  // a limit
+  // Where nothing says that the chunk ends here, its fields must: up to the four bytes that a layer has behind them.
+  const bool voxels = label == "'XYZI'";
+  if (r && bounded) return {};
+  if (r && (voxels || unread_ <= 4)) {
+    mended(at);
+    return {};
+  }
+  back_to(before);
+  file_.damaged = true;
+  if (voxels && pending_size_) {
+    lost_model(at, "the voxels of model ");
+    return {};
+  }
+  salvage_->lose("chunks", 1, "chunks");
+  ++chunks_lost_;
+  warnings_.add(at_byte(at) + "chunk " + label + " is damaged and was left out" + (r ? "" : ": " + r.error().message));
+  return {};
+}
+
+void ChunkReader::mended(size_t at) {
+  salvage_->lose("mended_chunks", 1, "chunks' lengths");
+  warnings_.add(at_byte(at + 4) + "the length of chunk " + printable(bytes_.data() + at) + " is wrong; it was read as what is in it says");
+  file_.damaged = true;
+}
+
+// If the shapes show more models than there are, the missing ones were in a gap. With one gap it is clear where; with several, no shape from
+// the first one on can be trusted.
+void ChunkReader::fill_gaps() {
+  int64_t shown = 0;
+  for (const Node& n : file_.nodes)
+    if (n.kind == NodeKind::shape) shown = std::max<int64_t>(shown, int64_t(n.target) + 1);
+  constexpr uint64_t kLeastModel = 40;  // bytes of an empty model's two chunks
+  const size_t behind = std::erase_if(gaps_, [&](const Gap& g) { return g.models >= file_.models.size(); });
+  std::erase_if(gaps_, [&](const Gap& g) { return g.bytes < kLeastModel; });
+  if (gaps_.empty()) return;
+  if (behind > 0 || chunks_lost_ > 0 || file_.nodes.empty()) {  // the shape that shows the last model may be lost too
+    file_.certain_models = gaps_[0].models;
+    return;
+  }
+  if (shown <= int64_t(file_.models.size())) return;
+  const uint64_t missing = uint64_t(shown) - file_.models.size();
+  if (gaps_.size() > 1 || missing > gaps_[0].bytes / kLeastModel) {
+    file_.certain_models = gaps_[0].models;
+    return;
+  }
+  salvage_->lose("models", missing, "models");
+  warnings_.add(std::to_string(missing) + " models from number " + std::to_string(gaps_[0].models) + " on are lost; they are empty here");
+  file_.models.insert(file_.models.begin() + std::ptrdiff_t(gaps_[0].models), missing, Volume{});
+}
+
+Result<File> ChunkReader::read_past_damage() {
+  const size_t end = bytes_.size();
+  for (size_t at = first_chunk(); at < end;) {
+    const size_t left = end - at;
+    uint64_t length = left < 12 ? 0 : uint64_t(u32_at(at + 4)) + u32_at(at + 8);
+    const bool voxels = left >= 16 && std::memcmp(bytes_.data() + at, "XYZI", 4) == 0;
+    size_t content = left < 12 ? 0 : u32_at(at + 4);
+    bool bounded = left >= 12 && length <= left - 12 && (plausible(at + 12 + length) ? plausible(at) : known_at(at) && fields_fill(at, content));
+    if (!bounded && voxels) {  // its voxels' number says its length, too
+      length = 4 + uint64_t(u32_at(at + 12)) * 4;
+      content = size_t(length);
+      bounded = length <= left - 12 && plausible(at + 12 + length);
+      if (bounded) mended(at);
+    }
+    if (bounded) {
+      if (auto r = salvaged_chunk(at, at + 12 + content, true); !r) return tl::unexpected(r.error());
+      at += 12 + size_t(length);
+      continue;
+    }
+    const size_t next = next_known(at + (known_at(at) ? 12 : 1));
+    if (known_at(at)) {
+      if (auto r = salvaged_chunk(at, next, false); !r) return tl::unexpected(r.error());
+    } else {
+      salvage_->lose("bytes", next - at, "bytes of no known chunk");
+      warnings_.add(at_byte(at) + std::to_string(next - at) + " bytes are no chunk and were left out");
+    }
+    file_.damaged = true;
+    gaps_.push_back({file_.models.size() + (pending_size_ ? 1 : 0), next - at});
+    at = next;
+  }
+  if (pending_size_) lost_model(end, "the voxels of model ");
+  if (models_read_ == 0) return fail(ErrorCode::malformed_input, "no model is left in it");
+  fill_gaps();
+  if (file_.damaged && !file_.rgba) {
+    salvage_->lose("palette", 1, "palette");
+    warnings_.add("no palette is left in the file; its voxels have the colours of the default one");
+  }
+  if (file_.damaged && file_.nodes.empty()) {
+    salvage_->lose("scene_graph", 1, "scene graph");
+    warnings_.add("no scene graph is left in the file, so where its models stood is not known");
+  }
+  return std::move(file_);
+}
+
 Result<void> ChunkReader::chunk(const uint8_t* id, size_t begin, size_t end) {
   const size_t offset = begin - 12;
   const std::string_view name(reinterpret_cast<const char*>(id), 4);
@@ -160,6 +359,7 @@ Result<void> ChunkReader::chunk(const uint8_t* id, size_t begin, size_t end) {
     warnings_.add(at_byte(offset) + "chunk " + printable(id) + " is not known; its " + std::to_string(end - begin) + " bytes were skipped");
   }
   if (!in.ok()) return tl::unexpected(in.error());
+  unread_ = in.left();
   return {};
 }
 
@@ -171,18 +371,31 @@ Result<void> ChunkReader::size(Cursor& in) {
   if (std::any_of(s.begin(), s.end(), [](int32_t edge) { return edge < 0 || edge > kVoxMaxModelEdge; }))
     return fail(ErrorCode::malformed_input, at_byte(at) + "expected a model size of at most " + std::to_string(kVoxMaxModelEdge) + " on each axis, found " +
                                                 std::to_string(s[0]) + " x " + std::to_string(s[1]) + " x " + std::to_string(s[2]));
-  if (pending_size_) warnings_.add(at_byte(at) + "the SIZE chunk before this one has no XYZI chunk; it was left out");
+  if (pending_size_ && salvage_) lost_model(at - 12, "the voxels of model ");
+  else if (pending_size_) warnings_.add(at_byte(at) + "the SIZE chunk before this one has no XYZI chunk; it was left out");
   pending_size_ = s;
   return {};
 }
 
 Result<void> ChunkReader::voxels(Cursor& in) {
   const size_t at = in.at();
+  if (!pending_size_ && salvage_) {
+    lost_model(at - 12, "the size of model ");
+    in.bytes(in.left(), "voxels");
+    return {};
+  }
   if (!pending_size_) return fail(ErrorCode::malformed_input, at_byte(at - 12) + "expected a SIZE chunk before this XYZI chunk");
   const std::array<int32_t, 3> s = *pending_size_;
   pending_size_.reset();
-  const uint32_t count = in.u32("the number of voxels");
+  uint32_t count = in.left() < 4 && salvage_ ? ~0u : in.u32("the number of voxels");
   if (!in.ok()) return {};
+  if (count > in.left() / 4 && salvage_) {
+    salvage_->lose("damaged_models", 1, "models with voxels missing");
+    warnings_.add(at_byte(at) + "model " + std::to_string(file_.models.size()) + (count == ~0u ? std::string(" does not say how many voxels it has") : " says that it has " + std::to_string(count) + " voxels") +
+                  "; the " + std::to_string(in.left() / 4) + " that are there were read");
+    file_.damaged = true;
+    count = uint32_t(in.left() / 4);
+  }
   if (count > in.left() / 4)
     return fail(ErrorCode::malformed_input, at_byte(at) + "the XYZI chunk says " + std::to_string(count) + " voxels, but holds bytes for only " + std::to_string(in.left() / 4));
   const uint8_t* p = in.bytes(size_t(count) * 4, "voxels");
@@ -225,6 +438,7 @@ Result<void> ChunkReader::voxels(Cursor& in) {
       for (int32_t z = 0; z < extent.z; ++z, ++entry)
         if (table[entry] != ~0u && !bricks[table[entry]].empty()) model.bricks.put({x, y, z + first_z}, bricks[table[entry]]);
   file_.models.push_back(std::move(model));
+  ++models_read_;
   return {};
 }
 
@@ -373,6 +587,9 @@ Dict Cursor::dict(const char* what) {
   return dict;
 }
 
-Result<File> read_chunks(std::span<const uint8_t> bytes, Warnings& warnings) { return ChunkReader(bytes, warnings).read(); }
+Result<File> read_chunks(std::span<const uint8_t> bytes, Warnings& warnings, Salvage* salvage) {
+  ChunkReader reader(bytes, warnings, salvage);
+  return salvage ? reader.read_past_damage() : reader.read();
+}
 
 }  // namespace quarry::io::vox

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "hashgrid/result.hpp"
+#include "voxel/io/salvage.hpp"
 #include "voxel/scene.hpp"
 
 namespace quarry::io::vox {
@@ -93,12 +94,17 @@ struct File {
   std::vector<OldMaterial> old_materials;
   const uint8_t* rgba = nullptr;       // 256 x 4 bytes or null
   const uint8_t* index_map = nullptr;  // 256 bytes or null
+  // Of salvage:
+  bool damaged = false;                  // something was mended or left out
+  size_t certain_models = size_t(-1);    // from this one on, which model a shape means is not known: how many are missing before it is not
 };
 
-Result<File> read_chunks(std::span<const uint8_t> bytes, Warnings& warnings);
+// `salvage` (may be null) as for parse_vox.
+Result<File> read_chunks(std::span<const uint8_t> bytes, Warnings& warnings, Salvage* salvage);
 
-// Walks the graph from its root, in file order, without recursion. Layers are given as indices into scene.layers.
-Result<std::vector<Instance>> place_instances(const File& file, Warnings& warnings);
+// Walks the graph from its root, in file order, without recursion. Layers are given as indices into scene.layers. With `salvage` what is
+// wrong is left out, and nodes of a damaged file that have lost their parents stand where their own transforms put them.
+Result<std::vector<Instance>> place_instances(const File& file, Warnings& warnings, Salvage* salvage);
 
 // The palette with colours and materials; counts materials that are not diffuse.
 Palette make_palette(const File& file, uint32_t* nondiffuse);

@@ -28,7 +28,7 @@ struct Frame {
 
 class Walk {
  public:
-  Walk(const File& file, Warnings& warnings) : file_(file), warnings_(warnings) {}
+  Walk(const File& file, Warnings& warnings, Salvage* salvage) : file_(file), warnings_(warnings), salvage_(salvage) {}
   Result<std::vector<Instance>> run();
 
  private:
@@ -40,10 +40,18 @@ class Walk {
   tl::unexpected<Error> too_many_names(const Node& n) const {
     return fail(ErrorCode::unsupported, where(n) + ": the names of the instances and of the groups around them take more than 64 MiB");
   }
+  // A damaged piece of the graph: an error, or with salvage left out and counted.
+  Result<void> broken(std::string what) {
+    if (!salvage_) return fail(ErrorCode::malformed_input, std::move(what));
+    salvage_->lose("nodes", 1, "pieces of the scene graph");
+    warnings_.add(std::move(what) + "; it was left out");
+    return {};
+  }
   std::string where(const Node& n) const { return "byte " + std::to_string(n.offset) + ": node " + std::to_string(n.id); }
 
   const File& file_;
   Warnings& warnings_;
+  Salvage* salvage_;
   std::unordered_map<int32_t, uint32_t> node_of_id_, layer_of_id_;
   std::vector<uint8_t> on_path_, is_child_, visited_;
   std::vector<Frame> stack_;
@@ -71,13 +79,13 @@ Result<void> Walk::index_nodes() {
       warnings_.add("layer " + std::to_string(file_.layers[i].id) + " is there twice; its nodes stay with the first");
   for (uint32_t i = 0; i < file_.nodes.size(); ++i)
     if (!node_of_id_.try_emplace(file_.nodes[i].id, i).second)
-      return fail(ErrorCode::malformed_input, where(file_.nodes[i]) + " has the number of an earlier node; expected each number once");
+      if (auto r = broken(where(file_.nodes[i]) + " has the number of an earlier node; expected each number once"); !r) return r;
   is_child_.resize(file_.nodes.size());
   on_path_.resize(file_.nodes.size());
   visited_.resize(file_.nodes.size());
   const auto mark = [&](const Node& from, int32_t id) -> Result<void> {
     const auto it = node_of_id_.find(id);
-    if (it == node_of_id_.end()) return fail(ErrorCode::malformed_input, where(from) + " names child " + std::to_string(id) + ", which is not in the file");
+    if (it == node_of_id_.end()) return broken(where(from) + " names child " + std::to_string(id) + ", which is not in the file");
     is_child_[it->second] = 1;
     return {};
   };
@@ -87,7 +95,7 @@ Result<void> Walk::index_nodes() {
     for (int32_t child : n.children)
       if (auto r = mark(n, child); !r) return r;
     if (n.kind == NodeKind::shape && n.target >= int64_t(file_.models.size()))
-      return fail(ErrorCode::malformed_input, where(n) + " shows model " + std::to_string(n.target) + ", but there are only " + std::to_string(file_.models.size()));
+      if (auto r = broken(where(n) + " shows model " + std::to_string(n.target) + ", but there are only " + std::to_string(file_.models.size())); !r) return r;
   }
   return {};
 }
@@ -111,6 +119,9 @@ Result<Frame> Walk::transformed(const Frame& from, const Node& node) const {
 Result<void> Walk::place(const Frame& at) {
   const Node& shape = *at.node;
   if (shape.target < 0) return {};
+  if (size_t(shape.target) >= file_.models.size()) return {};  // salvage: index_nodes has said so
+  if (size_t(shape.target) >= file_.certain_models)
+    return broken(where(shape) + " shows model " + std::to_string(shape.target) + ", and which that is cannot be known: models before it are lost");
   if (instances_.size() >= kVoxMaxInstances)
     return fail(ErrorCode::unsupported, where(shape) + " would be instance " + std::to_string(instances_.size() + 1) + "; at most " + std::to_string(kVoxMaxInstances) + " are read");
   const uint32_t model = uint32_t(shape.target);
@@ -129,14 +140,16 @@ Result<void> Walk::place(const Frame& at) {
 }
 
 Result<void> Walk::enter(const Frame& from, int32_t child) {
-  const uint32_t index = node_of_id_.at(child);
+  const auto found = node_of_id_.find(child);
+  if (found == node_of_id_.end()) return {};  // salvage: index_nodes has said so
+  const uint32_t index = found->second;
   const Node& node = file_.nodes[index];
-  if (on_path_[index]) return fail(ErrorCode::malformed_input, where(node) + " is below itself: the scene graph has a cycle");
+  if (on_path_[index]) return broken(where(node) + " is below itself: the scene graph has a cycle");
   if (++steps_ > kMaxSteps) return fail(ErrorCode::unsupported, where(node) + ": the scene graph has more than " + std::to_string(kMaxSteps) + " nodes when shared ones are counted each time");
   Frame to = from;
   if (node.kind == NodeKind::transform) {
     auto moved = transformed(from, node);
-    if (!moved) return tl::unexpected(moved.error());
+    if (!moved) return broken(moved.error().message);
     to = std::move(*moved);
   }
   to.node = &node;
@@ -163,7 +176,7 @@ Result<void> Walk::enter(const Frame& from, int32_t child) {
 }
 
 Result<void> Walk::walk_from(uint32_t root) {
-  Frame origin{};
+  const Frame origin{};
   if (auto r = enter(origin, file_.nodes[root].id); !r) return r;
   while (!stack_.empty()) {
     Frame& top = stack_.back();
@@ -208,7 +221,18 @@ Result<std::vector<Instance>> Walk::run() {
       any = true;
       if (auto r = walk_from(i); !r) return tl::unexpected(r.error());
     }
-    if (!any) return fail(ErrorCode::malformed_input, where(file_.nodes[0]) + ": every node is a child of another: the scene graph has a cycle");
+    if (!any)
+      if (auto r = broken(where(file_.nodes[0]) + ": every node is a child of another: the scene graph has a cycle"); !r) return tl::unexpected(r.error());
+  }
+  if (file_.damaged && node_of_id_.count(0)) {
+    uint64_t orphans = 0;
+    for (uint32_t i = 0; i < file_.nodes.size(); ++i) {
+      if (visited_[i] || is_child_[i] || node_of_id_.at(file_.nodes[i].id) != i) continue;
+      ++orphans;
+      if (auto r = walk_from(i); !r) return tl::unexpected(r.error());
+    }
+    if (orphans) warnings_.add(std::to_string(orphans) + " nodes have lost the node above them; what is below them stands where their own transforms put it");
+    if (orphans) salvage_->lose("parents", orphans, "nodes without what is above them");
   }
   if (const auto unseen = std::count(visited_.begin(), visited_.end(), 0))
     warnings_.add(std::to_string(unseen) + " nodes of the scene graph cannot be reached from its root and were left out");
@@ -217,6 +241,6 @@ Result<std::vector<Instance>> Walk::run() {
 
 }  // namespace
 
-Result<std::vector<Instance>> place_instances(const File& file, Warnings& warnings) { return Walk(file, warnings).run(); }
+Result<std::vector<Instance>> place_instances(const File& file, Warnings& warnings, Salvage* salvage) { return Walk(file, warnings, salvage).run(); }
 
 }  // namespace quarry::io::vox

@@ -1,0 +1,216 @@
+#include "voxel/io/sqlite_pages.hpp"
+
+#include <bit>
+#include <cstring>
+
+#include "voxel/io/store_codec.hpp"
+
+namespace quarry::io {
+namespace {
+
+constexpr size_t kHeaderBytes = 100, kLogHeaderBytes = 32, kFrameHeaderBytes = 24;
+constexpr uint8_t kIndexInterior = 2, kIndexLeaf = 10, kTableLeaf = 13;
+
+uint32_t big(std::span<const uint8_t> b, size_t at, size_t count) {
+  uint32_t v = 0;
+  for (size_t i = 0; i < count; ++i) v = v << 8 | b[at + i];
+  return v;
+}
+
+// SQLite's numbers of one to nine bytes, the high ones first. False at the end of the bytes.
+bool varint(std::span<const uint8_t> b, size_t* at, uint64_t* out) {
+  uint64_t v = 0;
+  for (int i = 0; i < 9; ++i) {
+    if (*at >= b.size()) return false;
+    const uint8_t byte = b[(*at)++];
+    if (i == 8) {
+      *out = v << 8 | byte;
+      return true;
+    }
+    v = v << 7 | (byte & 127);
+    if (!(byte & 128)) break;
+  }
+  *out = v;
+  return true;
+}
+
+// One value of a record, of the serial type `type`.
+bool value(std::span<const uint8_t> record, size_t* at, uint64_t type, PageValue* out) {
+  using Kind = PageValue::Kind;
+  constexpr uint8_t kIntegerBytes[] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0};
+  if (type == 10 || type == 11) return false;
+  const uint64_t bytes = type < 10 ? kIntegerBytes[type] : (type - 12) / 2;
+  if (bytes > record.size() - *at) return false;
+  const auto data = record.subspan(*at, size_t(bytes));
+  *at += size_t(bytes);
+  if (type >= 12) {
+    out->kind = type & 1 ? Kind::text : Kind::blob;
+    out->bytes = data;
+    return true;
+  }
+  uint64_t bits = bytes && data[0] & 128 ? ~uint64_t(0) : 0;
+  for (const uint8_t b : data) bits = bits << 8 | b;
+  out->kind = type == 0 ? Kind::null : type == 7 ? Kind::real : Kind::integer;
+  out->integer = type == 9 ? 1 : type == 7 ? 0 : int64_t(bits);
+  if (type == 7) out->real = std::bit_cast<double>(bits);
+  return true;
+}
+
+bool record_values(std::span<const uint8_t> record, std::vector<PageValue>* values) {
+  constexpr size_t kMostColumns = 16;
+  size_t at = 0;
+  uint64_t header = 0;
+  if (!varint(record, &at, &header) || header > record.size() || header < at) return false;
+  size_t data = size_t(header);
+  const auto types = record.first(data);
+  values->clear();
+  while (at < types.size()) {
+    uint64_t type = 0;
+    values->emplace_back();
+    if (values->size() > kMostColumns || !varint(types, &at, &type) || !value(record, &data, type, &values->back())) return false;
+  }
+  return data == record.size();
+}
+
+}  // namespace
+
+DatabasePages::DatabasePages(std::span<const uint8_t> database, std::span<const uint8_t> log) : database_(database), log_(log) {
+  if (database.size() < kHeaderBytes) return;
+  const uint32_t said = big(database, 16, 2);
+  page_bytes_ = said == 1 ? 65536 : said;
+  usable_ = page_bytes_ - database[20];
+  // A header that is gone: what every Quarry world has.
+  if (page_bytes_ < 512 || !std::has_single_bit(page_bytes_) || database[20] > 32) page_bytes_ = usable_ = 4096;
+  count_ = uint32_t(std::min<uint64_t>(database.size() / page_bytes_, UINT32_MAX - 1));
+  const uint32_t wanted = big(database, 28, 4);
+  read_log();
+  if (from_log_.empty() && wanted > count_) missing_ = wanted - count_;
+  free_.resize(size_t(count_) + 1);
+  read_free_list();
+}
+
+std::span<const uint8_t> DatabasePages::page(uint32_t number) const {
+  if (number == 0 || number > count_) return {};
+  if (const auto it = from_log_.find(number); it != from_log_.end()) return log_.subspan(it->second, page_bytes_);
+  const uint64_t at = uint64_t(number - 1) * page_bytes_;
+  if (at + page_bytes_ > database_.size()) return {};
+  return database_.subspan(size_t(at), page_bytes_);
+}
+
+// Frames count while their checksums, each over all before it, are right, and up to the last one that ends a transaction.
+void DatabasePages::read_log() {
+  if (log_.size() < kLogHeaderBytes || (big(log_, 0, 4) | 1) != 0x377f0683u || big(log_, 8, 4) != page_bytes_) return;
+  const bool big_endian = big(log_, 0, 4) & 1;
+  uint32_t s0 = 0, s1 = 0;
+  const auto add = [&](std::span<const uint8_t> bytes) {
+    for (size_t i = 0; i + 8 <= bytes.size(); i += 8) {
+      uint32_t a = big(bytes, i, 4), b = big(bytes, i + 4, 4);
+      if (!big_endian) a = __builtin_bswap32(a), b = __builtin_bswap32(b);
+      s0 += a + s1;
+      s1 += b + s0;
+    }
+  };
+  add(log_.first(24));
+  if (s0 != big(log_, 24, 4) || s1 != big(log_, 28, 4)) return;
+  std::map<uint32_t, size_t> pending;
+  for (size_t at = kLogHeaderBytes; log_.size() - at >= kFrameHeaderBytes + page_bytes_; at += kFrameHeaderBytes + page_bytes_) {
+    const auto frame = log_.subspan(at, kFrameHeaderBytes);
+    if (std::memcmp(frame.data() + 8, log_.data() + 16, 8) != 0) break;  // of an older log
+    add(frame.first(8));
+    add(log_.subspan(at + kFrameHeaderBytes, page_bytes_));
+    if (s0 != big(frame, 16, 4) || s1 != big(frame, 20, 4)) break;
+    pending[big(frame, 0, 4)] = at + kFrameHeaderBytes;
+    const uint32_t pages_after = big(frame, 4, 4);
+    if (pages_after == 0) continue;
+    for (const auto& [number, place] : pending) from_log_[number] = place;
+    pending.clear();
+    // Every page that is not in the file is in the log, so more pages than both have is a lie.
+    count_ = uint32_t(std::min<uint64_t>(pages_after, (database_.size() + log_.size()) / page_bytes_));
+  }
+}
+
+void DatabasePages::read_free_list() {
+  const auto first = page(1);
+  if (first.empty()) {
+    free_list_whole_ = false;
+    return;
+  }
+  uint32_t left = big(first, 36, 4);
+  for (uint32_t trunk = big(first, 32, 4); trunk != 0;) {
+    const auto list = page(trunk);
+    if (list.empty() || free_[trunk] || left == 0) {
+      free_list_whole_ = false;
+      return;
+    }
+    free_[trunk] = true;
+    --left;
+    const uint32_t leaves = big(list, 4, 4);
+    for (uint32_t i = 0; i < leaves && 8 + size_t(i) * 4 + 4 <= usable_ && left > 0; ++i, --left)
+      if (const uint32_t number = big(list, 8 + size_t(i) * 4, 4); number != 0 && number <= count_) free_[number] = true;
+      else free_list_whole_ = false;
+    trunk = big(list, 0, 4);
+  }
+  if (left != 0) free_list_whole_ = false;
+}
+
+bool DatabasePages::cell(std::span<const uint8_t> page_data, size_t at, bool leaf, PageRow* row, std::vector<uint8_t>* payload, uint64_t* budget) const {
+  const auto bytes = page_data.first(usable_);
+  if (row->of_index && !leaf) at += 4;  // the child page's number
+  uint64_t length = 0, rowid = 0;
+  if (at >= bytes.size() || !varint(bytes, &at, &length) || length == 0 || length > kMaxValueBytes * 2) return false;
+  if (!row->of_index && !varint(bytes, &at, &rowid)) return false;
+  row->rowid = int64_t(rowid);
+  const uint64_t most = row->of_index ? (uint64_t(usable_) - 12) * 64 / 255 - 23 : uint64_t(usable_) - 35;
+  const uint64_t least = (uint64_t(usable_) - 12) * 32 / 255 - 23;
+  uint64_t local = length;
+  if (length > most) {
+    const uint64_t filled = least + (length - least) % (usable_ - 4);
+    local = filled <= most ? filled : least;
+  }
+  const bool overflows = local < length;
+  if (local + (overflows ? 4 : 0) > bytes.size() - at) return false;
+  if (!overflows) return record_values(bytes.subspan(at, size_t(local)), &row->values);
+  if (length > *budget) return false;
+  *budget -= length;
+  payload->assign(bytes.begin() + std::ptrdiff_t(at), bytes.begin() + std::ptrdiff_t(at + local));
+  uint32_t next = big(bytes, at + size_t(local), 4);
+  while (payload->size() < length) {
+    const auto more = page(next);
+    if (more.empty()) return false;
+    const size_t take = size_t(std::min<uint64_t>(length - payload->size(), usable_ - 4));
+    payload->insert(payload->end(), more.begin() + 4, more.begin() + 4 + std::ptrdiff_t(take));
+    next = big(more, 0, 4);
+  }
+  return record_values(*payload, &row->values);
+}
+
+uint64_t DatabasePages::for_rows(const std::function<bool(const PageRow&)>& each) const {
+  uint64_t broken = 0;
+  // Sound files follow each overflow page once. A file made to be slow may name the same chain in every cell.
+  uint64_t budget = 4 * uint64_t(database_.size() + log_.size());
+  PageRow row;
+  std::vector<uint8_t> payload;
+  for (uint32_t number = 1; number <= count_; ++number) {
+    const auto bytes = page(number);
+    if (bytes.empty() || free_[number]) continue;
+    const size_t head = number == 1 ? kHeaderBytes : 0;
+    const uint8_t kind = bytes[head];
+    if (kind != kIndexInterior && kind != kIndexLeaf && kind != kTableLeaf) continue;
+    const size_t pointers = head + (kind == kIndexInterior ? 12 : 8);
+    const uint32_t cells = big(bytes, head + 3, 2);
+    if (pointers + size_t(cells) * 2 > usable_) {
+      ++broken;
+      continue;
+    }
+    row.of_index = kind != kTableLeaf;
+    row.page = number;
+    for (uint32_t i = 0; i < cells; ++i) {
+      row.rowid = 0;
+      if (!cell(bytes, big(bytes, pointers + size_t(i) * 2, 2), kind != kIndexInterior, &row, &payload, &budget)) ++broken;
+      else if (!each(row)) return broken;
+    }
+  }
+  return broken;
+}
+
+}  // namespace quarry::io

@@ -1,0 +1,26 @@
+// store_salvage.hpp - a damaged .quarry file read past its damage: pages of the database are looked at one by one, whatever the trees
+// above them say, and every row that is whole is kept. store_read.cpp is the reader for sound files; this one never writes.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hashgrid/result.hpp"
+#include "voxel/io/salvage.hpp"
+#include "voxel/progress.hpp"
+#include "voxel/scene.hpp"
+
+namespace quarry::io {
+
+// Reads `file` and, where there is one beside it, the log of a crashed editor (FILE-wal). Nothing is changed on disk. A chunk is taken
+// only if its checksum is right. `warnings` may be null. Errors: not_found, io, conflict (somebody edits it), out_of_memory,
+// malformed_input (nothing is left of it). Memory: the file's bytes once, and the scene.
+Result<Scene> salvage_store(const std::filesystem::path& file, Salvage& salvage, std::vector<std::string>* warnings, const Progress& progress = {});
+
+// The same from bytes of the database and of its log (may be empty).
+Result<Scene> salvage_database(std::span<const uint8_t> database, std::span<const uint8_t> log, uint64_t memory_limit, Salvage& salvage,
+                               std::vector<std::string>* warnings, const Progress& progress = {});
+
+}  // namespace quarry::io

@@ -8,8 +8,8 @@ namespace quarry::app {
 namespace {
 namespace fs = std::filesystem;
 
-// Measured with the real files of the tests, written as .glb, rounded up: bytes of memory, and microseconds of one core, for each byte of
-// the file.
+// Bytes of memory, and microseconds of one core, for each byte of the file. Estimates by the kind of file, not measurements: they only
+// decide what runs side by side at first; batch.cpp watches the memory really in use and stops and repeats what was estimated wrong.
 struct Need {
   std::string_view format;
   double memory_per_byte, work_per_byte;

@@ -112,7 +112,7 @@ Result<void> SectionReader::read(std::span<const uint8_t> bytes, std::vector<std
       if (warnings && ++warned <= kMaxWarnings) warnings->push_back(clean_text(payload));
     } else if (tag == "FAIL") {
       uint32_t code = 0;
-      if (payload.size() < sizeof code) return broken("an error without code");
+      if (payload.size() <= sizeof code) return broken("an error without code or words");
       std::memcpy(&code, payload.data(), sizeof code);
       if (code > uint32_t(ErrorCode::conflict)) return broken("an unknown error code");
       return fail(ErrorCode(code), clean_text(payload.subspan(sizeof code)));

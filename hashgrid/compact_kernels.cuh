@@ -21,21 +21,15 @@ __global__ void __launch_bounds__(kCompactThreads) clear_compact(CompactView vie
 // compact_host.cpp, by a block. Moves go up only: nothing can be left without a place. A page that is so already is not written.
 //
 // A thread packs its sectors in registers, on the way from memory to shared memory, and keeps a mask of the few entries behind their homes.
+// What moves leaves a hole, which others may fill; sectors with holes are packed once more at the end.
 template <class Format>
-__global__ void __launch_bounds__(kCompactThreads, 4) sweep_compact(CompactView view, QryCompactPart part, detail::CompactInverse inverse) {
+__global__ void __launch_bounds__(kCompactThreads, 5) sweep_compact(CompactView view, QryCompactPart part, detail::CompactInverse inverse) {
   extern __shared__ __align__(128) uint32_t page[];
   uint32_t* const in_table = view.words + (size_t{part.first_page} + blockIdx.x) * kCompactPageWords;
   const auto own = [](uint32_t k) { return threadIdx.x + k * kCompactThreads; };
   const auto words_of = [&](uint32_t sector) { return page + sector % kQrySectorsPerPage * detail::kSectorWords; };
-  uint32_t behind[kSectorsPerThread];  // a bit for each slot
-  const auto pack = [&](uint32_t k, uint32_t (&words)[detail::kSectorWords], uint32_t gone) {
-    detail::pack_sector<Format>(words, gone);
-    behind[k] = 0;
-#pragma unroll
-    for (uint32_t slot = 0; slot < Format::kEntries; ++slot) {
-      const uint32_t tag = Format::tag_at(words[slot / Format::kFields], slot % Format::kFields);
-      behind[k] |= uint32_t{tag != Format::kNoTag && tag >= part.remainders} << slot;
-    }
+  const auto pack = [&](uint32_t k, uint32_t (&words)[detail::kSectorWords]) {
+    detail::pack_sector<Format>(words, 0);
     uint4* const out = reinterpret_cast<uint4*>(words_of(own(k)));
     out[0] = make_uint4(words[0], words[1], words[2], words[3]), out[1] = make_uint4(words[4], words[5], words[6], words[7]);
   };
@@ -53,13 +47,13 @@ __global__ void __launch_bounds__(kCompactThreads, 4) sweep_compact(CompactView 
     const uint4 a = halves[k][0], b = halves[k][1];
     uint32_t words[detail::kSectorWords] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
     went_on |= words[0] >> 31 << k;
-    pack(k, words, 0);
+    pack(k, words);
     const uint32_t before[] = {a.x & ~kQryCompactWentOn, a.y, a.z, a.w};
 #pragma unroll
     for (uint32_t w = 0; w < Format::kTagWords; ++w) changed |= words[w] != before[w];
   }
 
-  uint32_t tags[kSectorsPerThread][Format::kTagWords];
+  uint32_t tags[kSectorsPerThread][Format::kTagWords], behind[kSectorsPerThread];  // behind: a bit for each slot
   // use(k, slot, standing) for entries of the thread's own sectors that stand behind their home, as they were when `tags` was read.
   const auto for_behind = [&](const auto& use) {
 #pragma unroll
@@ -73,13 +67,20 @@ __global__ void __launch_bounds__(kCompactThreads, 4) sweep_compact(CompactView 
         use(k, slot, inverse.standing(own(k), Format::tag_at(word, slot % Format::kFields), part));
       }
   };
+  bool holes[kSectorsPerThread] = {};
   for (;;) {
     __syncthreads();
 #pragma unroll
-    for (uint32_t k = 0; k < kSectorsPerThread; ++k)
+    for (uint32_t k = 0; k < kSectorsPerThread; ++k) {
+      behind[k] = 0;
 #pragma unroll
-      for (uint32_t w = 0; w < Format::kTagWords; ++w)
-        if (behind[k] != 0) tags[k][w] = words_of(own(k))[w];
+      for (uint32_t w = 0; w < Format::kTagWords; ++w) tags[k][w] = words_of(own(k))[w];
+#pragma unroll
+      for (uint32_t slot = 0; slot < Format::kEntries; ++slot) {
+        const uint32_t tag = Format::tag_at(tags[k][slot / Format::kFields], slot % Format::kFields);
+        behind[k] |= uint32_t{tag != Format::kNoTag && tag >= part.remainders} << slot;
+      }
+    }
     __syncthreads();
     uint32_t gone[kSectorsPerThread] = {};
     for_behind([&](uint32_t k, uint32_t slot, const detail::CompactStanding& at) {
@@ -99,12 +100,23 @@ __global__ void __launch_bounds__(kCompactThreads, 4) sweep_compact(CompactView 
     changed = true;
 #pragma unroll
     for (uint32_t k = 0; k < kSectorsPerThread; ++k) {
-      const uint4* const sector = reinterpret_cast<const uint4*>(words_of(own(k)));
-      const uint4 a = sector[0], b = sector[1];
-      uint32_t words[detail::kSectorWords] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
-      pack(k, words, gone[k]);
+      holes[k] |= gone[k] != 0;
+      for (uint32_t rest = gone[k]; rest != 0; rest &= rest - 1) {
+        const uint32_t slot = detail::lowest_bit(rest);
+        words_of(own(k))[slot / Format::kFields] |= Format::kNoTag << slot % Format::kFields * Format::kBits;
+        words_of(own(k))[Format::kTagWords + slot] = kQryCompactNoValue;
+      }
     }
   }
+#pragma unroll
+  for (uint32_t k = 0; k < kSectorsPerThread; ++k) {
+    if (!holes[k]) continue;
+    const uint4* const sector = reinterpret_cast<const uint4*>(words_of(own(k)));
+    const uint4 a = sector[0], b = sector[1];
+    uint32_t words[detail::kSectorWords] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+    pack(k, words);
+  }
+  __syncthreads();
   for_behind([&](uint32_t, uint32_t, const detail::CompactStanding& at) {
     for (uint32_t d = 0; d < at.distance; ++d) atomicOr(words_of(at.place.home + d), kQryCompactWentOn);
   });

@@ -96,7 +96,8 @@ void print_text(const json& out) {
   const json& world = out["world"];
   row("bricks", fmt::format("{} of 8x8x8, {:.1f} voxels each, {:.2f} bytes a voxel", with_commas(world["bricks"]),
                             world["voxels_per_brick"].get<double>(), world["bytes_per_voxel"].get<double>()));
-  row("memory", bytes_text(world["bytes"]));
+  row("memory", fmt::format("{}; packed for reading {}, {:.2f} bytes a voxel", bytes_text(world["bytes"]), bytes_text(world["packed_bytes"]),
+                            world["packed_bytes_per_voxel"].get<double>()));
   const json& grid = out["grid"];
   const json& depth = grid["probe_depth"];
   row("hash grid", fmt::format("{} keys in {} slots (load factor {:.3f}), {}", with_commas(grid["live"]), with_commas(grid["slots"]),
@@ -131,7 +132,7 @@ int run_info(const CommandArguments& words) {
 
   // The world is made as the renderer would have it: what the grid says of itself is then true of what is drawn.
   ProgressLine line(file);
-  const auto document = Document::create(std::move(*scene), {}, line.progress());
+  auto document = Document::create(std::move(*scene), {}, line.progress());
   line.clear();
   if (!document) return failed(file, document.error());
   const World& world = document->world();
@@ -144,6 +145,9 @@ int run_info(const CommandArguments& words) {
                   {"voxels_per_brick", static_cast<double>(world.voxel_count()) / bricks},
                   {"bytes_per_voxel", static_cast<double>(world.size_bytes()) / voxels}};
   out["grid"] = grid_json(*stats);
+  if (auto ok = document->world().pack(); !ok) return failed(file, ok.error());
+  out["world"]["packed_bytes"] = world.size_bytes();
+  out["world"]["packed_bytes_per_voxel"] = static_cast<double>(world.size_bytes()) / voxels;
   if (as_json) fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
   else print_text(out);
   return kExitDone;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 
@@ -25,7 +26,7 @@ using engine::DeviceMemory;
 using engine::vk_check;
 
 static_assert(sizeof(QryBenchFrame) == 112 && offsetof(QryBenchFrame, origin) == 40 && offsetof(QryBenchFrame, width) == 104);
-static_assert(sizeof(QryBenchPush) == 88 && sizeof(QryBenchPush) <= 128);
+static_assert(sizeof(QryBenchPush) == 96 && sizeof(QryBenchPush) <= 128);
 
 struct Pass {
   const char* name;
@@ -57,6 +58,7 @@ class Passes {
   // Microseconds of each pass, a median; what the last one leaves is in the buffers.
   Result<void> measure(const engine::SharedWorld& world, engine::Device::TimelinePoint ready, const engine::View& view, uint32_t repeats, double (&median_us)[kPassCount]);
   uint64_t hits() const;          // of the last measure()
+  std::vector<QryVisibility> seen() const;
   nlohmann::json statistics() const;  // of each pipeline, what the driver tells: registers, size
   Result<uint64_t> differing();   // pixels in which rays that start at beams hit something else
 
@@ -249,6 +251,11 @@ nlohmann::json Passes::statistics() const {
   return all;
 }
 
+std::vector<QryVisibility> Passes::seen() const {
+  const auto* seen = static_cast<const QryVisibility*>(seen_->mapped());
+  return {seen, seen + uint64_t(width_) * height_};
+}
+
 uint64_t Passes::hits() const {
   const auto* seen = static_cast<const QryVisibility*>(seen_->mapped());
   return uint64_t(std::count_if(seen, seen + uint64_t(width_) * height_, [](const QryVisibility& v) { return v.t >= 0; }));
@@ -261,6 +268,20 @@ Result<uint64_t> Passes::differing() {
   for (uint64_t i = 0; i < uint64_t(width_) * height_; ++i) count += plain[i].xy != beams[i].xy || plain[i].zm != beams[i].zm || (plain[i].t < 0) != (beams[i].t < 0);
   return count;
 }
+
+double time_of(const double (&us)[kPassCount], const char* name) {
+  for (size_t i = 0; i < kPassCount; ++i)
+    if (std::strcmp(kPasses[i].name, name) == 0) return us[i];
+  return 0;
+}
+
+double with_beams(const double (&us)[kPassCount]) { return time_of(us, "beams") + time_of(us, "primary after beams"); }
+
+double whole_frame(const double (&us)[kPassCount]) {
+  return std::min(time_of(us, "primary"), with_beams(us)) + time_of(us, "shadow") + time_of(us, "ambient, 64 voxels") + time_of(us, "shade");
+}
+
+nlohmann::json row_of(uint64_t rays, double us) { return {{"rays", rays}, {"microseconds", us}, {"million_per_s", double(rays) / us}}; }
 
 }  // namespace
 
@@ -290,6 +311,9 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
     auto ready = (*shared)->publish(*world, Palette::standard());
     if (!ready) return tl::unexpected(ready.error());
     const auto voxels = double(world->voxel_count());
+    const auto per_voxel = [&](uint64_t bytes) { return double(bytes) / voxels; };
+    const double editable = per_voxel(world->size_bytes()), editable_device = per_voxel((*shared)->device_bytes());
+    std::vector<QryVisibility> seen[kCameraCount];
     nlohmann::json cameras = nlohmann::json::array();
     for (int camera = 0; camera < kCameraCount; ++camera) {
       if (options.interrupted()) return fail(ErrorCode::cancelled, "interrupted");
@@ -307,26 +331,40 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
       if (*differing > pixels / 2000)
         return fail(ErrorCode::device, fmt::format("{}, {}: {} pixels differ when rays start at beams: the measurement is void", about.name, camera_name(camera), *differing));
       nlohmann::json rows = nlohmann::json::object();
-      double by_name[kPassCount];
       for (size_t i = 0; i < kPassCount; ++i) {
         const uint64_t rays = (kPasses[i].per_hit ? hits : pixels) * (kPasses[i].pass == kQryBenchAmbient ? 4 : 1);
-        rows[kPasses[i].name] = {{"rays", rays}, {"microseconds", us[i]}, {"million_per_s", double(rays) / us[i]}};
-        by_name[i] = us[i];
+        rows[kPasses[i].name] = row_of(rays, us[i]);
       }
-      const auto time_of = [&](const char* name) {
-        for (size_t i = 0; i < kPassCount; ++i)
-          if (std::strcmp(kPasses[i].name, name) == 0) return by_name[i];
-        return 0.0;
-      };
-      const double with_beams = time_of("beams") + time_of("primary after beams"), primary = std::min(time_of("primary"), with_beams);
-      rows["primary with beams"] = {{"rays", pixels}, {"microseconds", with_beams}, {"million_per_s", double(pixels) / with_beams}};
-      const double frame = primary + time_of("shadow") + time_of("ambient, 64 voxels") + time_of("shade");
-      rows["whole frame"] = {{"rays", pixels + 5 * hits}, {"microseconds", frame}, {"million_per_s", double(pixels + 5 * hits) / frame}};
+      rows["primary with beams"] = row_of(pixels, with_beams(us));
+      rows["whole frame"] = row_of(pixels + 5 * hits, whole_frame(us));
+      seen[camera] = (*passes)->seen();
       cameras.push_back({{"camera", camera_name(camera)}, {"hits", hits}, {"differ_with_beams", *differing}, {"passes", rows}});
+    }
+    // The same world packed: less memory, and not a pixel different.
+    const auto start = std::chrono::steady_clock::now();
+    if (auto ok = world->pack(); !ok) return tl::unexpected(ok.error());
+    const double pack_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    ready = (*shared)->publish(*world, Palette::standard());
+    if (!ready) return tl::unexpected(ready.error());
+    for (int camera = 0; camera < kCameraCount; ++camera) {
+      if (options.interrupted()) return fail(ErrorCode::cancelled, "interrupted");
+      double us[kPassCount];
+      if (auto ok = (*passes)->measure(**shared, *ready, scene_view(scene, camera, size, options.width, options.height), options.repeats, us); !ok)
+        return tl::unexpected(ok.error());
+      const std::vector<QryVisibility> packed = (*passes)->seen();
+      if (std::memcmp(packed.data(), seen[camera].data(), packed.size() * sizeof(QryVisibility)) != 0)
+        return fail(ErrorCode::device, fmt::format("{}, {}: the packed world is not seen as the editable one is: the measurement is void", about.name, camera_name(camera)));
+      const uint64_t pixels = uint64_t(options.width) * options.height;
+      auto& rows = cameras[size_t(camera)]["passes"];
+      rows["primary, packed"] = row_of(pixels, time_of(us, "primary"));
+      rows["primary with beams, packed"] = row_of(pixels, with_beams(us));
+      rows["whole frame, packed"] = row_of(pixels + 5 * (*passes)->hits(), whole_frame(us));
     }
     result["sharing"] = engine::to_string((*shared)->mode());
     result["scenes"].push_back({{"scene", about.name}, {"title", about.title}, {"size", size}, {"voxels", world->voxel_count()}, {"bricks", world->brick_count()},
-                                {"bytes_per_voxel", double(world->size_bytes()) / voxels},
+                                {"bytes_per_voxel", editable},
+                                {"device_bytes_per_voxel", editable_device}, {"packed_bytes_per_voxel", per_voxel(world->size_bytes())},
+                                {"packed_device_bytes_per_voxel", per_voxel((*shared)->device_bytes())}, {"pack_milliseconds", pack_ms},
                                 {"brick_bytes_per_voxel", double(world->brick_count()) * (sizeof(BrickMask) + sizeof(BrickMaterials)) / voxels}, {"cameras", cameras}});
   }
   result["validation_errors"] = (*device)->validation_errors();
@@ -337,14 +375,15 @@ std::string render_table(const nlohmann::json& result) {
   std::string text = fmt::format("{} ({}), {}, {}x{}, median of {}; 10^6 rays a second\n", result["device"].get<std::string>(), result["driver"].get<std::string>(),
                                  result["sharing"].get<std::string>(), result["width"].get<int>(), result["height"].get<int>(), result["repeats"].get<int>());
   for (const auto& scene : result["scenes"]) {
-    text += fmt::format("\n{}: {} voxels in {} bricks, {:.2f} bytes a voxel ({:.2f} in bricks)\n{:<24}", scene["title"].get<std::string>(), scene["voxels"].get<uint64_t>(),
-                        scene["bricks"].get<uint64_t>(), scene["bytes_per_voxel"].get<double>(), scene["brick_bytes_per_voxel"].get<double>(), "");
+    text += fmt::format("\n{}: {} voxels in {} bricks, {:.3f} bytes a voxel ({:.3f} in bricks), {:.3f} packed in {:.0f} ms\n{:<28}", scene["title"].get<std::string>(), scene["voxels"].get<uint64_t>(),
+                        scene["bricks"].get<uint64_t>(), scene["bytes_per_voxel"].get<double>(), scene["brick_bytes_per_voxel"].get<double>(),
+                        scene["packed_bytes_per_voxel"].get<double>(), scene["pack_milliseconds"].get<double>(), "");
     const auto& cameras = scene["cameras"];
     for (const auto& camera : cameras) text += fmt::format("{:>12}", camera["camera"].get<std::string>());
-    text += fmt::format("\n{:<24}", "hits");
+    text += fmt::format("\n{:<28}", "hits");
     for (const auto& camera : cameras) text += fmt::format("{:>12}", camera["hits"].get<uint64_t>());
     for (const auto& [name, row] : cameras[0]["passes"].items()) {
-      text += fmt::format("\n{:<24}", name);
+      text += fmt::format("\n{:<28}", name);
       for (const auto& camera : cameras) text += fmt::format("{:>12.0f}", camera["passes"][name]["million_per_s"].get<double>());
     }
     text += "\n";

@@ -24,8 +24,9 @@ struct RenderBenchOptions {
   std::function<bool()> interrupted = [] { return false; };
 };
 
-// {"device", "driver", "sharing", "scenes": [{"scene", "voxels", "bricks", "bytes_per_voxel", "cameras": [{"camera", "hits", "passes":
-// {name: {"rays", "microseconds", "million_per_s"}}}]}]}. Errors: a wrong number of voxels, bricks or hits makes the measurement void.
+// {"device", "driver", "sharing", "scenes": [{"scene", "voxels", "bricks", "bytes_per_voxel", "packed_bytes_per_voxel", "cameras": [{"camera", "hits", "passes":
+// {name: {"rays", "microseconds", "million_per_s"}}}]}]}. Errors: a wrong number of voxels, bricks or hits makes the measurement void,
+// and so does a pixel that differs when the world is packed (measured in a second round: the rows "..., packed").
 Result<nlohmann::json> bench_render(const RenderBenchOptions& options);
 
 // The same as a table for people.

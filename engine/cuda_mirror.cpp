@@ -23,6 +23,7 @@ struct CudaMirror::State {
   std::unique_ptr<hashgrid::Executor> executor;
   std::optional<hashgrid::Grid> grid;
   std::optional<SlabArray> masks, materials;
+  bool packed = false;  // the world that masks and materials are of
   MemoryBlock pyramid;
   MemoryBlock key_memory, value_memory;  // the executor's own, for bulk calls
 
@@ -186,6 +187,15 @@ Result<Device::TimelinePoint> CudaMirror::update(const World& world, WorldChange
   const uint64_t frames_value = s.frames->last() + 1;
   if (auto ok = s.device->submit(VK_NULL_HANDLE, {}, {{s.frames->handle(), frames_value}}); !ok) return tl::unexpected(ok.error());
   s.frames->next();
+  if (changes.everything && (s.packed || world.packed())) {  // not a world that grew out of the one there is: no more than it needs
+    s.masks.emplace(*s.memory, sizeof(BrickMask), kBricksPerSlab, "masks (CUDA)");
+    s.materials.emplace(*s.memory, sizeof(BrickMaterials), kBricksPerSlab, "materials (CUDA)");
+    s.packed = world.packed();
+    if (s.packed) {
+      if (auto ok = s.masks->fit(world.pool().mask_slabs().capacity()); !ok) return tl::unexpected(ok.error());
+      if (auto ok = s.materials->fit(world.pool().material_slabs().capacity()); !ok) return tl::unexpected(ok.error());
+    }
+  }
   if (auto ok = s.masks->ensure(world.pool().mask_slabs().capacity()); !ok) return tl::unexpected(ok.error());
   if (auto ok = s.materials->ensure(world.pool().material_slabs().capacity()); !ok) return tl::unexpected(ok.error());
   if (changes.whole_pyramid || s.pyramid.size_bytes != world.pyramid().size_bytes()) {

@@ -11,7 +11,7 @@
 
 namespace quarry::engine {
 
-static_assert(sizeof(QryWorldRoot) == 80 && offsetof(QryWorldRoot, palette) == 32 && offsetof(QryWorldRoot, grid_pages) == 40 &&
+static_assert(sizeof(QryWorldRoot) == 88 && offsetof(QryWorldRoot, palette) == 32 && offsetof(QryWorldRoot, grid_pages) == 40 &&
                   offsetof(QryWorldRoot, bounds_min) == 56 && offsetof(QryWorldRoot, bounds_max) == 68,
               "the root's layout in C++ is not GLSL's scalar layout");
 static_assert((1u << kQryBrickSlabShift) == kBricksPerSlab && sizeof(OccupancyNode) == 16 && kLevel3Nodes == 1u << 14);
@@ -195,7 +195,9 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   }
   const SlabArray& masks = host_side ? world.pool().mask_slabs() : s.mirror->masks();
   const SlabArray& materials = host_side ? world.pool().material_slabs() : s.mirror->materials();
-  root.brick_capacity = uint32_t(std::min<uint64_t>(std::min(masks.capacity(), materials.capacity()), kQryReservedValue));
+  root.packed = world.packed();
+  const uint64_t bricks = root.packed ? masks.capacity() : std::min(masks.capacity(), materials.capacity());
+  root.brick_capacity = uint32_t(std::min<uint64_t>(bricks, kQryReservedValue));
   const MemoryBlock& pyramid = host_side ? world.pyramid().block() : s.mirror->pyramid();
   root.pyramid = pyramid.device_address;
   root.node_capacity = uint32_t(pyramid.size_bytes / kGranuleBytes) - 64;  // a run that starts below it ends in the block

@@ -62,7 +62,7 @@ std::vector<WorldPiece> collect_pieces(const World& world, const WorldChanges& c
 
   if (changes.everything) {
     out.add_elements(WorldPart::masks, pool.mask_slabs(), 0, pool.high_water(), kMaskBytes);
-    out.add_elements(WorldPart::materials, pool.material_slabs(), 0, pool.high_water(), kMaterialBytes);
+    out.add_elements(WorldPart::materials, pool.material_slabs(), 0, pool.material_elements(), kMaterialBytes);
     out.add(WorldPart::pyramid, 0, 0, pyramid.nodes(), pyramid.used_bytes());
     return out.take();
   }

@@ -67,9 +67,23 @@ uint64_t qry_mask_address(const QryWorldRoot root, uint brick) {
 
 uint qry_octant(ivec3 v) { return uint(((v.x >> 2) & 1) | (((v.y >> 2) & 1) << 1) | (((v.z >> 2) & 1) << 2)); }
 
+// Of the packed materials (voxel/brick_pool.hpp): word `index`. A slab has 128 words for each of its bricks.
+uint qry_packed_word(const QryWorldRoot root, uint index) {
+  const uint shift = kQryBrickSlabShift + 7u;
+  return QryUints(QryAddresses(root.material_slabs).at[index >> shift]).at[index & ((1u << shift) - 1u)];
+}
+
 // Material 1..255 of a set voxel of the brick; 0 if it is not set.
 uint qry_material(const QryWorldRoot root, uint brick, ivec3 v) {
-  const uint index = qry_octant(v) * 64u + uint((v.x & 3) | ((v.y & 3) << 2) | ((v.z & 3) << 4));
+  const uint octant = qry_octant(v), bit = uint((v.x & 3) | ((v.y & 3) << 2) | ((v.z & 3) << 4)), index = octant * 64u + bit;
+  if (root.packed != 0u) {
+    QryWords masks = QryWords(qry_mask_address(root, brick));
+    const uvec2 own = masks.at[octant];
+    if ((((bit & 32u) != 0u ? own.y : own.x) >> (bit & 31u) & 1u) == 0u) return 0u;
+    uint number = qry_child_number(own, bit);
+    for (uint i = 0u; i < octant; ++i) number += uint(bitCount(masks.at[i].x) + bitCount(masks.at[i].y));
+    return (qry_packed_word(root, qry_packed_word(root, brick) + (number >> 2)) >> ((number & 3u) * 8u)) & 255u;
+  }
   const uint64_t slab = QryAddresses(root.material_slabs).at[brick >> kQryBrickSlabShift];
   const uint word = QryUints(slab + uint64_t((brick & ((1u << kQryBrickSlabShift) - 1u)) * 512u)).at[index >> 2];
   return (word >> ((index & 3u) * 8u)) & 255u;

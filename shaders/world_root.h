@@ -2,7 +2,7 @@
 // All addresses are buffer device addresses. Scalar layout in GLSL = natural alignment in C++; static_asserts in shared_world.cpp.
 //
 //   QryWorldRoot --> grid       pages of hashgrid/layout.h
-//                --> slabs      tables of addresses: masks (64 B a brick), materials (512 B a brick)
+//                --> slabs      tables of addresses: masks (64 B a brick), materials (512 B a brick, or packed: voxel/brick_pool.hpp)
 //                --> pyramid    nodes and brick indices, granules of 16 bytes, as voxel/occupancy.hpp says
 //                --> palette    256 x 32 B, as voxel/palette.hpp says
 #ifndef QRY_WORLD_ROOT_H
@@ -31,6 +31,8 @@ struct QryWorldRoot {
   // Inclusive bounds in biased voxels (voxel - kWorldMin) that hold every set voxel; max < min: nothing is set.
   QRY_I32 bounds_min[3];
   QRY_I32 bounds_max[3];
+  QRY_U32 packed;  // 0, or 1: materials are there for set voxels alone
+  QRY_U32 reserved;
 };
 
 // Shapes of voxel/brick_pool.hpp and voxel/occupancy.hpp.

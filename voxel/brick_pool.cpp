@@ -1,10 +1,23 @@
 #include "voxel/brick_pool.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <functional>
 #include <string>
 
+#include "hashgrid/parallel.hpp"
+
 namespace quarry {
+namespace {
+
+uint32_t set_voxels(const BrickMask& mask) {
+  uint32_t count = 0;
+  for (const uint64_t word : mask) count += uint32_t(std::popcount(word));
+  return count;
+}
+
+}  // namespace
 
 BrickPool::BrickPool(MemorySource& memory, uint32_t max_bricks)
     : masks_(memory, sizeof(BrickMask), kBricksPerSlab, "brick masks"),
@@ -45,6 +58,67 @@ void BrickPool::free(uint32_t index) {
   free_.push_back(index);
   std::push_heap(free_.begin(), free_.end(), std::greater<>());
   --live_;
+}
+
+Result<BrickPool> BrickPool::pack(MemorySource& memory, const BrickPool& from, std::span<const uint32_t> indices) {
+  BrickPool pool(memory);
+  const auto count = uint32_t(indices.size());
+  std::vector<uint32_t> starts(count);
+  uint64_t words = count;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (words > 0xFFFFFFFFu) break;
+    starts[i] = uint32_t(words);
+    words += (set_voxels(from.mask(indices[i])) + 3) / 4;
+  }
+  if (words > 0xFFFFFFFFu) return fail(ErrorCode::full, "brick pool: more than 16 GiB of materials cannot be packed; keep the world as it is");
+  if (auto ok = pool.masks_.fit(count); !ok) return tl::unexpected(ok.error());
+  if (auto ok = pool.materials_.fit((words * 4 + sizeof(BrickMaterials) - 1) / sizeof(BrickMaterials)); !ok) return tl::unexpected(ok.error());
+  parallel_for(count, 256, [&](size_t begin, size_t end) {
+    for (auto i = uint32_t(begin); i < end; ++i) {
+      const Brick brick = from.get(indices[i]);
+      pool.mask(i) = brick.mask;
+      *pool.word(i) = starts[i];
+      uint64_t at = starts[i];
+      uint8_t four[4] = {};
+      uint32_t n = 0;
+      for (uint32_t w = 0; w < 8; ++w)
+        for (uint64_t left = brick.mask[w]; left; left &= left - 1) {
+          four[n++ & 3u] = brick.materials[w * 64 + uint32_t(std::countr_zero(left))];
+          if ((n & 3u) == 0) std::memcpy(pool.word(at++), four, 4);
+        }
+      if (n & 3u) {
+        std::fill(four + (n & 3u), four + 4, uint8_t(0));
+        std::memcpy(pool.word(at), four, 4);
+      }
+    }
+  });
+  pool.live_ = pool.high_water_ = count;
+  pool.packed_ = true;
+  return pool;
+}
+
+uint8_t BrickPool::material(uint32_t index, uint32_t voxel) const {
+  const BrickMask& bits = mask(index);
+  if (!packed_) return (*static_cast<const BrickMaterials*>(materials_.at(index)))[voxel];
+  const uint64_t bit = uint64_t(1) << (voxel & 63u);
+  if (!(bits[voxel >> 6] & bit)) return 0;
+  auto number = uint32_t(std::popcount(bits[voxel >> 6] & (bit - 1)));
+  for (uint32_t w = 0; w < voxel >> 6; ++w) number += uint32_t(std::popcount(bits[w]));
+  return reinterpret_cast<const uint8_t*>(word(uint64_t(*word(index)) + number / 4))[number & 3u];
+}
+
+Brick BrickPool::get(uint32_t index) const {
+  Brick brick{mask(index), {}};
+  if (!packed_) {
+    brick.materials = *static_cast<const BrickMaterials*>(materials_.at(index));
+    return brick;
+  }
+  const uint64_t start = *word(index);
+  uint32_t n = 0;
+  for (uint32_t w = 0; w < 8; ++w)
+    for (uint64_t left = brick.mask[w]; left; left &= left - 1, ++n)
+      brick.materials[w * 64 + uint32_t(std::countr_zero(left))] = reinterpret_cast<const uint8_t*>(word(start + n / 4))[n & 3u];
+  return brick;
 }
 
 }  // namespace quarry

@@ -85,7 +85,12 @@ Result<void> OccupancyPyramid::ensure_room() {
   const uint64_t wanted = uint64_t(next_) + kSpareGranules;
   if (block_.data && wanted * kGranuleBytes <= block_.size_bytes) return {};
   if (wanted > 0xFFFFFFFFu) return fail(ErrorCode::out_of_memory, "the occupancy pyramid: more nodes than 32 bits can number");
-  const uint64_t granules = wanted + (next_ - kLevel3Nodes) / 4 + 1024;
+  return move_to(wanted + (next_ - kLevel3Nodes) / 4 + 1024);
+}
+
+Result<void> OccupancyPyramid::fit() { return move_to(uint64_t(next_) + 64); }
+
+Result<void> OccupancyPyramid::move_to(uint64_t granules) {
   auto fresh = memory_->allocate((granules * kGranuleBytes + 4095) & ~uint64_t(4095), "pyramid");
   if (!fresh) return tl::unexpected(fresh.error());
   if (block_.data) {

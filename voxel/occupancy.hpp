@@ -54,6 +54,8 @@ class OccupancyPyramid {
   void reserve_changes(size_t keys);
   void remove(std::span<const uint32_t> keys);
   void clear();
+  // Moves to a block without room to spare. Errors: out_of_memory, and then nothing has changed.
+  Result<void> fit();
   Result<void> rebuild(std::span<const uint32_t> keys, std::span<const uint32_t> bricks);
 
   // The pool index of a brick, found as a shader finds it.
@@ -80,6 +82,7 @@ class OccupancyPyramid {
   explicit OccupancyPyramid(MemorySource& memory);
   OccupancyNode* own() { return static_cast<OccupancyNode*>(block_.data); }
   Result<void> ensure_room();
+  Result<void> move_to(uint64_t granules);
   uint32_t take_run(size_t size);
   void free_run(OccupancyNode& node);
   void* insert_child(OccupancyNode& node, uint32_t bit, size_t child_bytes);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -34,6 +35,9 @@ std::string name_of(Int3 brick) { return "(" + std::to_string(brick.x) + ", " + 
 
 struct World::State {
   std::unique_ptr<hashgrid::Executor> own_executor;
+  hashgrid::Executor* executor = nullptr;
+  MemorySource* source = nullptr;
+  uint32_t max_bricks = 0;
   hashgrid::Grid grid;
   BrickPool pool;
   OccupancyPyramid pyramid;
@@ -44,8 +48,8 @@ struct World::State {
   mutable Box3 bounds;
   mutable uint64_t bounds_version = 0;
 
-  State(std::unique_ptr<hashgrid::Executor> executor, hashgrid::Grid its_grid, BrickPool its_pool, OccupancyPyramid its_pyramid)
-      : own_executor(std::move(executor)), grid(std::move(its_grid)), pool(std::move(its_pool)), pyramid(std::move(its_pyramid)) {}
+  State(std::unique_ptr<hashgrid::Executor> its_executor, hashgrid::Grid its_grid, BrickPool its_pool, OccupancyPyramid its_pyramid)
+      : own_executor(std::move(its_executor)), grid(std::move(its_grid)), pool(std::move(its_pool)), pyramid(std::move(its_pyramid)) {}
 
   void note_dirty(std::span<const uint32_t> keys) {
     dirty_keys.insert(dirty_keys.end(), keys.begin(), keys.end());
@@ -54,6 +58,40 @@ struct World::State {
       sort_unique(dirty_keys);
       dirty_sorted = dirty_keys.size();
     }
+  }
+
+  // The grid and the pyramid of bricks whose indices are 0, 1, 2 .., and those bricks; what it replaces goes.
+  Result<void> replace_bricks(const std::vector<uint32_t>& keys, BrickPool fresh) {
+    std::vector<uint32_t> indices(keys.size());
+    std::iota(indices.begin(), indices.end(), 0u);
+    auto fresh_grid = grid_of(keys, indices, fresh.packed());
+    if (!fresh_grid) return tl::unexpected(fresh_grid.error());
+    auto fresh_pyramid = OccupancyPyramid::create(*source);
+    if (!fresh_pyramid) return tl::unexpected(fresh_pyramid.error());
+    if (auto ok = fresh_pyramid->add(keys, indices); !ok) return ok;
+    if (fresh.packed())
+      if (auto ok = fresh_pyramid->fit(); !ok) return ok;
+    grid = std::move(*fresh_grid);
+    pyramid = std::move(*fresh_pyramid);
+    pool = std::move(fresh);
+    return {};
+  }
+
+  // A packed world's table is as full as its keys allow.
+  Result<hashgrid::Grid> grid_of(const std::vector<uint32_t>& keys, const std::vector<uint32_t>& indices, bool full) {
+    constexpr double kLoads[] = {0.95, 0.93, 0.90, 0.85};
+    for (const double load : kLoads) {
+      if (!full) break;
+      auto fresh = hashgrid::Grid::create(*executor, {.capacity = keys.size(), .max_load_factor = load, .may_grow = false}, source);
+      if (!fresh) return fresh;
+      auto placed = fresh->insert(keys, indices);
+      if (placed) return fresh;
+      if (placed.error().code != ErrorCode::full) return tl::unexpected(placed.error());
+    }
+    auto fresh = hashgrid::Grid::create(*executor, {.capacity = keys.size()}, source);
+    if (!fresh) return fresh;
+    if (auto ok = fresh->insert(keys, indices); !ok) return tl::unexpected(ok.error());
+    return fresh;
   }
 
   // What a write has added so far; taken back unless kept, whether an error or an exception ends the write.
@@ -70,6 +108,40 @@ struct World::State {
     }
   };
 
+  Result<void> pack() {
+    if (pool.packed()) return {};
+    const std::vector<uint32_t> keys = keys_by_place();
+    std::vector<uint32_t> indices(keys.size());
+    if (auto found = grid.find(keys, indices); !found) return tl::unexpected(found.error());
+    auto fresh = BrickPool::pack(*source, pool, indices);
+    if (!fresh) return tl::unexpected(fresh.error());
+    return replace_bricks(keys, std::move(*fresh));
+  }
+
+  Result<void> unpack() {
+    if (!pool.packed()) return {};
+    const std::vector<uint32_t> keys = keys_by_place();  // in which order the packed bricks lie
+    BrickPool fresh(*source, max_bricks);
+    if (auto ok = fresh.allocate(keys.size()); !ok) return tl::unexpected(ok.error());
+    parallel_for(keys.size(), kBricksPerPiece, [&](size_t begin, size_t end) {
+      for (auto i = uint32_t(begin); i < end; ++i) fresh.put(i, pool.get(i));
+    });
+    return replace_bricks(keys, std::move(fresh));
+  }
+
+  // Bricks that are near each other follow each other: in the order of the pyramid's levels.
+  std::vector<uint32_t> keys_by_place() const {
+    std::vector<std::pair<uint32_t, uint32_t>> places;
+    for (const uint32_t key : pyramid.keys()) {
+      const PyramidPlace at = pyramid_place(brick_from_key(key));
+      places.emplace_back(at.level3 << 18 | at.level3_bit << 12 | at.region_bit << 6 | at.chunk_bit, key);
+    }
+    std::sort(places.begin(), places.end());
+    std::vector<uint32_t> keys(places.size());
+    for (size_t i = 0; i < keys.size(); ++i) keys[i] = places[i].second;
+    return keys;
+  }
+
   Result<void> write(size_t count, const auto& at) {  // at(i) -> BrickRef
     std::vector<uint32_t> keys(count);
     for (size_t i = 0; i < count; ++i) {
@@ -85,6 +157,7 @@ struct World::State {
         return fail(ErrorCode::invalid_argument, "brick " + name_of(brick_from_key(*twice)) + " is in the batch more than once");
     }
 
+    if (auto ok = unpack(); !ok) return ok;
     std::vector<uint32_t> indices(count);
     if (auto found = grid.find(keys, indices); !found) return tl::unexpected(found.error());
     std::vector<size_t> added;             // positions of bricks that are new
@@ -165,7 +238,11 @@ Result<World> World::create(const WorldMemory& memory) {
   if (!grid) return tl::unexpected(grid.error());
   auto pyramid = OccupancyPyramid::create(source);
   if (!pyramid) return tl::unexpected(pyramid.error());
-  return World(std::make_unique<State>(std::move(own), std::move(*grid), BrickPool(source, memory.max_bricks), std::move(*pyramid)));
+  auto state = std::make_unique<State>(std::move(own), std::move(*grid), BrickPool(source, memory.max_bricks), std::move(*pyramid));
+  state->executor = executor;
+  state->source = &source;
+  state->max_bricks = memory.max_bricks;
+  return World(std::move(state));
 }
 
 Result<void> World::write(std::span<const BrickWrite> writes) {
@@ -176,7 +253,12 @@ Result<void> World::write(std::span<const BrickRef> writes) {
   return state_->write(writes.size(), [&](size_t i) { return writes[i]; });
 }
 
+Result<void> World::pack() { return state_->pack(); }
+Result<void> World::unpack() { return state_->unpack(); }
+bool World::packed() const { return state_->pool.packed(); }
+
 Result<void> World::clear() {
+  if (auto ok = state_->unpack(); !ok) return ok;
   const std::vector<uint32_t> keys = state_->pyramid.keys();
   std::vector<uint32_t> indices(keys.size());
   if (auto found = state_->grid.find(keys, indices); !found) return tl::unexpected(found.error());
@@ -192,7 +274,7 @@ Result<void> World::clear() {
 uint8_t World::get(Int3 voxel) const {
   if (!voxel_in_world(voxel)) return 0;
   const hashgrid::Found found = hashgrid::find(state_->grid.view(), brick_key(brick_of(voxel)));
-  return found.hit ? state_->pool.materials(found.value)[voxel_index(voxel)] : uint8_t(0);
+  return found.hit ? state_->pool.material(found.value, voxel_index(voxel)) : uint8_t(0);
 }
 
 bool World::find_brick(Int3 brick, Brick* out) const {

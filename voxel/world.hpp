@@ -49,6 +49,15 @@ class World {
   Result<void> write(std::span<const BrickRef> writes);
   Result<void> clear();
 
+  // Makes the world one for reading, in about a third of the memory: materials of set voxels alone (see brick_pool.hpp), bricks in the order
+  // of the pyramid, a fuller grid, nothing to spare. Voxels, version and pictures stay the same, and so does everything that may be asked;
+  // indices of bricks change. Both forms are in memory until it is done; it reads each brick once. The next write(), clear() or unpack()
+  // turns it back first, which costs as much again. On failure (out_of_memory, device, full: over 16 GiB of materials) the world is as before.
+  // One thread at a time, and none that reads beside it.
+  Result<void> pack();
+  Result<void> unpack();
+  bool packed() const;
+
   uint64_t version() const;          // rises with every successful write
   uint64_t voxel_count() const;
   uint32_t brick_count() const;

@@ -169,7 +169,7 @@ TEST_CASE("packed: the bytes are the same whatever the order of edits and the nu
   setenv("QUARRY_THREADS", "1", 1);
   REQUIRE(other.pack());
   if (before) setenv("QUARRY_THREADS", saved.c_str(), 1); else unsetenv("QUARRY_THREADS");
-  CHECK(bytes_of(one) == bytes_of(other));
+  CHECK((bytes_of(one) == bytes_of(other)));
   const auto pairs = one.grid().enumerate(true), its_pairs = other.grid().enumerate(true);
   REQUIRE(pairs);
   REQUIRE(its_pairs);

@@ -9,7 +9,10 @@
 
 #include "app/output_file.hpp"
 #include "app/terminal.hpp"
+#include "voxel/io/mesh_write.hpp"
 #include "voxel/io/picture_write.hpp"
+#include "voxel/operations.hpp"
+#include "voxel/source_units.hpp"
 
 namespace quarry::app {
 namespace {
@@ -65,6 +68,23 @@ void add_losses(std::vector<io::ExportLoss>& all, std::vector<io::ExportLoss> mo
   }
 }
 
+// "castle.glb" -> "castle_lod2.glb"
+fs::path lod_file(const fs::path& file, int64_t level) {
+  fs::path out = file;
+  out.replace_extension();
+  out += fmt::format("_lod{}", level);
+  return out += file.extension();
+}
+
+// The next coarser level. A mesh of it is as large as that of the finest, in the same units.
+Result<Scene> coarser(const Scene& scene, bool mesh, int64_t level) {
+  auto half = halve(scene);
+  if (!half || !mesh) return half;
+  half->metadata[io::kMeshScaleKey] = fmt::format("{}", int64_t(1) << level);
+  if (const auto units = source_units(scene)) set_source_units(*half, *units);
+  return half;
+}
+
 Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& options, OutputNames& names, const Progress& progress, Conversion& done) {
   std::error_code error;
   const auto check_target = [&](const fs::path& file) -> Result<void> {
@@ -90,9 +110,15 @@ Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& op
     std::vector<std::string> warnings;
     read.warnings = &warnings;
     read.progress = progress;
+    io::Salvage salvage;
+    if (options.salvage) read.salvage = &salvage;
     auto scene = io::read_scene(input.file, read);
     for (std::string& warning : warnings) done.warnings.push_back(job.inputs.size() > 1 ? shown(input.file) + ": " + warning : std::move(warning));
-    if (!scene) return tl::unexpected<Error>(scene.error());
+    if (!scene) return tl::unexpected<Error>(options.salvage ? scene.error() : with_salvage_hint(input.file, scene.error()));
+    std::vector<io::ExportLoss> lost;
+    for (const io::SalvageLoss& loss : salvage.losses()) lost.push_back({loss.kind, loss.count, fmt::format("{} {} (the file is damaged)", loss.count, loss.text)});
+    done.salvaged = done.salvaged || !lost.empty();
+    add_losses(done.losses, std::move(lost), true);
     palette_loss(*scene, done.losses);
     parts.push_back({"", std::move(*scene)});
   }
@@ -116,6 +142,8 @@ Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& op
       if (auto ok = check_target(*file); !ok) return ok;
       files.push_back(*file);
     }
+    for (int64_t level = 1; level <= options.lod_levels; ++level)
+      if (auto ok = check_target(lod_file(files.back(), level)); !ok) return ok;
     const auto format = io::format_for_writing(options.picture == PictureKind::slices ? fs::path(files.back()) += ".png" : files.back());
     if (!format) return tl::unexpected<Error>(format.error());
     add_losses(done.losses, io::export_losses(part.scene, **format), changed->size() > 1);
@@ -126,13 +154,25 @@ Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& op
     return fail(ErrorCode::invalid_argument, fmt::format("--strict: not written, for it would lose: {}", fmt::join(all, "; ")));
   }
   for (size_t i = 0; i < changed->size(); ++i) {
-    const Scene& scene = (*changed)[i].scene;
+    Scene& scene = (*changed)[i].scene;
     if (auto written = write(scene, files[i], options.picture, progress); !written) return written;
     done.outputs.push_back(files[i]);
     for (const Instance& instance : scene.instances)
       if (instance.volume < scene.volumes.size()) done.voxels += scene.volumes[instance.volume].bricks.voxel_count();
     done.bytes += size_of(files[i]);
-    (*changed)[i].scene = {};
+    const auto format = io::format_for_writing(files[i]);
+    const auto meshes = io::mesh_formats();
+    const bool mesh = format && std::ranges::any_of(meshes, [&](const io::Format& f) { return std::string_view(f.name) == (*format)->name; });
+    for (int64_t level = 1; level <= options.lod_levels; ++level) {
+      auto half = coarser(scene, mesh, level);
+      if (!half) return tl::unexpected<Error>(half.error());
+      scene = std::move(*half);
+      const fs::path file = lod_file(files[i], level);
+      if (auto written = write(scene, file, options.picture, progress); !written) return written;
+      done.outputs.push_back(file);
+      done.bytes += size_of(file);
+    }
+    scene = {};
   }
   return {};
 }

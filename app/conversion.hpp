@@ -22,6 +22,8 @@ struct ConversionOptions {
   LoadOptions load;
   SceneSteps steps;
   bool overwrite = false;
+  int64_t lod_levels = 0;  // beside each output so many more, each half as fine as the one before: OUT_lod1, OUT_lod2 ...
+  bool salvage = false;  // read what is whole of damaged inputs
   bool strict = false;  // a warning or a loss fails the job, before anything is written
   PictureKind picture = PictureKind::top;
 };
@@ -40,7 +42,8 @@ struct Conversion {
   uint64_t voxels = 0, bytes = 0;  // voxels of all instances of what was written
   double seconds = 0;
   std::vector<std::string> warnings;        // of readers: what was skipped or mended
-  std::vector<io::ExportLoss> losses;       // of steps and of the format
+  std::vector<io::ExportLoss> losses;       // of salvage, of steps and of the format
+  bool salvaged = false;                    // an input was damaged, and something of it is missing
 };
 
 // Names that jobs of one batch have taken: no two parts of any of them go into one file.

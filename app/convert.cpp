@@ -82,9 +82,11 @@ void add_options(Arguments& arguments, ConvertArguments& wanted) {
   arguments.flag("--list-formats", wanted.list, "Show the formats there are");
   arguments.group("Reading");
   wanted.options.load.add_to(arguments);
+  arguments.flag("--salvage", wanted.options.salvage, "Damaged .vox and .quarry: read what is whole and say what is lost (with --strict: write nothing, exit code 3)");
   arguments.group("Steps between reading and writing, done in the order given");
   wanted.options.steps.add_to(arguments);
   arguments.group("Writing");
+  arguments.integer("--lod-levels", wanted.options.lod_levels, "N", "Also write OUT_lod1 ... OUT_lodN, each half as fine as the one before (meshes keep their size)", 1, 12);
   arguments.flag("--overwrite", wanted.overwrite, "Replace outputs that are there");
   arguments.flag("--strict", wanted.strict, "Fail, and write nothing, where a file would lose something or a reader had to skip or mend something");
   arguments.choice("--picture", wanted.picture, "KIND", "PNG: top (colours from above) or height (a height map) (top)", {"top", "height"});
@@ -129,6 +131,7 @@ class ConvertCommand {
     ConversionOptions& options = wanted_.options;
     options.overwrite = wanted_.overwrite;
     options.strict = wanted_.strict;
+    if (wanted_.slices && options.lod_levels > 0) return arguments_.wrong("--lod-levels and --slices do not go together.");
     if (wanted_.slices && wanted_.picture != "top") return arguments_.wrong("--slices and --picture height are different pictures: choose one.");
     options.picture = wanted_.slices ? PictureKind::slices : wanted_.picture == "height" ? PictureKind::height : PictureKind::top;
     // The reading process's own limit, whichever is less.
@@ -210,7 +213,7 @@ class ConvertCommand {
   // Everything that the output's bytes depend on beside the inputs.
   std::string options_text() const {
     const ConversionOptions& o = wanted_.options;
-    return fmt::format("quarry {} {} {} picture={} to={}", QRY_VERSION, o.load.text(), o.steps.text(), static_cast<int>(o.picture), wanted_.output + " " + wanted_.to);
+    return fmt::format("quarry {} {} {} picture={} salvage={} lod_levels={} to={}", QRY_VERSION, o.load.text(), o.steps.text(), static_cast<int>(o.picture), o.salvage, o.lod_levels, wanted_.output + " " + wanted_.to);
   }
   std::string manifest_suffix() const { return wanted_.shard_count > 1 ? fmt::format("-{}-of-{}", wanted_.shard_number + 1, wanted_.shard_count) : std::string(); }
   // A job in the manifest: its output, or for a job of several the beginning of their names.
@@ -300,7 +303,7 @@ class ConvertCommand {
       } else {
         ++counts.failed;
         counts.failed_names.push_back(shown(jobs_[i].inputs[0].file));
-        last_code = exit_code_of(result.error());
+        last_code = done[i].salvaged && wanted_.options.strict ? int(kExitSomeFailed) : exit_code_of(result.error());
         log.failed(i, jobs_[i], result.error(), done[i]);
         return wanted_.keep_going;
       }

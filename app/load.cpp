@@ -80,8 +80,14 @@ Result<Scene> load_scene(const std::filesystem::path& file, const LoadOptions& o
   return scene;
 }
 
+Error with_salvage_hint(const std::filesystem::path& file, Error error) {
+  if (error.code != ErrorCode::malformed_input) return error;
+  if (const auto format = io::format_for_reading(file); format && (*format)->salvages) error.message += "; 'quarry convert --salvage' reads what is whole of it";
+  return error;
+}
+
 int failed(const std::filesystem::path& file, const Error& error) {
-  say_error(shown(file), error);
+  say_error(shown(file), with_salvage_hint(file, error));
   return exit_code_of(error);
 }
 

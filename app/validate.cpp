@@ -61,7 +61,7 @@ int run_validate(const CommandArguments& words) {
     sound += ok;
     json entry{{"file", file}, {"format", verdict.format.empty() ? json() : json(verdict.format)}, {"ok", ok}, {"warnings", verdict.warnings}};
     if (judged) entry.update({{"volumes", verdict.volumes}, {"instances", verdict.instances}, {"voxels", verdict.voxels}});
-    else entry["error"] = judged.error().message;
+    else entry["error"] = with_salvage_hint(file, judged.error()).message;
     report.push_back(std::move(entry));
     for (const std::string& warning : verdict.warnings) say_warning(file, warning);
     if (!judged) {

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -452,4 +453,65 @@ TEST_CASE("convert: the size of a voxel and the place in the source's units go w
   CHECK(has(bytes_of(to(world, "t.ply")), "comment voxel_size 0.5, origin "));
   CHECK(has(bytes_of(to(world, "half.quarry", {"--lod", "1"})), "origin"));
   CHECK(info(dir / "half.quarry")["metadata"]["voxel_size"] == "1");
+}
+
+TEST_CASE("convert: --salvage alone reads damaged files, says what is lost, and with --strict writes nothing and exits with 3") {
+  const fs::path dir = scratch_dir("convert_salvage");
+  auto bytes = VoxBuilder().model(4, 4, 4, {{0, 0, 0, 1}, {1, 2, 3, 9}}).model(4, 4, 4, {{3, 3, 3, 5}}).bytes();
+  bytes.resize(bytes.size() - 2);
+  const std::string file = made(dir / "cut.vox", bytes), out = (dir / "out.quarry").string();
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"convert", file, "-o", out}, {"info", file}, {"validate", file}}) {
+    const auto refused = run_quarry(words);
+    CHECK(refused.code == 1);
+    CHECK(has(refused.err, "quarry convert --salvage"));
+  }
+  CHECK_FALSE(fs::exists(out));
+  const auto strict = run_quarry({"convert", "--salvage", "--strict", file, "-o", out});
+  CHECK(strict.code == 3);
+  CHECK_FALSE(fs::exists(out));
+  const auto saved = run_quarry({"convert", "--salvage", "--json", file, "-o", out});
+  CHECK(saved.code == 0);
+  const auto list = events(saved.out);
+  REQUIRE(list.size() == 3);
+  CHECK(list[1].at("event") == "finished");
+  std::map<std::string, uint64_t> lost;
+  for (const json& loss : list[1].at("losses")) lost[loss.at("kind")] = loss.at("count");
+  CHECK(lost["bytes_cut_off"] == 2);
+  CHECK(lost["damaged_models"] == 1);
+  CHECK_FALSE(list[1].at("warnings").empty());
+  CHECK(info(out).at("models") == 2);
+}
+
+TEST_CASE("convert: --lod-levels writes coarser files beside the whole, meshes in the same place and size") {
+  const fs::path dir = scratch_dir("convert_lods");
+  std::vector<VoxBuilder::Voxel> voxels;
+  for (uint8_t x = 0; x < 16; ++x)
+    for (uint8_t y = 0; y < 16; ++y)
+      for (uint8_t z = 0; z < 8; ++z) voxels.push_back({x, y, z, 7});
+  const std::string file = made(dir / "box.vox", VoxBuilder().model(16, 16, 8, voxels).bytes());
+  for (const char* to : {"obj", "vox"}) REQUIRE(run_quarry({"convert", file, "-o", (dir / "out").string(), "--to", to, "--lod-levels", "2"}).code == 0);
+  CHECK(names_below(dir / "out") == std::set<std::string>{"box.mtl", "box.obj", "box.vox", "box_lod1.mtl", "box_lod1.obj", "box_lod1.vox", "box_lod2.mtl", "box_lod2.obj", "box_lod2.vox"});
+  const auto bounds = [&](const char* name) {
+    std::array<double, 6> box{1e9, 1e9, 1e9, -1e9, -1e9, -1e9};
+    std::ifstream in(dir / "out" / name);
+    size_t corners = 0;
+    for (std::string word; in >> word;) {
+      double p[3];
+      if (word != "v" || !(in >> p[0] >> p[1] >> p[2])) continue;
+      ++corners;
+      for (size_t a = 0; a < 3; ++a) box[a] = std::min(box[a], p[a]), box[3 + a] = std::max(box[3 + a], p[a]);
+    }
+    CHECK(corners == 8);
+    return box;
+  };
+  CHECK(bounds("box_lod1.obj") == bounds("box.obj"));
+  CHECK(bounds("box_lod2.obj") == bounds("box.obj"));
+  CHECK(info(dir / "out/box.vox").at("voxels") == 2048);
+  CHECK(info(dir / "out/box_lod1.vox").at("voxels") == 256);
+  CHECK(info(dir / "out/box_lod2.vox").at("voxels") == 32);
+  // An output that is there already stops it before anything is written.
+  fs::remove(dir / "out/box.obj");
+  const auto taken = run_quarry({"convert", file, "-o", (dir / "out/box.obj").string(), "--lod-levels", "1"});
+  CHECK(taken.code == 1);
+  CHECK_FALSE(fs::exists(dir / "out/box.obj"));
 }

@@ -19,6 +19,10 @@ Result<void> write_ply(const Scene& scene, const std::filesystem::path& file, co
 Result<void> write_obj(const Scene& scene, const std::filesystem::path& file, const Progress& progress);
 Result<void> write_gltf(const Scene& scene, const std::filesystem::path& file, const Progress& progress);  // .glb: binary, else JSON with its data inside
 
+// Metadata: a voxel's edge in the mesh, if it is not 1. A coarser level of detail, 2^n here, then stands where the finest does.
+constexpr const char* kMeshScaleKey = "mesh_scale";
+constexpr int32_t kMaxMeshScale = 1 << 16;
+
 // What the three stand on.
 Result<SurfaceMesh> visible_surface(const Scene& scene, const Progress& progress);
 // "gold", or "colour 12": distinct for each material.

@@ -2,7 +2,7 @@
 
 #include "hashgrid/bulk_merge.cuh"
 #include "hashgrid/bulk_pages.cuh"
-#include "hashgrid/page_lists.cuh"
+#include "hashgrid/bulk_put.cuh"
 
 namespace quarry::hashgrid {
 namespace {
@@ -31,39 +31,19 @@ cudaError_t merge(cudaStream_t stream, const GridView& view, uint2* lists, uint3
 constexpr uint32_t kWindowThreads = 512;
 constexpr uint32_t kLeastKeysPerWindow = 256;  // reading a page takes 9 ns, a random sector 0.03
 
-// Brings a page to the L2 cache; waits for nothing.
-__device__ inline void fetch_page(const uint64_t* words) {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(words)), "r"(kQryPageBytes) : "memory");
-#endif
-}
-
-// One block for each page: operate(stored key, value) -> Outcome for the pairs of its list. Counts what was `present` (or assigned, or absent)
-// and what was refused.
-template <class Operate>
-__global__ void __launch_bounds__(kWindowThreads) operate_in_pages(GridView view, PageLists pages, Operate operate) {
+__global__ void __launch_bounds__(kWindowThreads) erase_in_pages(GridView view, PageLists pages) {
   if (pages.totals->overflowed != 0) return;
   const uint32_t size = pages.sizes[blockIdx.x];
   const uint2* const list = pages.lists + size_t{blockIdx.x} * pages.room;
-  if (threadIdx.x == 0 && size != 0) fetch_page(view.words + size_t{blockIdx.x} * kQryPageWords);
-  uint32_t present = 0, refused = 0;
+  if (threadIdx.x == 0 && size != 0) kernels::fetch_page(view.words + size_t{blockIdx.x} * kQryPageWords);
+  uint32_t absent = 0;
   for (uint32_t i = threadIdx.x; i < size; i += kWindowThreads) {
-    const uint2 pair = __ldcs(list + i);
-    const Outcome outcome = operate(view, pair.x, pair.y);
-    present += outcome == Outcome::present || outcome == Outcome::assigned || outcome == Outcome::absent;
-    refused += outcome == Outcome::full;
+    const uint32_t stored = __ldcs(list + i).x;
+    absent += detail::take<detail::SharedWords>(view, qry_place_stored(stored, view.page_count), stored, nullptr) == Outcome::absent;
   }
-  present = __reduce_add_sync(0xFFFFFFFFu, present);
-  refused = __reduce_add_sync(0xFFFFFFFFu, refused);
-  if (threadIdx.x % 32 == 0 && present != 0) atomicAdd(&pages.totals->present, (unsigned long long)present);
-  if (threadIdx.x % 32 == 0 && refused != 0) atomicAdd(&pages.totals->refused, (unsigned long long)refused);
+  absent = __reduce_add_sync(0xFFFFFFFFu, absent);
+  if (threadIdx.x % 32 == 0 && absent != 0) atomicAdd(&pages.totals->refused, (unsigned long long)absent);
 }
-
-struct EraseStored {
-  __device__ Outcome operator()(const GridView& view, uint32_t stored, uint32_t) const {
-    return detail::take<detail::SharedWords>(view, qry_place_stored(stored, view.page_count), stored, nullptr);
-  }
-};
 
 }  // namespace
 
@@ -97,16 +77,31 @@ bool worth_windows(uint32_t page_count, size_t count) {
   return count >= kLeastBatch && count <= kMostBatch && page_count <= kPagesAtMost && count / page_count >= kLeastKeysPerWindow;
 }
 
+Result<BulkReport> bulk_put(cudaStream_t stream, const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool assigns) {
+  const auto got = with_page_lists(stream, view.page_count, kernels::SplitForm(view.locality), keys, values, uint32_t(count), [&](const PageLists& pages) {
+    assigns ? put_in_pages<detail::IfPresent::replace>(stream, view, pages) : put_in_pages<detail::IfPresent::keep>(stream, view, pages);
+    return cudaGetLastError();
+  });
+  if (!got) return tl::unexpected(got.error());
+  if (got->overflowed != 0) return fail(ErrorCode::out_of_memory, "bulk insert: too many equal keys for the lists of pages");
+  BulkReport report;
+  report.reserved = got->reserved;
+  (assigns ? report.assigned : report.present) = got->present;
+  report.full = got->refused;
+  report.inserted = count - report.reserved - got->present - report.full;
+  return report;
+}
+
 Result<BulkReport> bulk_erase(cudaStream_t stream, const GridView& view, const uint32_t* keys, size_t count) {
   const auto got = with_page_lists(stream, view.page_count, kernels::SplitForm(view.locality), keys, keys, uint32_t(count), [&](const PageLists& pages) {
-    operate_in_pages<<<view.page_count, kWindowThreads, 0, stream>>>(view, pages, EraseStored{});
+    erase_in_pages<<<view.page_count, kWindowThreads, 0, stream>>>(view, pages);
     return cudaGetLastError();
   });
   if (!got) return tl::unexpected(got.error());
   if (got->overflowed != 0) return fail(ErrorCode::out_of_memory, "bulk erase: too many equal keys for the lists of pages");
   BulkReport report;
   report.reserved = got->reserved;
-  report.absent = got->present;
+  report.absent = got->refused;
   report.erased = count - report.reserved - report.absent;
   return report;
 }

@@ -18,8 +18,13 @@ bool worth_merging(uint32_t page_count, size_t count, bool fresh);
 Result<BulkReport> bulk_merge(cudaStream_t stream, const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count,
                               bool fresh);
 
-// Whether a batch of erases is dense enough to go page by page.
+// Whether a batch is dense enough to go page by page though every key is worked on by itself.
 bool worth_windows(uint32_t page_count, size_t count);
+
+// insert or assign beside any other operations: split by page, each page brought to the L2 cache, each key put by its own compare-and-swap.
+// Of copies in the batch one is inserted, any of them is the last to be assigned. Waits for the stream. Memory traffic per key: 40 bytes for
+// the split, a sector read and written. Errors: device, out_of_memory (also: too many equal keys); then nothing was changed.
+Result<BulkReport> bulk_put(cudaStream_t stream, const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool assigns);
 
 // Erases the batch in the order of pages, each page brought to the L2 cache before its keys are looked for: twice as fast as in the batch's
 // order. Every key is erased by its own compare-and-swap, so it may run beside anything that erase may run beside. Waits for the stream.

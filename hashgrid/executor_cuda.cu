@@ -134,6 +134,11 @@ class CudaExecutor final : public Executor {
 
   Result<BulkReport> insert(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
     if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
+    if (outcomes == nullptr && worth_windows(view.page_count, count)) {
+      const DeviceScope scope(device_);
+      auto inserted = bulk_put(stream_, view, keys, values, count, false);
+      if (inserted || inserted.error().code != ErrorCode::out_of_memory) return inserted;
+    }
     return for_keys(kernels::InsertKey<GridView>{view, keys, values}, count, outcomes, "insert");
   }
   Result<BulkReport> insert_alone(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool fresh) override {
@@ -147,6 +152,11 @@ class CudaExecutor final : public Executor {
   }
   Result<BulkReport> assign(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
     if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
+    if (outcomes == nullptr && worth_windows(view.page_count, count)) {
+      const DeviceScope scope(device_);
+      auto assigned = bulk_put(stream_, view, keys, values, count, true);
+      if (assigned || assigned.error().code != ErrorCode::out_of_memory) return assigned;
+    }
     return for_keys(kernels::AssignKey<GridView>{view, keys, values}, count, outcomes, "assign");
   }
   Result<BulkReport> find_or_insert(const GridView& view, const uint32_t* keys, uint32_t* values, size_t count, Outcome* outcomes) override {

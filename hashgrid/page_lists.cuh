@@ -46,7 +46,7 @@ inline uint32_t split_tiles(uint32_t count) { return (count + kernels::kSplitTil
 // A batch's pairs in lists by page, in scratch memory, and what came of it.
 struct PageLists {
   uint2* lists;
-  const uint32_t* sizes;
+  uint32_t* sizes;
   uint32_t room;
   kernels::MergeTotals* totals;
 };

@@ -160,7 +160,7 @@ class Table {
     return change(keys, given, outcomes, &values, [&](auto& o, auto* k, auto* v, auto* each) { return o.find_or_insert(view_, k, v, keys.size(), each); });
   }
   BulkReport erase(const Keys& keys, std::vector<Outcome>* outcomes = nullptr, Keys* old = nullptr) {
-    return change(keys, keys, outcomes, old, [&](auto& o, auto* k, auto* v, auto* each) { return o.erase(view_, k, keys.size(), v, each); });
+    return change(keys, keys, outcomes, old, [&](auto& o, auto* k, auto* v, auto* each) { return o.erase(view_, k, keys.size(), old != nullptr ? v : nullptr, each); });
   }
   Keys find(const Keys& keys, std::vector<uint8_t>* depths = nullptr) {
     const Array<uint32_t> k(on_, keys), v(on_, keys.size());
@@ -178,7 +178,8 @@ class Table {
   BulkReport change(const Keys& keys, const Keys& values, std::vector<Outcome>* outcomes, Keys* values_out, const Operate& operate) {
     const Array<uint32_t> k(on_, keys), v(on_, values);
     const Array<Outcome> o(on_, keys.size());
-    const auto report = operate(on_.operations(), k.data(), v.data(), o.data());
+    // Without outcomes to write a large batch may be worked on page by page.
+    const auto report = operate(on_.operations(), k.data(), v.data(), outcomes != nullptr ? o.data() : nullptr);
     REQUIRE(report.has_value());
     if (values_out != nullptr) *values_out = v.get();
     if (outcomes != nullptr) *outcomes = o.get();

@@ -1,5 +1,8 @@
 // Large batches, which an executor may do page by page: the same promises as for one key after the other.
+#include <algorithm>
+#include <array>
 #include <string_view>
+#include <thread>
 #include <unordered_map>
 
 #include "tests/hashgrid/backends.hpp"
@@ -59,6 +62,179 @@ TEST_CASE("A large batch into an empty table: every key is in with its value or 
       require_found(table, known, report.full);
       REQUIRE(table.fault() == "");
       REQUIRE(executor.operations().stats(table.view())->live == report.inserted);
+    }
+  });
+}
+
+TEST_CASE("A large batch at a load of 0.95: every key is in without growth, in eight sectors at most, in 1.5 on average", "[quick]") {
+  on_each_executor([](Executor& executor) {
+    if (executor.parallelism() == 8) return;  // 1 and 2 threads do
+    const uint32_t pages = 96;  // a group of 64 and 32 more: one group of 96
+    Table table(executor, pages);
+    const std::vector<uint32_t> keys = some_keys(95, size_t(0.95 * 4096 * pages)), values = values_of(keys);
+    const BulkReport report = insert_alone(On<GridView>(executor), table.view(), keys, values, true);
+    REQUIRE(report.full == 0);
+    REQUIRE(report.inserted == keys.size());
+    REQUIRE(table.find(keys) == values);
+    REQUIRE(table.fault() == "");
+    const auto stats = executor.stats(table.view());
+    REQUIRE(stats->live == report.inserted);
+    REQUIRE(stats->overflow_live > 1000);
+    REQUIRE(stats->depth_max <= 8);
+    REQUIRE(stats->depth_mean <= 1.5);
+    // Absent keys end there too, and most of them long before.
+    std::vector<uint8_t> depths;
+    const std::vector<uint32_t> others = some_keys(96, 20000);
+    table.find(others, &depths);
+    size_t sum = 0;
+    for (const uint8_t depth : depths) sum += depth;
+    REQUIRE(*std::max_element(depths.begin(), depths.end()) <= 8);
+    REQUIRE(double(sum) / double(others.size()) < 2.3);
+
+    // Swept, filled up beyond 0.97 and emptied again: whatever the stash held is found, then gone.
+    table.next_phase();
+    REQUIRE(executor.sweep(table.view()).has_value());
+    REQUIRE(table.fault() == "");
+    table.next_phase();
+    const std::vector<uint32_t> more = some_keys(97, 12000);
+    const BulkReport added = table.insert(more, values_of(more, 1));
+    REQUIRE(added.inserted > 0);
+    REQUIRE(table.fault() == "");
+    table.next_phase();
+    const BulkReport gone = table.erase(keys);
+    REQUIRE(gone.erased >= report.inserted);
+    REQUIRE(executor.stats(table.view())->live == report.inserted + added.inserted - gone.erased);
+    table.next_phase();
+    REQUIRE(executor.sweep(table.view()).has_value());
+    REQUIRE(table.fault() == "");
+    REQUIRE(executor.stats(table.view())->overflow_live < 600);
+  });
+}
+
+TEST_CASE("All keys in one page: the stash of its group takes what the page cannot, and gives it back", "[quick]") {
+  on_each_executor([](Executor& executor) {
+    const uint32_t pages = 200;  // groups of 64, 64 and 72
+    Table table(executor, pages);
+    const std::vector<uint32_t> keys = keys_of_page(On<GridView>(executor), 150, pages, 6500), values = values_of(keys);
+    std::vector<Outcome> outcomes;
+    const BulkReport direct = table.insert(keys, values, &outcomes);
+    REQUIRE(direct.full == 0);
+    REQUIRE(table.find(keys) == values);
+    REQUIRE(table.fault() == "");
+    auto stats = executor.stats(table.view());
+    REQUIRE(stats->overflow_live >= 6500 - 3968);
+    REQUIRE(stats->depth_max <= 8);
+    REQUIRE(stats->depth_max > 3);
+    // The same key erased and inserted again: the freed slot waits for the next phase, the key does not.
+    table.next_phase();
+    REQUIRE(table.erase(keys).erased == keys.size());
+    REQUIRE(table.insert(keys, values_of(keys, 1)).inserted + executor.stats(table.view())->freed >= keys.size());
+    REQUIRE(table.fault() == "");
+    table.next_phase();
+    table.insert(keys, values_of(keys, 1));
+    REQUIRE(table.find(keys) == values_of(keys, 1));
+    REQUIRE(table.fault() == "");
+    // Into another number of pages, where they share a stash with others.
+    Table to(executor, 130);
+    REQUIRE(*executor.rehash(table.view(), to.view()) == 0);
+    REQUIRE(to.find(keys) == values_of(keys, 1));
+    REQUIRE(to.fault() == "");
+  });
+}
+
+TEST_CASE("Large batches of inserts, assigns and erases change what they say, whether the keys are new, there, freed or in the stash", "[quick]") {
+  on_each_executor([](Executor& executor) {
+    const size_t unit = scaled(On<GridView>(executor), kBatch);
+    const uint32_t crowded = uint32_t(unit / 4064 + 1), roomy = 2 * crowded;
+    for (const uint32_t pages : {crowded, roomy}) {
+      INFO(pages << " pages");
+      Table table(executor, pages);
+      const std::vector<uint32_t> all = some_keys(pages + 1, unit + unit / 8);
+      const std::vector<uint32_t> old(all.begin(), all.begin() + unit / 2), gone(all.begin(), all.begin() + unit / 5);
+      const std::vector<uint32_t> batch(all.begin() + unit / 8, all.end());  // some of it is there, some was
+      std::unordered_map<uint32_t, uint32_t> known;
+      REQUIRE(table.insert(old, values_of(old, 1)).inserted == old.size());
+      for (const uint32_t key : old) known[key] = value_of(key, 1);
+      table.next_phase();
+      REQUIRE(table.erase(gone).erased == gone.size());
+      for (const uint32_t key : gone) known.erase(key);
+      for (const bool same_phase : {true, false}) {  // what was freed may not be claimed yet, then may
+        if (!same_phase) table.next_phase();
+        size_t there = 0;
+        for (const uint32_t key : batch) there += known.count(key);
+        const BulkReport put = table.insert(batch, values_of(batch, 2));
+        REQUIRE(put.inserted + put.present + put.full == batch.size());
+        REQUIRE(put.present == there);
+        if (pages == roomy) REQUIRE(put.full == 0);
+        const std::vector<uint32_t> found = table.find(batch);
+        size_t wrong = 0, missing = 0;
+        for (size_t i = 0; i < batch.size(); ++i) {
+          const auto before = known.find(batch[i]);
+          if (before == known.end() && found[i] == kQryReservedValue)
+            ++missing;
+          else
+            wrong += found[i] != (before == known.end() ? value_of(batch[i], 2) : before->second);
+          if (found[i] != kQryReservedValue) known[batch[i]] = found[i];
+        }
+        REQUIRE(wrong == 0);
+        REQUIRE(missing == put.full);
+        REQUIRE(table.fault() == "");
+        require_found(table, known, 0);
+      }
+      const BulkReport assigned = table.assign(batch, values_of(batch, 3));
+      REQUIRE(assigned.assigned + assigned.inserted + assigned.full == batch.size());
+      for (const uint32_t key : batch)
+        if (known.count(key) != 0) known[key] = value_of(key, 3);
+      REQUIRE(executor.stats(table.view())->live == known.size() + assigned.inserted);
+      require_found(table, known, 0);
+      REQUIRE(table.fault() == "");
+      table.next_phase();
+      size_t there = assigned.inserted;
+      for (const uint32_t key : batch) there += known.erase(key);
+      REQUIRE(table.erase(batch).erased == there);
+      REQUIRE(executor.stats(table.view())->live == known.size());
+      require_found(table, known, 0);
+      REQUIRE(table.fault() == "");
+    }
+  });
+}
+
+TEST_CASE("Large batches of several threads at once, inserts, assigns and erases of the same keys, balance", "[quick]") {
+  on_each_executor([](Executor& executor) {
+    if (executor.parallelism() == 8) return;  // 1 and 2 threads do
+    const On<GridView> on(executor);
+    const uint32_t pages = uint32_t(scaled(on, 150));  // a load of 0.42: homes are full here and there
+    Table table(executor, pages);
+    const std::vector<uint32_t> keys = some_keys(61, scaled(on, kBatch)), values = values_of(keys);
+    const Array<uint32_t> k(executor, keys), v(executor, values);
+    for (int round = 0; round < 2; ++round) {
+      table.next_phase();
+      std::array<BulkReport, 4> reports;
+      {
+        std::vector<std::jthread> callers;
+        for (size_t t = 0; t < reports.size(); ++t)
+          callers.emplace_back([&, t] {
+            const auto report = t == 0   ? executor.insert(table.view(), k.data(), v.data(), keys.size(), nullptr)
+                                : t == 1 ? executor.assign(table.view(), k.data(), v.data(), keys.size(), nullptr)
+                                : t == 2 ? executor.erase(table.view(), k.data(), keys.size(), nullptr, nullptr)
+                                         : executor.find(table.view(), k.data(), keys.size(), nullptr, nullptr);
+            if (report) reports[t] = *report;
+          });
+      }
+      const auto before = executor.stats(table.view());
+      int64_t balance = 0;
+      for (const BulkReport& report : reports) {
+        REQUIRE(report.inserted + report.present + report.assigned + report.erased + report.absent + report.full == keys.size());
+        balance += int64_t(report.inserted) - int64_t(report.erased);
+      }
+      REQUIRE(int64_t(before->live) == balance);
+      const std::vector<uint32_t> found = table.find(keys);
+      size_t wrong = 0;
+      for (size_t i = 0; i < keys.size(); ++i) wrong += found[i] != kQryReservedValue && found[i] != values[i];
+      REQUIRE(wrong == 0);
+      REQUIRE(table.fault() == "");
+      table.next_phase();
+      REQUIRE(table.erase(keys).erased == uint64_t(balance));
     }
   });
 }

@@ -71,12 +71,20 @@ QRY_AVX2 bool store_avx2(const uint32_t* keys, size_t count, uint32_t locality, 
 QRY_AVX2 void homes_avx2(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) { homes_of(stored, count, page_count, sectors); }
 QRY_AVX2 void nexts_avx2(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) { nexts_of(stored, count, page_count, sectors); }
 
+// Reads a bucket once. A plain load is repeated by the compiler for each comparison, and a key that is inserted between the two would be
+// neither seen nor leave its slot empty: the next slot would be claimed for it once more.
+QRY_AVX2 inline __m256i load_once(const uint64_t* slots) {
+  __m256i bucket;
+  asm volatile("vmovdqa %1, %0" : "=x"(bucket) : "m"(*reinterpret_cast<const __m256i*>(slots)));
+  return bucket;
+}
+
 QRY_AVX2 void buckets_avx2(const uint64_t* words, const uint32_t* stored, const uint32_t* sectors, size_t count, uint8_t* seen,
                                                 uint32_t* values) {
   const __m256i ones = _mm256_set1_epi32(-1);
   for (size_t i = 0; i < count; ++i) {
     const uint64_t* const slots = words + size_t{sectors[i]} * kQrySlotsPerSector;
-    const __m256i bucket = _mm256_load_si256(reinterpret_cast<const __m256i*>(slots));
+    const __m256i bucket = load_once(slots);
     // Each lane's low half against the key and against the empty marker, moved up to where a lane's sign is.
     const __m256i is_key = _mm256_slli_epi64(_mm256_cmpeq_epi32(bucket, _mm256_set1_epi32(int(stored[i]))), 32);
     const __m256i is_ones = _mm256_cmpeq_epi32(bucket, ones);
@@ -97,7 +105,7 @@ QRY_AVX2 GroupSeen find_avx2(const uint64_t* words, const uint32_t* stored, cons
   GroupSeen all;
   for (size_t i = 0; i < count; ++i) {
     const uint64_t* const slots = words + size_t{sectors[i]} * kQrySlotsPerSector;
-    const __m256i bucket = _mm256_load_si256(reinterpret_cast<const __m256i*>(slots));
+    const __m256i bucket = load_once(slots);
     const __m256i is_key = _mm256_slli_epi64(_mm256_cmpeq_epi32(bucket, _mm256_set1_epi32(int(stored[i]))), 32);
     const uint32_t hit = uint32_t(_mm256_movemask_pd(_mm256_castsi256_pd(is_key)));
     const uint32_t never = uint32_t(_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(bucket, ones))));

@@ -29,6 +29,8 @@ Result<SharingChoice> choose_sharing(const Device& device, SharingMode wanted) {
   else if (!info.external_memory_fd) no_zero_copy = info.name + " cannot export memory (VK_KHR_external_memory_fd)";
   else if (!info.external_semaphore_fd) no_zero_copy = info.name + " cannot export timeline semaphores (VK_KHR_external_semaphore_fd)";
   const std::string no_import = info.external_memory_host ? "" : info.name + " cannot import host memory (VK_EXT_external_memory_host)";
+  // Through a bus, rays would read the host's memory word by word.
+  const bool beside_host = info.type == VK_PHYSICAL_DEVICE_TYPE_CPU || info.type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
   switch (wanted) {
     case SharingMode::zero_copy:
       if (!no_zero_copy.empty()) return fail(ErrorCode::unsupported, "zero-copy sharing is not possible: " + no_zero_copy);
@@ -42,8 +44,9 @@ Result<SharingChoice> choose_sharing(const Device& device, SharingMode wanted) {
   }
   if (no_zero_copy.empty())
     return SharingChoice{SharingMode::zero_copy, "CUDA device " + std::to_string(device.cuda_device()) + " is " + info.name + " and writes memory exported by Vulkan"};
-  if (no_import.empty()) return SharingChoice{SharingMode::host_import, info.name + " reads the host's memory in place; no zero-copy because " + no_zero_copy};
-  return SharingChoice{SharingMode::staged, "changes are copied; no zero-copy because " + no_zero_copy + "; no host-import because " + no_import};
+  if (no_import.empty() && beside_host)
+    return SharingChoice{SharingMode::host_import, info.name + " reads the host's memory in place; no zero-copy because " + no_zero_copy};
+  return SharingChoice{SharingMode::staged, "changes are copied; no zero-copy because " + no_zero_copy + "; no host-import because " + (no_import.empty() ? info.name + " has memory of its own" : no_import)};
 }
 
 struct SharedBuffer::State {
@@ -51,6 +54,7 @@ struct SharedBuffer::State {
   size_t size_bytes = 0;
   void* host = nullptr;
   size_t host_bytes = 0;
+  bool on_queue = false;
   std::unique_ptr<DeviceMemory> memory;
   std::unique_ptr<CudaImportedMemory> cuda;
 
@@ -107,6 +111,8 @@ size_t SharedBuffer::size_bytes() const { return state_->size_bytes; }
 VkBuffer SharedBuffer::buffer() const { return state_->memory->buffer(); }
 uint64_t SharedBuffer::device_address() const { return state_->memory->address(); }
 void* SharedBuffer::host() const { return state_->host; }
+bool SharedBuffer::on_queue() const { return state_->on_queue; }
+void SharedBuffer::set_on_queue(bool on_queue) { state_->on_queue = on_queue; }
 void* SharedBuffer::cuda() const { return state_->cuda ? state_->cuda->data() : nullptr; }
 
 }  // namespace quarry::engine

@@ -30,6 +30,9 @@ class SharedBuffer {
   uint64_t device_address() const;   // in shaders
   void* host() const;                // host_import and staged; null for zero_copy
   void* cuda() const;                // zero_copy: CUDA device pointer; else null
+  // zero_copy: whether the Vulkan queue owns the buffer, and not CUDA, which has every new one. Kept by who hands over.
+  bool on_queue() const;
+  void set_on_queue(bool on_queue);
  private:
   struct State;
   explicit SharedBuffer(std::unique_ptr<State> state);
@@ -44,6 +47,7 @@ class SharedMemorySource : public MemorySource {
   ~SharedMemorySource() override;
   Result<MemoryBlock> allocate(size_t size_bytes, const char* label) override;
   void release(const MemoryBlock& block) noexcept override;
+  void about_to_write() noexcept override;  // host_import: blocks until the frames submitted so far are done
   void frame_submitted(uint64_t value);  // timeline value that the newest submitted frame will signal
   void frame_completed(uint64_t value);  // destroys what no frame can read any more
   void copies_submitted(Device::TimelinePoint point);  // what is released from now on outlives these copies too

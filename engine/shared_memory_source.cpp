@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "engine/shared_buffer.hpp"
+#include "engine/timeline.hpp"
 #include "engine/vulkan_functions.hpp"
 
 namespace quarry::engine {
@@ -20,6 +21,10 @@ struct SharedMemorySource::State {
   std::vector<Retired> retired;
   uint64_t submitted = 0, completed = 0, bytes = 0;
   Device::TimelinePoint copies{VK_NULL_HANDLE, 0};
+  // What about_to_write() waits for: the frames' own semaphores are their owner's.
+  std::mutex write_mutex;
+  std::unique_ptr<Timeline> drained;
+  uint64_t waited_for = 0;
 
   bool reached(const Device::TimelinePoint& point) const {
     if (!point.semaphore) return true;
@@ -60,6 +65,29 @@ void SharedMemorySource::release(const MemoryBlock& block) noexcept {
   state_->retired.push_back({std::move(*it), state_->submitted, state_->copies});
   state_->live.erase(it);
   state_->destroy_what_may_go();
+}
+
+// In host_import the frames read what the host is about to change. A signal on the queue comes after everything submitted to it before.
+void SharedMemorySource::about_to_write() noexcept {
+  State& s = *state_;
+  if (s.mode != SharingMode::host_import) return;
+  const std::lock_guard lock(s.write_mutex);
+  uint64_t submitted, completed;
+  {
+    const std::lock_guard counters(s.mutex);
+    submitted = s.submitted, completed = s.completed;
+  }
+  if (submitted <= std::max(completed, s.waited_for)) return;
+  // A device that fails here has no frames under way any more.
+  if (!s.drained) {
+    auto timeline = Timeline::create(*s.device, "quarry frames done, to the host");
+    if (!timeline) return;
+    s.drained = std::move(*timeline);
+  }
+  const uint64_t value = s.drained->last() + 1;
+  if (!s.device->submit(VK_NULL_HANDLE, {}, {{s.drained->handle(), value}})) return;
+  s.drained->next();
+  if (s.drained->wait(value)) s.waited_for = submitted;
 }
 
 void SharedMemorySource::frame_submitted(uint64_t value) {

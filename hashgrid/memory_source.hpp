@@ -27,6 +27,10 @@ class MemorySource {
 
   // Gives a block back. A source that shares with a GPU defers the real release until no frame in flight can read it.
   virtual void release(const MemoryBlock& block) noexcept = 0;
+
+  // Called by an owner of blocks before it changes what they hold in place: a source whose blocks a GPU reads directly comes back when
+  // no frame under way does. Any thread; nothing to do for other sources.
+  virtual void about_to_write() noexcept {}
 };
 
 // Zeroed pages of anonymous host memory (mmap): untouched parts cost nothing. One process-wide stateless object.

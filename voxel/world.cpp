@@ -189,6 +189,7 @@ struct World::State {
       change.fetch_add(voxels_more, std::memory_order_relaxed);
     };
 
+    source->about_to_write();
     auto allocated = pool.allocate(added.size() - reused);
     if (!allocated) return tl::unexpected(allocated.error());
     for (size_t i = 0; i < added.size(); ++i) added_indices[i] = indices[added[i]] = i < reused ? reusable[i] : (*allocated)[i - reused];
@@ -262,6 +263,7 @@ Result<void> World::clear() {
   const std::vector<uint32_t> keys = state_->pyramid.keys();
   std::vector<uint32_t> indices(keys.size());
   if (auto found = state_->grid.find(keys, indices); !found) return tl::unexpected(found.error());
+  state_->source->about_to_write();
   if (auto ok = state_->grid.clear(); !ok) return ok;
   for (const uint32_t index : indices) state_->pool.free(index);
   state_->pyramid.clear();

@@ -130,12 +130,25 @@ Result<void> Offscreen::read_image() {
   return {};
 }
 
-Result<void> Offscreen::submit_and_wait(Device::TimelinePoint ready) {
+Result<void> Offscreen::submit(Device::TimelinePoint ready) {
   if (auto ok = vk_check(device_->vk().vkEndCommandBuffer(commands_), "vkEndCommandBuffer", "rendering"); !ok) return ok;
   const uint64_t value = timeline_->last() + 1;
   if (auto ok = device_->submit(commands_, {ready}, {{timeline_->handle(), value}}); !ok) return ok;
   timeline_->next();
-  return timeline_->wait(value);
+  return {};
+}
+
+Result<void> Offscreen::wait() const { return timeline_->wait(timeline_->last()); }
+
+Result<bool> Offscreen::done() const {
+  auto reached = timeline_->reached();
+  if (!reached) return tl::unexpected(reached.error());
+  return *reached >= timeline_->last();
+}
+
+Result<void> Offscreen::submit_and_wait(Device::TimelinePoint ready) {
+  if (auto ok = submit(ready); !ok) return ok;
+  return wait();
 }
 
 Picture Offscreen::picture() const {

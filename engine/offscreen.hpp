@@ -22,7 +22,11 @@ class Offscreen {
   Result<VkImageView> begin_image(uint32_t width, uint32_t height);
   // Records: the image after those writes copied to where picture() reads it.
   Result<void> read_image();
-  // Submits what was recorded, to run after `ready`, and blocks until it is done.
+  // Submits what was recorded, to run after `ready`.
+  Result<void> submit(Device::TimelinePoint ready);
+  // Blocks until what was submitted is done.
+  Result<void> wait() const;
+  Result<bool> done() const;  // whether it is; never waits
   Result<void> submit_and_wait(Device::TimelinePoint ready);
   Picture picture() const;
 

@@ -140,7 +140,7 @@ TEST_CASE("golden: the probe-depth view shows each pixel in the colour of its br
   if (!device) return;
   auto renderer = Renderer::create(*device);
   REQUIRE(renderer);
-  SceneWorld world(*device, SharingMode::staged);  // the host's table: zero_copy has one of its own
+  SceneWorld world(*device);
   for (const test::SceneKind& kind : test::scene_kinds())
     if (std::string_view(kind.name) == "hills") REQUIRE(world.fill(kind));
   RenderSettings settings;

@@ -170,14 +170,12 @@ TEST_CASE("grid_find: GLSL and host answer alike, value and sectors read, for pr
     auto found = (*renderer)->find_keys(scene_world.shared(), world, scene_world.palette, keys);
     REQUIRE(found);
     REQUIRE(found->size() == keys.size());
-    // In zero_copy the table is CUDA's own, with places of its own: values must agree, the sectors need not.
-    const bool same_table = mode != SharingMode::zero_copy;
     const hashgrid::GridView grid = world.grid().view();
     uint32_t deepest = 0, hits = 0;
     bool alike = true;
     for (size_t i = 0; i < keys.size(); ++i) {
       const hashgrid::Found host = hashgrid::find(grid, keys[i]);
-      alike = alike && (*found)[i].first == host.value && (!same_table || (*found)[i].second == host.sectors);
+      alike = alike && (*found)[i].first == host.value && (*found)[i].second == host.sectors;
       deepest = std::max(deepest, (*found)[i].second);
       hits += host.hit;
     }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "engine/cuda_link.hpp"
 
@@ -56,16 +57,18 @@ class Scatter final : public CudaScatter {
       if (slot.pieces) cudaFreeHost(slot.pieces);
       if (slot.done) cudaEventDestroy(slot.done);
     }
-    if (frames_) cudaDestroyExternalSemaphore(frames_);
+    if (queue_) cudaDestroyExternalSemaphore(queue_);
     if (ready_) cudaDestroyExternalSemaphore(ready_);
     if (stream_) cudaStreamDestroy(stream_);
   }
 
-  Result<void> open(int frames_fd, int ready_fd) {
+  Result<void> open(int queue_fd, int ready_fd) {
     Result<void> outcome = check(cudaSetDevice(device_), "cudaSetDevice", "sharing");
     if (outcome) outcome = check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", "sharing");
-    for (Slot& slot : slots_)
-      if (outcome) outcome = check(cudaEventCreateWithFlags(&slot.done, cudaEventDisableTiming), "cudaEventCreateWithFlags", "sharing");
+    // Small updates, one for each frame under way, shall never meet an allocation: those wait for the stream on some drivers.
+    slots_.reserve(kSmallSlots + kLargeSlots);
+    for (size_t i = 0; outcome && i < kSmallSlots; ++i)
+      if (auto slot = add_slot(kSmallBytes, kSmallPieces); !slot) outcome = tl::unexpected(slot.error());
     // Each fd is CUDA's once imported, and ours to close if it was not.
     const auto take = [&](int fd, cudaExternalSemaphore_t* semaphore, const char* purpose) {
       cudaExternalSemaphoreHandleDesc desc{};
@@ -74,73 +77,92 @@ class Scatter final : public CudaScatter {
       if (outcome) outcome = check(cudaImportExternalSemaphore(semaphore, &desc), "cudaImportExternalSemaphore", purpose);
       if (!outcome) close(fd);
     };
-    take(frames_fd, &frames_, "the frames' timeline");
+    take(queue_fd, &queue_, "the queue's timeline");
     take(ready_fd, &ready_, "the world's timeline");
     return outcome;
   }
 
-  Result<Staging> stage(size_t payload_bytes, size_t piece_count) override {
-    if (auto ok = check(cudaSetDevice(device_), "cudaSetDevice", "an update"); !ok) return tl::unexpected(ok.error());
-    Slot& slot = slots_[next_];
-    if (auto ok = check(cudaEventSynchronize(slot.done), "cudaEventSynchronize", "an update"); !ok) return tl::unexpected(ok.error());
-    if (slot.payload_bytes < payload_bytes) {
-      if (slot.payload) cudaFreeHost(slot.payload);
-      slot.payload = nullptr;
-      slot.payload_bytes = 0;
-      const size_t bytes = std::max<size_t>(payload_bytes, 1u << 20);
-      if (auto ok = check(cudaHostAlloc(&slot.payload, bytes, cudaHostAllocDefault), "cudaHostAlloc", "an update"); !ok) return tl::unexpected(ok.error());
-      slot.payload_bytes = bytes;
-    }
-    if (slot.piece_count < piece_count) {
-      if (slot.pieces) cudaFreeHost(slot.pieces);
-      slot.pieces = nullptr;
-      slot.piece_count = 0;
-      const size_t count = std::max<size_t>(piece_count, 4096);
-      void* pieces = nullptr;
-      if (auto ok = check(cudaHostAlloc(&pieces, count * sizeof(CudaPiece), cudaHostAllocDefault), "cudaHostAlloc", "an update"); !ok) return tl::unexpected(ok.error());
-      slot.pieces = static_cast<CudaPiece*>(pieces);
-      slot.piece_count = count;
-    }
-    return Staging{slot.payload, slot.pieces};
+  Result<void> wait(uint64_t queue_value) override {
+    if (auto ok = check(cudaSetDevice(device_), "cudaSetDevice", "an update"); !ok) return ok;
+    cudaExternalSemaphoreWaitParams params{};
+    params.params.fence.value = queue_value;
+    return check(cudaWaitExternalSemaphoresAsync(&queue_, &params, 1, stream_), "cudaWaitExternalSemaphoresAsync", "the frames under way");
   }
 
-  Result<void> run(size_t, size_t piece_count, uint64_t frames_value, uint64_t ready_value) override {
-    Slot& slot = slots_[next_];
-    next_ ^= 1;
-    if (auto ok = check(cudaSetDevice(device_), "cudaSetDevice", "an update"); !ok) return ok;
-    if (auto ok = wait(frames_value); !ok) return ok;
+  Result<Staging> stage(size_t payload_bytes, size_t piece_count) override {
+    if (payload_bytes > kPayloadBytes || piece_count > kPieces)
+      return fail(ErrorCode::invalid_argument, "an update of " + std::to_string(payload_bytes) + " bytes in " + std::to_string(piece_count) + " pieces is too large for one part");
+    if (auto ok = check(cudaSetDevice(device_), "cudaSetDevice", "an update"); !ok) return tl::unexpected(ok.error());
+    const bool large = payload_bytes > kSmallBytes || piece_count > kSmallPieces;
+    Slot* oldest = nullptr;
+    for (Slot& slot : slots_) {
+      if (large && !slot.large) continue;
+
+      if (cudaEventQuery(slot.done) == cudaSuccess) return use(slot);
+      if (!oldest || slot.order < oldest->order) oldest = &slot;
+    }
+    (void)cudaGetLastError();  // "not ready" is no error
+    if (slots_.size() < kSmallSlots + kLargeSlots) {
+      auto slot = add_slot(kPayloadBytes, kPieces);
+      if (!slot) return tl::unexpected(slot.error());
+      return use(**slot);
+    }
+    if (auto ok = check(cudaEventSynchronize(oldest->done), "cudaEventSynchronize", "an update"); !ok) return tl::unexpected(ok.error());
+    return use(*oldest);
+  }
+
+  Result<void> run(size_t piece_count) override {
+    Slot& slot = *staged_;
     scatter_kernel<<<unsigned(piece_count), kScatterThreads, 0, stream_>>>(static_cast<const char*>(slot.payload), slot.pieces);
     if (auto ok = check(cudaGetLastError(), "scatter_kernel", "an update"); !ok) return ok;
-    if (auto ok = check(cudaEventRecord(slot.done, stream_), "cudaEventRecord", "an update"); !ok) return ok;
-    cudaExternalSemaphoreSignalParams signal{};
-    signal.params.fence.value = ready_value;
-    return check(cudaSignalExternalSemaphoresAsync(&ready_, &signal, 1, stream_), "cudaSignalExternalSemaphoresAsync", "an update");
+    return check(cudaEventRecord(slot.done, stream_), "cudaEventRecord", "an update");
   }
 
-  Result<void> wait_for_frames(uint64_t frames_value) override {
+  Result<void> signal(uint64_t ready_value) override {
     if (auto ok = check(cudaSetDevice(device_), "cudaSetDevice", "an update"); !ok) return ok;
-    if (auto ok = wait(frames_value); !ok) return ok;
-    return check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", "the frames under way");
+    cudaExternalSemaphoreSignalParams params{};
+    params.params.fence.value = ready_value;
+    return check(cudaSignalExternalSemaphoresAsync(&ready_, &params, 1, stream_), "cudaSignalExternalSemaphoresAsync", "an update");
   }
 
  private:
-  Result<void> wait(uint64_t frames_value) {
-    cudaExternalSemaphoreWaitParams params{};
-    params.params.fence.value = frames_value;
-    return check(cudaWaitExternalSemaphoresAsync(&frames_, &params, 1, stream_), "cudaWaitExternalSemaphoresAsync", "the frames under way");
-  }
-
+  static constexpr size_t kSmallSlots = 3, kLargeSlots = 8, kSmallBytes = 1u << 20, kSmallPieces = 1u << 14;
   struct Slot {
     void* payload = nullptr;
     CudaPiece* pieces = nullptr;
-    size_t payload_bytes = 0, piece_count = 0;
+    bool large = false;
     cudaEvent_t done = nullptr;
+    uint64_t order = 0;  // of its last use
   };
+
+  Staging use(Slot& slot) {
+    staged_ = &slot;
+    slot.order = ++uses_;
+    return {slot.payload, slot.pieces};
+  }
+
+  Result<Slot*> add_slot(size_t payload_bytes, size_t piece_count) {
+    slots_.emplace_back();  // never moves: reserved in open(). The destructor frees what it got.
+    Slot& slot = slots_.back();
+    slot.large = payload_bytes > kSmallBytes;
+    void* pieces = nullptr;
+    Result<void> outcome = check(cudaEventCreateWithFlags(&slot.done, cudaEventDisableTiming), "cudaEventCreateWithFlags", "an update");
+    if (outcome) outcome = check(cudaHostAlloc(&slot.payload, payload_bytes, cudaHostAllocDefault), "cudaHostAlloc", "an update");
+    if (outcome) outcome = check(cudaHostAlloc(&pieces, piece_count * sizeof(CudaPiece), cudaHostAllocDefault), "cudaHostAlloc", "an update");
+    slot.pieces = static_cast<CudaPiece*>(pieces);
+    if (outcome) return &slot;
+    if (slot.payload) cudaFreeHost(slot.payload);
+    if (slot.done) cudaEventDestroy(slot.done);
+    slots_.pop_back();
+    return tl::unexpected(outcome.error());
+  }
+
   int device_;
   cudaStream_t stream_ = nullptr;
-  cudaExternalSemaphore_t frames_ = nullptr, ready_ = nullptr;
-  Slot slots_[2];
-  int next_ = 0;
+  cudaExternalSemaphore_t queue_ = nullptr, ready_ = nullptr;
+  std::vector<Slot> slots_;
+  Slot* staged_ = nullptr;
+  uint64_t uses_ = 0;
 };
 
 }  // namespace
@@ -182,13 +204,18 @@ Result<std::unique_ptr<CudaImportedMemory>> cuda_import_memory(int cuda_device, 
 
 Result<void> cuda_clear(int cuda_device, void* data, size_t size_bytes) {
   if (auto ok = check(cudaSetDevice(cuda_device), "cudaSetDevice", "shared memory"); !ok) return ok;
-  if (auto ok = check(cudaMemset(data, 0, size_bytes), "cudaMemset", "shared memory"); !ok) return ok;
-  return check(cudaDeviceSynchronize(), "cudaDeviceSynchronize", "shared memory");
+  // A stream of its own: the others may be waiting for frames.
+  cudaStream_t stream = nullptr;
+  if (auto ok = check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", "shared memory"); !ok) return ok;
+  Result<void> outcome = check(cudaMemsetAsync(data, 0, size_bytes, stream), "cudaMemsetAsync", "shared memory");
+  if (outcome) outcome = check(cudaStreamSynchronize(stream), "cudaStreamSynchronize", "shared memory");
+  cudaStreamDestroy(stream);
+  return outcome;
 }
 
-Result<std::unique_ptr<CudaScatter>> make_cuda_scatter(int cuda_device, int frames_semaphore_fd, int ready_semaphore_fd) {
+Result<std::unique_ptr<CudaScatter>> make_cuda_scatter(int cuda_device, int queue_semaphore_fd, int ready_semaphore_fd) {
   auto scatter = std::make_unique<Scatter>(cuda_device);
-  if (auto ok = scatter->open(frames_semaphore_fd, ready_semaphore_fd); !ok) return tl::unexpected(ok.error());
+  if (auto ok = scatter->open(queue_semaphore_fd, ready_semaphore_fd); !ok) return tl::unexpected(ok.error());
   return std::unique_ptr<CudaScatter>(std::move(scatter));
 }
 

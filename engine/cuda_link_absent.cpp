@@ -20,8 +20,8 @@ Result<std::unique_ptr<CudaImportedMemory>> cuda_import_memory(int, int fd, size
 
 Result<void> cuda_clear(int, void*, size_t) { return fail(ErrorCode::unsupported, kWhy); }
 
-Result<std::unique_ptr<CudaScatter>> make_cuda_scatter(int, int frames_semaphore_fd, int ready_semaphore_fd) {
-  close(frames_semaphore_fd);
+Result<std::unique_ptr<CudaScatter>> make_cuda_scatter(int, int queue_semaphore_fd, int ready_semaphore_fd) {
+  close(queue_semaphore_fd);
   close(ready_semaphore_fd);
   return fail(ErrorCode::unsupported, kWhy);
 }

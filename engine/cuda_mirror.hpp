@@ -1,15 +1,14 @@
 // cuda_mirror.hpp - a World's twin in GPU memory that CUDA writes and Vulkan reads: zero-copy sharing.
 //
-//   World (host) --dirty keys--> CUDA executor: Grid in exported memory          brick indices are the World's own
-//                --pieces------> CUDA scatter kernel: masks, materials, pyramid in exported slabs
-//   before it writes, the stream waits for the frames submitted so far; after, it signals the value that the next frame waits for
+//   World (host) --pieces--> pinned memory --> CUDA scatter kernel --> grid, masks, materials, pyramid in exported memory, byte for byte
+//   The queue releases what is written, CUDA's stream waits for that, writes and signals, the queue acquires (ownership.hpp): the host
+//   waits for none of them. A table that grew is a new block; the old one lives until the frames that can read it are done.
 #pragma once
 
 #include <memory>
 
 #include "engine/shared_buffer.hpp"
 #include "engine/world_changes.hpp"
-#include "hashgrid/grid.hpp"
 
 namespace quarry::engine {
 
@@ -18,11 +17,11 @@ class CudaMirror {
   static Result<std::unique_ptr<CudaMirror>> create(Device& device, SharedMemorySource& memory);
   ~CudaMirror();
 
-  // Brings the twin up to date; returns the point at which it is. The host waits for frames under way only when bricks came or went,
-  // because the executor's bulk calls order themselves by the host; new bytes in bricks that stay are ordered on the GPU alone.
+  // Brings the twin up to date; returns the point at which it is. Blocks only in a change of more than 128 MiB, until CUDA has read what
+  // lies above that.
   Result<Device::TimelinePoint> update(const World& world, WorldChanges changes);
 
-  const hashgrid::Grid& grid() const;
+  const MemoryBlock& grid() const;
   const SlabArray& masks() const;
   const SlabArray& materials() const;
   const MemoryBlock& pyramid() const;

@@ -23,11 +23,11 @@ struct QryWorldRoot;  // shaders/world_root.h
 
 namespace quarry::engine {
 
-// A World readable by shaders. host_import: the world's own memory, zero copies. zero_copy: a CUDA executor writes grid, bricks and
-// pyramid in exported memory. staged: copies of what changed. One World at a time; it must go before its SharedWorld, whose memory it
+// A World readable by shaders. host_import: the world's own memory, no copies. zero_copy: CUDA writes a twin of it in exported
+// memory. staged: copies of what changed. One World at a time; it must go before its SharedWorld, whose memory it
 // lives in, and the Device after both. One thread at a time.
-// host_import: a frame under way while the host edits may show part of the edit; it never reads outside the world's memory. Who needs
-// whole edits in every frame waits for the frame before editing, or uses another mode.
+// Every frame shows the version published before it was recorded, whole. In host_import the frames read the world's own memory: there
+// World::write and clear come back only when the frames said to frame_submitted are done. In the other modes nothing waits.
 class SharedWorld {
  public:
   static Result<std::unique_ptr<SharedWorld>> create(Device& device, SharingMode mode = SharingMode::automatic);
@@ -46,8 +46,6 @@ class SharedWorld {
   bool has_glass() const;            // of the palette last published: a material lets light through
   bool has_mirrors() const;          // ... is smooth
   uint64_t device_bytes() const;
-  // Statistics of the grid that shaders read: of the CUDA-built table in zero_copy mode, else the world's own.
-  Result<hashgrid::Stats> grid_stats(const World& world) const;
  private:
   struct State;
   explicit SharedWorld(std::unique_ptr<State> state);

@@ -31,7 +31,10 @@ struct SharedMemorySource::State {
     uint64_t now = 0;
     return device->vk().vkGetSemaphoreCounterValue(device->handle(), point.semaphore, &now) == VK_SUCCESS && now >= point.value;
   }
+  // CUDA frees memory only when all its streams are done, and one may be waiting for a frame: in zero_copy everything stays while an
+  // update is under way.
   void destroy_what_may_go() {
+    if (retired.empty() || (mode == SharingMode::zero_copy && !reached(copies))) return;
     std::erase_if(retired, [&](Retired& r) {
       const bool gone = r.frame <= completed && reached(r.copies);
       if (gone) bytes -= r.buffer->size_bytes();

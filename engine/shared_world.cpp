@@ -104,6 +104,7 @@ struct SharedWorld::State {
   // Which world was published last, and how much of it.
   uint64_t world_seen = 0, pyramid_seen = 0;  // OccupancyPyramid::id and block_id; 0: nothing
   const void* grid_seen = nullptr;
+  uint32_t grid_pages_seen = 0;  // a table only grows: a new one may lie where an older one did
   uint64_t version_seen = 0;
   Box3 bounds;  // holds every set voxel; grows with edits, is made tight when a world is published for the first time
 
@@ -112,7 +113,7 @@ struct SharedWorld::State {
 
 Result<void> SharedWorld::State::upload_changes(const World& world, const WorldChanges& changes) {
   std::vector<Upload::Copy> copies;
-  for (const WorldPiece& piece : collect_pieces(world, changes, true)) {
+  for (const WorldPiece& piece : collect_pieces(world, changes)) {
     const MemoryBlock* block = nullptr;
     switch (piece.part) {
       case WorldPart::grid: block = &world.grid().block(); break;
@@ -169,7 +170,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   changes.regions = world.take_dirty_regions();
   changes.everything = world.pyramid().id() != s.world_seen || world.version() < s.version_seen;
   changes.whole_pyramid = world.pyramid().block_id() != s.pyramid_seen;
-  changes.whole_grid = world.grid().block().data != s.grid_seen;
+  changes.whole_grid = world.grid().block().data != s.grid_seen || world.grid().view().page_count != s.grid_pages_seen;
   s.world_seen = 0;  // if anything below fails, the next call starts afresh: the dirty lists are taken
   if (changes.everything) {
     s.bounds = world.bounds();
@@ -184,14 +185,12 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
     if (s.upload && (changes.everything || changes.whole_grid || changes.whole_pyramid || !changes.keys.empty() || !changes.regions.empty()))
       if (auto ok = s.upload_changes(world, changes); !ok) return tl::unexpected(ok.error());
     root.grid_words = world.grid().block().device_address;
-    root.grid_pages = world.grid().view().page_count;
   } else {
     auto point = s.mirror->update(world, changes);
     if (!point) return tl::unexpected(point.error());
     s.ready = *point;
     s.memory->copies_submitted(s.ready);
-    root.grid_words = s.mirror->grid().block().device_address;
-    root.grid_pages = s.mirror->grid().view().page_count;
+    root.grid_words = s.mirror->grid().device_address;
   }
   const SlabArray& masks = host_side ? world.pool().mask_slabs() : s.mirror->masks();
   const SlabArray& materials = host_side ? world.pool().material_slabs() : s.mirror->materials();
@@ -202,6 +201,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   root.pyramid = pyramid.device_address;
   root.node_capacity = uint32_t(pyramid.size_bytes / kGranuleBytes) - 64;  // a run that starts below it ends in the block
   root.brick_count = world.brick_count();
+  root.grid_pages = world.grid().view().page_count;
   const Int3 low = s.bounds.min - kWorldMin, high = s.bounds.max - kWorldMin;
   const int32_t bounds[6] = {low.x, low.y, low.z, high.x, high.y, high.z};
   std::memcpy(root.bounds_min, bounds, 12);
@@ -216,6 +216,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   s.world_seen = world.pyramid().id();
   s.pyramid_seen = world.pyramid().block_id();
   s.grid_seen = world.grid().block().data;
+  s.grid_pages_seen = world.grid().view().page_count;
   s.version_seen = world.version();
   return s.ready;
 }
@@ -237,9 +238,5 @@ const QryWorldRoot& SharedWorld::root() const { return state_->roots.root(); }
 bool SharedWorld::has_glass() const { return state_->glass; }
 bool SharedWorld::has_mirrors() const { return state_->mirrors; }
 uint64_t SharedWorld::device_bytes() const { return state_->memory->size_bytes(); }
-
-Result<hashgrid::Stats> SharedWorld::grid_stats(const World& world) const {
-  return state_->mirror ? state_->mirror->grid().stats() : world.stats();
-}
 
 }  // namespace quarry::engine

@@ -23,9 +23,16 @@ Upload::~Upload() {
 Result<Upload::Batch*> Upload::free_batch(uint64_t size_bytes) {
   auto reached = timeline_->reached();
   if (!reached) return tl::unexpected(reached.error());
+  // The smallest that is large enough, else the largest. What one large update needed is given back once a smaller one follows.
+  constexpr uint64_t kKeptBytes = 32u << 20;
+  const auto room = [](const Batch& b) { return b.memory ? b.memory->size_bytes() : uint64_t(0); };
   Batch* batch = nullptr;
-  for (auto& candidate : batches_)
-    if (candidate->value <= *reached && (!batch || candidate->memory->size_bytes() > batch->memory->size_bytes())) batch = candidate.get();
+  for (auto& candidate : batches_) {
+    if (candidate->value > *reached) continue;
+    if (room(*candidate) > std::max(kKeptBytes, size_bytes)) candidate->memory.reset();
+    if (!batch || (room(*batch) < size_bytes ? room(*candidate) > room(*batch) : room(*candidate) >= size_bytes && room(*candidate) < room(*batch)))
+      batch = candidate.get();
+  }
   const VulkanFunctions& vk = device_->vk();
   if (!batch) {
     auto fresh = std::make_unique<Batch>();

@@ -42,23 +42,38 @@ class Collector {
   std::vector<WorldPiece> pieces_;
 };
 
+// The bytes of the table that writing these keys may have changed: their pages, because other keys may have been moved there, and their
+// groups' stashes.
+void add_grid_pages(Collector& out, const hashgrid::GridView& grid, const std::vector<uint32_t>& keys) {
+  std::vector<uint32_t> pages;
+  for (uint32_t key : keys) pages.push_back(qry_page(qry_stored_key(key, grid.locality), grid.page_count));
+  std::sort(pages.begin(), pages.end());
+  pages.erase(std::unique(pages.begin(), pages.end()), pages.end());
+  constexpr uint64_t kStashAt = kQryPageBytes / kQrySectorsPerPage * kQryStashFirstSector, kStashBytes = kQryPageBytes - kStashAt;
+  static_assert(kQryStashFirstSector + kQryStashSectors == kQrySectorsPerPage);
+  const auto add = [&](uint32_t page, uint64_t from, uint64_t size) {
+    out.add(WorldPart::grid, 0, uint64_t(page) * kQryPageBytes + from, reinterpret_cast<const char*>(grid.words + uint64_t(page) * kQryPageWords) + from, size);
+  };
+  for (size_t i = 0; i < pages.size();) {
+    const QryGroup group = qry_group(pages[i], grid.page_count);
+    for (uint32_t page = group.first; page < group.first + group.count; ++page) {
+      const bool written = i < pages.size() && pages[i] == page;
+      if (written) add(page, 0, kQryPageBytes), ++i;
+      else add(page, kStashAt, kStashBytes);
+    }
+  }
+}
+
 }  // namespace
 
-std::vector<WorldPiece> collect_pieces(const World& world, const WorldChanges& changes, bool with_grid) {
+std::vector<WorldPiece> collect_pieces(const World& world, const WorldChanges& changes) {
   Collector out;
   const hashgrid::GridView grid = world.grid().view();
   const BrickPool& pool = world.pool();
   const OccupancyPyramid& pyramid = world.pyramid();
 
-  if (with_grid && (changes.everything || changes.whole_grid)) {
-    out.add(WorldPart::grid, 0, 0, grid.words, uint64_t(grid.page_count) * kQryPageBytes);
-  } else if (with_grid) {
-    std::vector<uint32_t> pages;
-    for (uint32_t key : changes.keys) pages.push_back(qry_page(qry_stored_key(key, grid.locality), grid.page_count));
-    std::sort(pages.begin(), pages.end());
-    pages.erase(std::unique(pages.begin(), pages.end()), pages.end());
-    for (uint32_t page : pages) out.add(WorldPart::grid, 0, uint64_t(page) * kQryPageBytes, grid.words + uint64_t(page) * kQryPageWords, kQryPageBytes);
-  }
+  if (changes.everything || changes.whole_grid) out.add(WorldPart::grid, 0, 0, grid.words, uint64_t(grid.page_count) * kQryPageBytes);
+  else add_grid_pages(out, grid, changes.keys);
 
   if (changes.everything) {
     out.add_elements(WorldPart::masks, pool.mask_slabs(), 0, pool.high_water(), kMaskBytes);

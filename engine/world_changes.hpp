@@ -28,7 +28,7 @@ struct WorldChanges {
   std::vector<uint32_t> regions;   // World::take_dirty_regions
 };
 
-// Pieces that lie side by side in both places are joined. `with_grid`: the table's pages too.
-std::vector<WorldPiece> collect_pieces(const World& world, const WorldChanges& changes, bool with_grid);
+// Pieces that lie side by side in both places are joined.
+std::vector<WorldPiece> collect_pieces(const World& world, const WorldChanges& changes);
 
 }  // namespace quarry::engine

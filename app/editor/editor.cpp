@@ -154,7 +154,7 @@ void Editor::handle_keys(const std::vector<InputEvent>& events) {
 void Editor::take_statistics() {
   const World& world = session.world();
   if (statistics.world_version == world.version() || seconds_since(statistics.taken) < 0.1) return;
-  const auto grid = shared->grid_stats(world);
+  const auto grid = world.stats();
   if (grid) statistics.grid = *grid;
   statistics.voxels = world.voxel_count();
   statistics.bricks = world.brick_count();

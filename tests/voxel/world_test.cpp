@@ -249,6 +249,7 @@ TEST_CASE("world: an executor that is not the host's is refused by name") {
     Report find_or_insert(const View& v, const uint32_t* k, uint32_t* x, size_t n, hashgrid::Outcome* o) override { return host->find_or_insert(v, k, x, n, o); }
     Report find(const View& v, const uint32_t* k, size_t n, uint32_t* x, uint8_t* d) override { return host->find(v, k, n, x, d); }
     Result<void> find_neighbours(const View& v, const uint32_t* k, size_t n, hashgrid::Neighbourhood w, uint32_t* x) override { return host->find_neighbours(v, k, n, w, x); }
+    hashgrid::BulkOperations<hashgrid::CompactView>& compact() override { return host->compact(); }
     Report erase(const View& v, const uint32_t* k, size_t n, uint32_t* x, hashgrid::Outcome* o) override { return host->erase(v, k, n, x, o); }
     Report settle(const View& v, const uint32_t* k, const uint32_t* x, size_t n, hashgrid::Outcome* o) override { return host->settle(v, k, x, n, o); }
     Result<uint64_t> enumerate(const View& v, uint32_t* k, uint32_t* x, size_t n) override { return host->enumerate(v, k, x, n); }

@@ -88,6 +88,9 @@ std::vector<uint8_t> root_image(QryWorldRoot root, const Palette& palette, const
 }
 
 Box3 voxels_of(Int3 brick) { return {{brick.x * 8, brick.y * 8, brick.z * 8}, {brick.x * 8 + 7, brick.y * 8 + 7, brick.z * 8 + 7}}; }
+bool on_face(const Box3& box, Int3 at) {
+  return at.x == box.min.x || at.x == box.max.x || at.y == box.min.y || at.y == box.max.y || at.z == box.min.z || at.z == box.max.z;
+}
 
 }  // namespace
 
@@ -106,7 +109,7 @@ struct SharedWorld::State {
   const void* grid_seen = nullptr;
   uint32_t grid_pages_seen = 0;  // a table only grows: a new one may lie where an older one did
   uint64_t version_seen = 0;
-  Box3 bounds;  // holds every set voxel; grows with edits, is made tight when a world is published for the first time
+  Box3 bricks;  // the tight box of all: rays start at it, and equal worlds must give equal pictures, whatever edits led to them
 
   Result<void> upload_changes(const World& world, const WorldChanges& changes);
 };
@@ -172,12 +175,14 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   changes.whole_pyramid = world.pyramid().block_id() != s.pyramid_seen;
   changes.whole_grid = world.grid().block().data != s.grid_seen || world.grid().view().page_count != s.grid_pages_seen;
   s.world_seen = 0;  // if anything below fails, the next call starts afresh: the dirty lists are taken
-  if (changes.everything) {
-    s.bounds = world.bounds();
-  } else {
-    for (uint32_t key : changes.keys) s.bounds = united(s.bounds, voxels_of(brick_from_key(key)));
-  }
-  if (world.brick_count() == 0) s.bounds = Box3{};
+  bool outermost_went = false;
+  if (!changes.everything)
+    for (const uint32_t key : changes.keys) {
+      const Int3 at = brick_from_key(key);
+      if (world.pyramid().has_brick(at)) s.bricks = united(s.bricks, {at, at});
+      else outermost_went |= on_face(s.bricks, at);
+    }
+  if (changes.everything || outermost_went) s.bricks = world.pyramid().brick_bounds();
 
   QryWorldRoot root{};
   std::vector<uint8_t> image;
@@ -202,11 +207,11 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   root.node_capacity = uint32_t(pyramid.size_bytes / kGranuleBytes) - 64;  // a run that starts below it ends in the block
   root.brick_count = world.brick_count();
   root.grid_pages = world.grid().view().page_count;
-  const Int3 low = s.bounds.min - kWorldMin, high = s.bounds.max - kWorldMin;
+  const Int3 low = voxels_of(s.bricks.min).min - kWorldMin, high = voxels_of(s.bricks.max).max - kWorldMin;
   const int32_t bounds[6] = {low.x, low.y, low.z, high.x, high.y, high.z};
   std::memcpy(root.bounds_min, bounds, 12);
   std::memcpy(root.bounds_max, bounds + 3, 12);
-  if (s.bounds.empty()) {
+  if (s.bricks.empty()) {
     std::fill(std::begin(root.bounds_min), std::end(root.bounds_min), 0);
     std::fill(std::begin(root.bounds_max), std::end(root.bounds_max), -1);
   }

@@ -199,6 +199,38 @@ void OccupancyPyramid::remove_key(uint32_t key) {
   remove_child(level3, at.level3_bit, sizeof(OccupancyNode));
 }
 
+Box3 OccupancyPyramid::brick_bounds() const {
+  struct Place {
+    const OccupancyNode* node;
+    Int3 at;
+  };
+  std::vector<Place> level, next;
+  for (uint32_t i = 0; i < kLevel3Nodes; ++i)
+    if (nodes()[i].mask) level.push_back({nodes() + i, {int32_t(i & 31), int32_t(i >> 5 & 15), int32_t(i >> 9)}});
+  Box3 box;
+  for (int depth = 0; depth < 3; ++depth) {  // regions, chunks, bricks
+    box = Box3{};
+    next.clear();
+    for (const Place& p : level) {
+      const OccupancyNode* child = nodes() + p.node->child;
+      for (uint64_t left = p.node->mask; left; left &= left - 1, ++child) {
+        const int32_t bit = std::countr_zero(left);
+        const Int3 at{p.at.x * 4 + (bit & 3), p.at.y * 4 + (bit >> 2 & 3), p.at.z * 4 + (bit >> 4)};
+        box = united(box, {at, at});
+        next.push_back({depth < 2 ? child : nullptr, at});
+      }
+    }
+    // What is outermost below lies in what is outermost here.
+    std::erase_if(next, [&](const Place& p) {
+      return p.at.x != box.min.x && p.at.x != box.max.x && p.at.y != box.min.y && p.at.y != box.max.y && p.at.z != box.min.z && p.at.z != box.max.z;
+    });
+    level.swap(next);
+  }
+  if (box.empty()) return box;
+  const Int3 corner = brick_of(kWorldMin);
+  return {box.min + corner, box.max + corner};
+}
+
 void OccupancyPyramid::remove(std::span<const uint32_t> keys) {
   for (const uint32_t key : keys) remove_key(key);
 }

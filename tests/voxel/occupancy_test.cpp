@@ -43,6 +43,9 @@ std::optional<uint32_t> read_arena(const OccupancyNode* nodes, uint32_t key) {
 }
 
 void require_same(const OccupancyPyramid& pyramid, const Bricks& bricks) {
+  Box3 box;
+  for (const auto& [key, index] : bricks) box = united(box, {brick_from_key(key), brick_from_key(key)});
+  REQUIRE(pyramid.brick_bounds() == box);
   for (const auto& [key, index] : bricks)
     if (read_arena(pyramid.nodes(), key) != index || pyramid.find_brick(brick_from_key(key)) != index) FAIL("brick " << key << " is not where it should be");
   // Nothing else is there, and no two runs overlap.

@@ -88,8 +88,22 @@ std::vector<uint8_t> root_image(QryWorldRoot root, const Palette& palette, const
 }
 
 Box3 voxels_of(Int3 brick) { return {{brick.x * 8, brick.y * 8, brick.z * 8}, {brick.x * 8 + 7, brick.y * 8 + 7, brick.z * 8 + 7}}; }
-bool on_face(const Box3& box, Int3 at) {
-  return at.x == box.min.x || at.x == box.max.x || at.y == box.min.y || at.y == box.max.y || at.z == box.min.z || at.z == box.max.z;
+
+// Where rays start: the tight box of all voxels, or, where too many bricks lie on its faces to look at them after an edit, that of all
+// bricks. Depends on the world alone, not on the edits that led to it, so that equal worlds give equal pictures.
+Box3 box_of(const World& world) {
+  constexpr size_t kMostBricks = size_t(1) << 16;
+  std::vector<Int3> outermost;
+  const Box3 bricks = world.pyramid().brick_bounds(&outermost);
+  if (bricks.empty() || outermost.size() > kMostBricks) return bricks.empty() ? bricks : Box3{voxels_of(bricks.min).min, voxels_of(bricks.max).max};
+  Box3 box;
+  for (const Int3 at : outermost) box = united(box, voxel_bounds(at, world.pool().mask(*world.pyramid().find_brick(at))));
+  return box;
+}
+// Whether a change of this brick can change that box.
+bool bounds_box(const Box3& box, Int3 at) {
+  const Int3 low = brick_of(box.min), high = brick_of(box.max);
+  return box.empty() || at.x <= low.x || at.x >= high.x || at.y <= low.y || at.y >= high.y || at.z <= low.z || at.z >= high.z;
 }
 
 }  // namespace
@@ -109,7 +123,7 @@ struct SharedWorld::State {
   const void* grid_seen = nullptr;
   uint32_t grid_pages_seen = 0;  // a table only grows: a new one may lie where an older one did
   uint64_t version_seen = 0;
-  Box3 bricks;  // the tight box of all: rays start at it, and equal worlds must give equal pictures, whatever edits led to them
+  Box3 box;  // box_of() the world
 
   Result<void> upload_changes(const World& world, const WorldChanges& changes);
 };
@@ -175,14 +189,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   changes.whole_pyramid = world.pyramid().block_id() != s.pyramid_seen;
   changes.whole_grid = world.grid().block().data != s.grid_seen || world.grid().view().page_count != s.grid_pages_seen;
   s.world_seen = 0;  // if anything below fails, the next call starts afresh: the dirty lists are taken
-  bool outermost_went = false;
-  if (!changes.everything)
-    for (const uint32_t key : changes.keys) {
-      const Int3 at = brick_from_key(key);
-      if (world.pyramid().has_brick(at)) s.bricks = united(s.bricks, {at, at});
-      else outermost_went |= on_face(s.bricks, at);
-    }
-  if (changes.everything || outermost_went) s.bricks = world.pyramid().brick_bounds();
+  if (changes.everything || std::ranges::any_of(changes.keys, [&](uint32_t key) { return bounds_box(s.box, brick_from_key(key)); })) s.box = box_of(world);
 
   QryWorldRoot root{};
   std::vector<uint8_t> image;
@@ -207,11 +214,11 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   root.node_capacity = uint32_t(pyramid.size_bytes / kGranuleBytes) - 64;  // a run that starts below it ends in the block
   root.brick_count = world.brick_count();
   root.grid_pages = world.grid().view().page_count;
-  const Int3 low = voxels_of(s.bricks.min).min - kWorldMin, high = voxels_of(s.bricks.max).max - kWorldMin;
+  const Int3 low = s.box.min - kWorldMin, high = s.box.max - kWorldMin;
   const int32_t bounds[6] = {low.x, low.y, low.z, high.x, high.y, high.z};
   std::memcpy(root.bounds_min, bounds, 12);
   std::memcpy(root.bounds_max, bounds + 3, 12);
-  if (s.bricks.empty()) {
+  if (s.box.empty()) {
     std::fill(std::begin(root.bounds_min), std::end(root.bounds_min), 0);
     std::fill(std::begin(root.bounds_max), std::end(root.bounds_max), -1);
   }

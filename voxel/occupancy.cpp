@@ -199,7 +199,7 @@ void OccupancyPyramid::remove_key(uint32_t key) {
   remove_child(level3, at.level3_bit, sizeof(OccupancyNode));
 }
 
-Box3 OccupancyPyramid::brick_bounds() const {
+Box3 OccupancyPyramid::brick_bounds(std::vector<Int3>* outermost) const {
   struct Place {
     const OccupancyNode* node;
     Int3 at;
@@ -226,8 +226,12 @@ Box3 OccupancyPyramid::brick_bounds() const {
     });
     level.swap(next);
   }
-  if (box.empty()) return box;
   const Int3 corner = brick_of(kWorldMin);
+  if (outermost) {
+    outermost->clear();
+    for (const Place& p : level) outermost->push_back(p.at + corner);
+  }
+  if (box.empty()) return box;
   return {box.min + corner, box.max + corner};
 }
 

@@ -62,8 +62,8 @@ class OccupancyPyramid {
   std::optional<uint32_t> find_brick(Int3 brick) const;
   bool has_brick(Int3 brick) const { return find_brick(brick).has_value(); }
   std::vector<uint32_t> keys() const;  // of all bricks, sorted
-  // The tight box of all bricks, in bricks. Depends on nothing but which bricks there are. Looks at level 3 and at what lies on the box's faces.
-  Box3 brick_bounds() const;
+  // The tight box of all bricks, in bricks, and those that touch its faces. Looks at level 3 and at what lies on the faces.
+  Box3 brick_bounds(std::vector<Int3>* outermost = nullptr) const;
 
   // The arena. nodes()[0 .. kLevel3Nodes) are level 3; a node's children start at nodes()[child], a chunk's indices at table(chunk).
   const OccupancyNode* nodes() const { return static_cast<const OccupancyNode*>(block_.data); }

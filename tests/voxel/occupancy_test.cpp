@@ -45,7 +45,12 @@ std::optional<uint32_t> read_arena(const OccupancyNode* nodes, uint32_t key) {
 void require_same(const OccupancyPyramid& pyramid, const Bricks& bricks) {
   Box3 box;
   for (const auto& [key, index] : bricks) box = united(box, {brick_from_key(key), brick_from_key(key)});
-  REQUIRE(pyramid.brick_bounds() == box);
+  std::vector<Int3> outermost;
+  REQUIRE(pyramid.brick_bounds(&outermost) == box);
+  const auto touches = [&](Int3 b) { return b.x == box.min.x || b.x == box.max.x || b.y == box.min.y || b.y == box.max.y || b.z == box.min.z || b.z == box.max.z; };
+  const auto faces = std::count_if(bricks.begin(), bricks.end(), [&](const auto& brick) { return touches(brick_from_key(brick.first)); });
+  REQUIRE(outermost.size() == size_t(faces));
+  REQUIRE(std::all_of(outermost.begin(), outermost.end(), [&](Int3 b) { return touches(b) && bricks.count(brick_key(b)); }));
   for (const auto& [key, index] : bricks)
     if (read_arena(pyramid.nodes(), key) != index || pyramid.find_brick(brick_from_key(key)) != index) FAIL("brick " << key << " is not where it should be");
   // Nothing else is there, and no two runs overlap.

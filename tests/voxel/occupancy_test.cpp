@@ -35,7 +35,7 @@ std::optional<uint32_t> read_arena(const OccupancyNode* nodes, uint32_t key) {
     const uint32_t bit = bit_in(cell_of(key, child_edge));
     if (!(node->mask >> bit & 1)) return {};
     uint32_t number = 0;
-    for (uint32_t b = 0; b < bit; ++b) number += node->mask >> b & 1;
+    for (uint32_t b = 0; b < bit; ++b) number += uint32_t(node->mask >> b & 1);
     if (child_edge == 8) return reinterpret_cast<const uint32_t*>(nodes + node->child)[number];
     node = nodes + node->child + number;
   }

@@ -36,7 +36,7 @@ constexpr uint32_t kSide = 16, kInFlight = 3;  // bricks and pixels a side of th
 constexpr double kDistance = 4000;             // of the eye: rays are nearly parallel
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr uint32_t kSlower = 8;
+constexpr uint32_t kSlower = 4;
 #else
 constexpr uint32_t kSlower = 1;
 #endif

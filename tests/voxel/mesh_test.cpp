@@ -97,7 +97,10 @@ TEST_CASE("mesh: a file that kills the mesh library gives one clean error, or a 
   if (data.empty()) return test::skip("no test data");
   const auto ply = read_mesh(data / "broken-mesh/crash.ply", {});
   check_clean(ply, data / "broken-mesh/crash.ply");
-  CHECK(message_of(ply).find("the mesh library crashed (signal SIGSEGV)") != std::string::npos);
+  // Which of the two depends on where its wild pointer leads, which differs from run to run.
+  const std::string said = message_of(ply);
+  INFO(said);
+  CHECK((said.find("the mesh library crashed (signal SIGSEGV)") != std::string::npos || said.find("the mesh library crashed (signal SIGBUS)") != std::string::npos));
   // This one kills Assimp's own tool; whether it dies here depends on what lies in memory.
   const auto zip = read_mesh(data / "mesh/P_XPM_0331_01.3mf", {});
   if (zip) {

@@ -1,4 +1,6 @@
 // make_corpus.cpp - writes the fuzzers' first inputs: small files with something of everything.
+#include <sqlite3.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -47,24 +49,51 @@ void vox_files(const fs::path& dir) {
   write(dir / "graph.vox", graph.chunk("rOBJ", {0, 0, 0, 0}).chunk("NOTE", {1}).bytes());
 }
 
+bool run(sqlite3* db, const std::string& sql) { return sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK; }
+
+// Databases as edits leave them, in pages of 512 bytes: what fuzzers try most must be small.
 bool store_files(const fs::path& dir) {
-  const fs::path file = dir / "tmp.quarry";
-  const auto add = [&](const char* name, uint8_t which, const std::vector<uint8_t>& bytes, uint16_t count = 0) {
+  const fs::path file = dir / "tmp.quarry", small = dir / "small.quarry";
+  const auto add = [&](const char* name, uint8_t which, const std::vector<uint8_t>& bytes, size_t count = 0) {
     std::vector<uint8_t> input{which, uint8_t(count), uint8_t(count >> 8)};
     input.insert(input.end(), bytes.begin(), bytes.end());
     write(dir / name, input);
   };
-  if (!io::Store::save(Scene{}, file)) return false;
-  add("empty", 0, read(file));
+  sqlite3* db = nullptr;
+  const auto shrink = [&] {
+    fs::remove(small);
+    const bool done = sqlite3_open(file.c_str(), &db) == SQLITE_OK && run(db, "PRAGMA page_size=512; VACUUM INTO '" + small.string() + "'");
+    sqlite3_close(db);
+    return done;
+  };
+  if (!io::Store::save(Scene{}, file) || !shrink()) return false;
+  add("empty", 0, read(small));
   test::EditStory story;
-  if (!io::Store::save(story.scene(), file)) return false;
+  Scene scene = story.scene();
+  scene.layers = {{"layer", true}};
+  scene.cameras.resize(1);
+  if (!io::Store::save(scene, file)) return false;
   {
     auto store = io::Store::open(file);
     if (!store) return false;
     for (int i = 0; i < 4; ++i)
       if (!story.next(&*store)) return false;
   }
-  add("story", 0, read(file));
+  if (!shrink()) return false;
+  add("story", 0, read(small));
+  // With what lies beside it in the middle of a change: first in SQLite's rollback journal, then in its log.
+  for (const char* mode : {"delete", "wal"}) {
+    if (sqlite3_open(small.c_str(), &db) != SQLITE_OK || !run(db, std::string("PRAGMA journal_mode=") + mode + "; PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=2; PRAGMA cache_spill=2")) return false;
+    const bool wal = mode[0] == 'w';
+    if (!run(db, wal ? "DELETE FROM chunks WHERE volume = 0 AND x < 0; UPDATE palette SET name = 'x' WHERE id = 3" : "BEGIN; DELETE FROM chunks WHERE volume = 0; UPDATE palette SET name = 'y'")) return false;
+    std::vector<uint8_t> bytes = read(small);
+    const std::vector<uint8_t> beside = read(small.string() + (wal ? "-wal" : "-journal"));
+    bytes.insert(bytes.end(), beside.begin(), beside.end());
+    add(mode, 4, bytes, beside.size() / 8);
+    if (!wal && !run(db, "ROLLBACK")) return false;
+    sqlite3_close(db);
+  }
+  fs::remove(small);
   fs::remove(file);
   // Chunks and parts as docs/formats.md lays them out: two bricks of one voxel each; one change of one brick.
   std::vector<uint8_t> chunk{2, 0}, part{1, 0, 0, 0};

@@ -348,15 +348,16 @@ Result<Scene> salvage_store(const fs::path& file, Salvage& salvage, std::vector<
     if (!locked) return tl::unexpected(locked.error());
     const auto database = read_file(file, physical_memory());
     if (!database) return tl::unexpected(database.error());
-    std::error_code ignored;
-    std::vector<uint8_t> log;
-    if (fs::exists(beside(file, "-wal"), ignored)) {
-      auto bytes = read_file(beside(file, "-wal"), physical_memory());
-      if (bytes) log = std::move(*bytes);
-      else if (warnings) warnings->push_back("the log of the last edits beside it was not read: " + bytes.error().message);
-    }
-    if (fs::exists(beside(file, "-journal"), ignored) && warnings) warnings->push_back("an unfinished edit's journal lies beside it and was not undone: the edit may be there in part");
-    return salvage_database(*database, log, physical_memory(), salvage, warnings, progress);
+    const auto read_beside = [&](const char* suffix, const char* what) -> std::vector<uint8_t> {
+      std::error_code ignored;
+      if (!fs::exists(beside(file, suffix), ignored)) return {};
+      auto bytes = read_file(beside(file, suffix), physical_memory());
+      if (bytes) return std::move(*bytes);
+      if (warnings) warnings->push_back(std::string(what) + " beside it was not read: " + bytes.error().message);
+      return {};
+    };
+    const auto log = read_beside("-wal", "the log of the last edits"), journal = read_beside("-journal", "the journal of an unfinished edit");
+    return salvage_database(*database, {log, journal}, physical_memory(), salvage, warnings, progress);
   });
 }
 

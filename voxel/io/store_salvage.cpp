@@ -6,7 +6,6 @@
 #include <set>
 #include <tuple>
 
-#include "voxel/io/sqlite_pages.hpp"
 #include "voxel/io/store_fields.hpp"
 
 namespace quarry::io {
@@ -285,6 +284,10 @@ Result<Scene> StoreSalvage::run(const DatabasePages& pages, const Progress& prog
   if (stopped) return fail(ErrorCode::cancelled, "stopped");
   if (too_large_) return fail(ErrorCode::out_of_memory, "its bricks need more than the " + std::to_string(memory_limit_ >> 20) + " MiB of memory that there are");
   if (chunks_.empty() && volumes_.empty()) return fail(ErrorCode::malformed_input, "no volume and no chunk of a Quarry world is left in it");
+  for (const auto& [beside, kind, what] : {std::tuple(&pages.journal(), "journal_pages", "pages of the unfinished edit's journal"), std::tuple(&pages.log(), "log_pages", "pages of the log of the last edits")}) {
+    salvage_.lose(kind, beside->damaged, what);
+    for (const std::string& sentence : beside->said) warn(sentence);
+  }
   if (pages.missing_pages()) {
     salvage_.lose("pages_cut_off", pages.missing_pages(), "pages after the file's end");
     warn("the file ends after page " + std::to_string(pages.pages()) + "; it says that " + std::to_string(pages.missing_pages()) + " pages follow");
@@ -304,9 +307,9 @@ Result<Scene> StoreSalvage::run(const DatabasePages& pages, const Progress& prog
 
 }  // namespace
 
-Result<Scene> salvage_database(std::span<const uint8_t> database, std::span<const uint8_t> log, uint64_t memory_limit, Salvage& salvage, std::vector<std::string>* warnings,
-                               const Progress& progress) {
-  return StoreSalvage(database.size() + log.size(), memory_limit, salvage, warnings).run(DatabasePages(database, log), progress);
+Result<Scene> salvage_database(std::span<const uint8_t> database, const DatabaseCompanions& beside, uint64_t memory_limit, Salvage& salvage,
+                               std::vector<std::string>* warnings, const Progress& progress) {
+  return StoreSalvage(database.size() + beside.log.size() + beside.journal.size(), memory_limit, salvage, warnings).run(DatabasePages(database, beside), progress);
 }
 
 }  // namespace quarry::io

@@ -9,18 +9,20 @@
 
 #include "hashgrid/result.hpp"
 #include "voxel/io/salvage.hpp"
+#include "voxel/io/sqlite_pages.hpp"
 #include "voxel/progress.hpp"
 #include "voxel/scene.hpp"
 
 namespace quarry::io {
 
-// Reads `file` and, where there is one beside it, the log of a crashed editor (FILE-wal). Nothing is changed on disk. A chunk is taken
-// only if its checksum is right. `warnings` may be null. Errors: not_found, io, conflict (somebody edits it), out_of_memory,
+// Reads `file` and what a program that was killed left beside it: the log of the last edits (FILE-wal), and the journal that undoes an edit
+// that was not finished (FILE-journal). Nothing is changed on disk. A chunk is taken only if its checksum is right. What of the two was not
+// used is said. `warnings` may be null. Errors: not_found, io, conflict (somebody edits it), out_of_memory,
 // malformed_input (nothing is left of it). Memory: the file's bytes once, and the scene.
 Result<Scene> salvage_store(const std::filesystem::path& file, Salvage& salvage, std::vector<std::string>* warnings, const Progress& progress = {});
 
-// The same from bytes of the database and of its log (may be empty).
-Result<Scene> salvage_database(std::span<const uint8_t> database, std::span<const uint8_t> log, uint64_t memory_limit, Salvage& salvage,
+// The same from bytes of the database and of the two beside it.
+Result<Scene> salvage_database(std::span<const uint8_t> database, const DatabaseCompanions& beside, uint64_t memory_limit, Salvage& salvage,
                                std::vector<std::string>* warnings, const Progress& progress = {});
 
 }  // namespace quarry::io

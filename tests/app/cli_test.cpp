@@ -4,45 +4,15 @@
 
 #include <catch2/catch.hpp>
 #include <fstream>
-#include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "engine/picture_file.hpp"
-#include "tests/app/spawn.hpp"
-#include "tests/test_data.hpp"
+#include "tests/app/program_output.hpp"
+#include "tests/file_bytes.hpp"
 
 using namespace quarry;
 using namespace quarry::test;
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-namespace {
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-std::string bytes_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
-
-size_t files_in(const fs::path& dir) { return static_cast<size_t>(std::distance(fs::directory_iterator(dir), fs::directory_iterator())); }
-
-// A small scene made by the program itself.
-fs::path small_world(const fs::path& dir, const std::string& name = "small.quarry") {
-  const Outcome made = run_quarry({"generate", "spheres", "--size", "48", "-o", (dir / name).string()});
-  INFO(made.err);
-  REQUIRE(made.code == 0);
-  return dir / name;
-}
-
-bool can_render() {
-  const Outcome doctor = run_quarry({"doctor", "--json"});
-  return doctor.code == 0 && json::parse(doctor.out)["can_render"].get<bool>();
-}
-
-}  // namespace
 
 TEST_CASE("quarry: help and version go to standard output and end with 0") {
   for (const char* word : {"--help", "-h", "help", "--version"}) {
@@ -115,24 +85,24 @@ TEST_CASE("convert: a missing, empty or broken input ends with 1, its name and n
     CHECK(has(outcome.err, "quarry: " + (dir / name).string()));
     CHECK_FALSE(fs::exists(out));
   }
-  CHECK(files_in(dir) == 5);
+  CHECK(names_in(dir).size() == 5);
 }
 
 TEST_CASE("convert: an output that is there is replaced only with --overwrite, and never by a failed conversion") {
   const fs::path dir = scratch_dir("cli-overwrite");
-  const fs::path in = small_world(dir), out = dir / "out.quarry";
+  const fs::path in = small_world(dir / "small.quarry"), out = dir / "out.quarry";
   std::ofstream(out) << "precious";
   Outcome outcome = run_quarry({"convert", in.string(), "-o", out.string()});
   CHECK(outcome.code == 1);
   CHECK(has(outcome.err, "--overwrite"));
-  CHECK(bytes_of(out) == "precious");
+  CHECK(file_text(out) == "precious");
   std::ofstream(dir / "broken.vox") << "VOX ";
   outcome = run_quarry({"convert", (dir / "broken.vox").string(), "-o", out.string(), "--overwrite"});
   CHECK(outcome.code == 1);
-  CHECK(bytes_of(out) == "precious");
+  CHECK(file_text(out) == "precious");
   outcome = run_quarry({"convert", in.string(), "-o", out.string(), "--overwrite"});
   CHECK(outcome.code == 0);
-  CHECK(bytes_of(out) != "precious");
+  CHECK(file_text(out) != "precious");
   outcome = run_quarry({"convert", out.string(), "-o", out.string(), "--overwrite"});
   CHECK(outcome.code == 1);
   CHECK(has(outcome.err, "same file"));
@@ -143,7 +113,7 @@ TEST_CASE("convert: an output that is there is replaced only with --overwrite, a
 
 TEST_CASE("convert: a batch writes the rest of its inputs with --keep-going, and says so by exit code 3") {
   const fs::path dir = scratch_dir("cli-batch");
-  const fs::path first = small_world(dir, "first.quarry");
+  const fs::path first = small_world(dir / "first.quarry");
   fs::copy_file(first, dir / "last.quarry");
   std::ofstream(dir / "middle.vox") << "VOX ";
   const std::vector<std::string> inputs{first.string(), (dir / "middle.vox").string(), (dir / "last.quarry").string()};
@@ -157,12 +127,10 @@ TEST_CASE("convert: a batch writes the rest of its inputs with --keep-going, and
   CHECK(has(kept.err, "1 of 3 inputs failed"));
   CHECK(fs::exists(dir / "kept" / "first.quarry"));
   CHECK(fs::exists(dir / "kept" / "last.quarry"));
-  CHECK(files_in(dir / "kept") == 2);
+  CHECK(names_in(dir / "kept").size() == 2);
   std::vector<uint64_t> voxels;
   size_t failed = 0;
-  std::istringstream lines(kept.out);
-  for (std::string line; std::getline(lines, line);) {
-    const json event = json::parse(line);
+  for (const json& event : events(kept.out)) {
     if (event["event"] == "finished") voxels.push_back(event["voxels"].get<uint64_t>());
     if (event["event"] == "failed") failed += has(event["error"].get<std::string>(), "middle.vox");
   }
@@ -171,7 +139,7 @@ TEST_CASE("convert: a batch writes the rest of its inputs with --keep-going, and
   CHECK(voxels[0] == voxels[1]);
   const Outcome stopped = batch(dir / "stopped", {"-j", "1"});
   CHECK(stopped.code == 1);
-  CHECK(files_in(dir / "stopped") == 1);
+  CHECK(names_in(dir / "stopped").size() == 1);
   const Outcome none = run_quarry({"convert", inputs[1], (dir / "absent.vox").string(), "-o", (dir / "none").string(), "--to", "quarry", "--keep-going"});
   CHECK(none.code == 1);
 }
@@ -183,15 +151,15 @@ TEST_CASE("convert: the same input gives the same bytes, whatever the number of 
     const fs::path out = dir / (std::string("t") + threads + ".quarry");
     const Outcome made = run_quarry({"generate", "spheres", "--size", "64", "-o", out.string()}, {{"QUARRY_THREADS", threads}});
     REQUIRE(made.code == 0);
-    if (first.empty()) first = bytes_of(out);
-    CHECK(bytes_of(out) == first);
+    if (first.empty()) first = file_text(out);
+    CHECK(file_text(out) == first);
   }
 }
 
 TEST_CASE("info: tells of a .vox what independent readers tell, in the file's own axes") {
   const fs::path data = data_dir();
   if (data.empty()) return skip("no test data for `quarry info` on .vox files");
-  const json facts = json::parse(bytes_of(data / "vox_facts.json"));
+  const json facts = json::parse(file_text(data / "vox_facts.json"));
   std::map<std::string, fs::path> files;
   for (const auto& entry : fs::recursive_directory_iterator(data / "vox"))
     if (entry.path().extension() == ".vox") files[entry.path().filename().string()] = entry.path();
@@ -235,7 +203,7 @@ TEST_CASE("info: every broken .vox ends with a message or a warning, never by a 
 
 TEST_CASE("info: statistics of the grid agree with one another") {
   const fs::path dir = scratch_dir("cli-info");
-  const json told = json::parse(run_quarry({"info", "--json", small_world(dir).string()}).out);
+  const json told = json::parse(run_quarry({"info", "--json", small_world(dir / "small.quarry").string()}).out);
   CHECK(told["voxels"] == told["flat_visible"]);
   CHECK(told["voxels"] == told["world"]["voxels"]);
   const json& grid = told["grid"];
@@ -249,9 +217,9 @@ TEST_CASE("info: statistics of the grid agree with one another") {
 }
 
 TEST_CASE("render: makes a picture of the asked size with the world in it") {
-  if (!can_render()) return skip("no Vulkan device for `quarry render`");
+  if (!can_render()) return;
   const fs::path dir = scratch_dir("cli-render");
-  const fs::path world = small_world(dir);
+  const fs::path world = small_world(dir / "small.quarry");
   const Outcome outcome = run_quarry({"render", world.string(), "-o", (dir / "p.png").string(), "--size", "160x100", "--samples", "1", "--json"});
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
@@ -276,7 +244,7 @@ TEST_CASE("render: makes a picture of the asked size with the world in it") {
 
 TEST_CASE("render: an unknown device or a broken input leaves no picture") {
   const fs::path dir = scratch_dir("cli-render-bad");
-  const fs::path world = small_world(dir), out = dir / "p.png";
+  const fs::path world = small_world(dir / "small.quarry"), out = dir / "p.png";
   const Outcome device = run_quarry({"render", world.string(), "-o", out.string(), "--device", "no such device"});
   CHECK(device.code == 1);
   CHECK(device.err.starts_with("quarry: "));
@@ -338,7 +306,7 @@ TEST_CASE("quarry: Ctrl+C ends a long command with 130 and without a partial fil
     const Outcome outcome = process.finish(60);
     INFO("after " << wait_ms << " ms: " << outcome.err);
     CHECK(outcome.code == 130);
-    CHECK(files_in(dir) == 0);
+    CHECK(names_in(dir).empty());
   }
 }
 

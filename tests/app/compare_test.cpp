@@ -1,11 +1,8 @@
 // `quarry diff` and `quarry validate` as a script sees them: exit codes, JSON, messages.
 #include <catch2/catch.hpp>
-#include <fstream>
-#include <iterator>
-#include <nlohmann/json.hpp>
 
-#include "tests/app/spawn.hpp"
-#include "tests/test_data.hpp"
+#include "tests/app/program_output.hpp"
+#include "tests/file_bytes.hpp"
 #include "tests/voxel/vox_builder.hpp"
 
 using namespace quarry;
@@ -13,21 +10,10 @@ using namespace quarry::test;
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-namespace {
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-std::string made(const fs::path& file, const std::vector<uint8_t>& bytes) {
-  std::ofstream(file, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
-  return file.string();
-}
-
-}  // namespace
-
 TEST_CASE("quarry diff: 0 for equal, 1 for different, 2 for wrong usage and unreadable files") {
   const fs::path dir = scratch_dir("diff");
-  const std::string a = made(dir / "a.vox", VoxBuilder().model(4, 4, 4, {{0, 0, 0, 1}, {1, 0, 0, 2}, {3, 3, 3, 3}}).bytes());
-  const std::string b = made(dir / "b.vox", VoxBuilder().model(4, 4, 4, {{0, 0, 0, 1}, {1, 0, 0, 5}, {0, 3, 0, 3}, {0, 3, 1, 3}}).bytes());
+  const std::string a = write_bytes(dir / "a.vox", VoxBuilder().model(4, 4, 4, {{0, 0, 0, 1}, {1, 0, 0, 2}, {3, 3, 3, 3}}).bytes());
+  const std::string b = write_bytes(dir / "b.vox", VoxBuilder().model(4, 4, 4, {{0, 0, 0, 1}, {1, 0, 0, 5}, {0, 3, 0, 3}, {0, 3, 1, 3}}).bytes());
   const std::string world = (dir / "a.quarry").string();
   REQUIRE(run_quarry({"convert", a, "-o", world}).code == 0);
 
@@ -58,7 +44,7 @@ TEST_CASE("quarry diff: 0 for equal, 1 for different, 2 for wrong usage and unre
   CHECK(run_quarry({"diff", "--shape", a, b}).code == 1);
 
   for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"diff", a}, {"diff"}, {"diff", a, b, a}, {"diff", "--jsno", a, b}, {"diff", a, (dir / "none.vox").string()}, {"diff", made(dir / "cut.vox", {'V', 'O', 'X', ' '}), a}}) {
+       {std::vector<std::string>{"diff", a}, {"diff"}, {"diff", a, b, a}, {"diff", "--jsno", a, b}, {"diff", a, (dir / "none.vox").string()}, {"diff", write_bytes(dir / "cut.vox", {'V', 'O', 'X', ' '}), a}}) {
     const Outcome outcome = run_quarry(words);
     CHECK(outcome.code == 2);
     CHECK_FALSE(outcome.err.empty());
@@ -68,11 +54,11 @@ TEST_CASE("quarry diff: 0 for equal, 1 for different, 2 for wrong usage and unre
 
 TEST_CASE("quarry validate: 0 for sound files, 1 for none, 3 for some, each bad one with its message") {
   const fs::path dir = scratch_dir("validate");
-  const std::string good = made(dir / "good.vox", VoxBuilder().model(1, 1, 1, {{0, 0, 0, 1}}).bytes());
-  const std::string odd = made(dir / "odd.vox", VoxBuilder().model(1, 1, 1, {{0, 0, 0, 1}, {7, 0, 0, 1}}).bytes());
-  const std::string bad = made(dir / "bad.vox", {'V', 'O', 'X', ' ', 150, 0, 0, 0});
+  const std::string good = write_bytes(dir / "good.vox", VoxBuilder().model(1, 1, 1, {{0, 0, 0, 1}}).bytes());
+  const std::string odd = write_bytes(dir / "odd.vox", VoxBuilder().model(1, 1, 1, {{0, 0, 0, 1}, {7, 0, 0, 1}}).bytes());
+  const std::string bad = write_bytes(dir / "bad.vox", {'V', 'O', 'X', ' ', 150, 0, 0, 0});
   const std::string far =
-      made(dir / "far.vox", VoxBuilder(200).model(1, 1, 1, {{0, 0, 0, 1}}).transform(0, 1, {{{"_t", "1000000 0 0"}}}).shape(1, {{0, {}}}).bytes());
+      write_bytes(dir / "far.vox", VoxBuilder(200).model(1, 1, 1, {{0, 0, 0, 1}}).transform(0, 1, {{{"_t", "1000000 0 0"}}}).shape(1, {{0, {}}}).bytes());
   CHECK(run_quarry({"validate", good}).code == 0);
   CHECK(run_quarry({"validate", good, odd}).code == 0);
   const Outcome strict = run_quarry({"validate", "--strict", good, odd});
@@ -96,14 +82,12 @@ TEST_CASE("quarry validate: 0 for sound files, 1 for none, 3 for some, each bad 
   CHECK(report[3]["format"].is_null());
 
   // A world file with one byte changed in a chunk's compressed data.
-  const std::string world = (dir / "w.quarry").string();
-  REQUIRE(run_quarry({"generate", "spheres", "--size", "48", "-o", world}).code == 0);
+  const std::string world = small_world(dir / "w.quarry");
   CHECK(run_quarry({"validate", world}).code == 0);
-  std::ifstream in(world, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  const size_t frame = bytes.find("\x28\xb5\x2f\xfd");
-  REQUIRE(frame != std::string::npos);
-  bytes[frame + 20] = char(bytes[frame + 20] ^ 0x55);
-  made(world, {bytes.begin(), bytes.end()});
+  std::vector<uint8_t> bytes = file_bytes(world);
+  const auto frame = std::ranges::search(bytes, std::array{0x28, 0xb5, 0x2f, 0xfd}).begin();
+  REQUIRE(bytes.end() - frame > 20);
+  frame[20] ^= 0x55;
+  write_bytes(world, bytes);
   CHECK(run_quarry({"validate", world}).code == 1);
 }

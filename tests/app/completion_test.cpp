@@ -4,17 +4,13 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <fstream>
-#include <sstream>
 
-#include "tests/app/spawn.hpp"
-#include "tests/test_data.hpp"
+#include "tests/app/program_output.hpp"
 
 using namespace quarry::test;
 namespace fs = std::filesystem;
 
 namespace {
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 bool installed(const std::string& program) {
   std::istringstream path(std::getenv("PATH") ? std::getenv("PATH") : "");

@@ -6,15 +6,13 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
 #include "app/batch.hpp"
 #include "engine/picture_file.hpp"
 #include "hashgrid/parallel.hpp"
-#include "tests/app/spawn.hpp"
-#include "tests/test_data.hpp"
+#include "tests/app/program_output.hpp"
+#include "tests/file_bytes.hpp"
 #include "tests/voxel/vox_builder.hpp"
 
 using namespace quarry;
@@ -24,18 +22,6 @@ using nlohmann::json;
 
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-std::string bytes_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
-std::string made(const fs::path& file, const std::vector<uint8_t>& bytes) {
-  std::ofstream(file, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
-  return file.string();
-}
 // A model of so many voxels, no two files alike.
 std::vector<uint8_t> model(uint8_t seed, uint8_t edge = 8) {
   std::vector<VoxBuilder::Voxel> voxels;
@@ -43,19 +29,12 @@ std::vector<uint8_t> model(uint8_t seed, uint8_t edge = 8) {
     for (uint8_t z = 0; z <= x; ++z) voxels.push_back({x, static_cast<uint8_t>((x + seed) % edge), z, static_cast<uint8_t>(1 + (x + seed) % 200)});
   return VoxBuilder().model(edge, edge, edge, voxels).bytes();
 }
-std::vector<json> events(const std::string& out) {
-  std::vector<json> list;
-  std::istringstream lines(out);
-  for (std::string line; std::getline(lines, line);) list.push_back(json::parse(line));
-  return list;
-}
 std::set<std::string> names_below(const fs::path& dir) {
   std::set<std::string> out;
   for (const auto& entry : fs::recursive_directory_iterator(dir))
     if (entry.is_regular_file()) out.insert(entry.path().lexically_relative(dir).string());
   return out;
 }
-json info(const fs::path& file) { return json::parse(run_quarry({"info", "--json", file.string()}).out); }
 
 }  // namespace
 
@@ -67,7 +46,7 @@ TEST_CASE("convert: with 3 bad files of 20 the other 17 are written, the 3 are n
     if (i == 4) std::ofstream(dir / "in" / name) << "VOX ";
     else if (i == 11) std::ofstream(dir / "in" / name);
     else if (i == 17) std::ofstream(dir / "in" / name) << "not at all a model";
-    else made(dir / "in" / name, model(uint8_t(i)));
+    else write_bytes(dir / "in" / name, model(uint8_t(i)));
   }
   for (const char* threads : {"1", "4"}) {
     const fs::path out = dir / (std::string("out") + threads);
@@ -80,7 +59,7 @@ TEST_CASE("convert: with 3 bad files of 20 the other 17 are written, the 3 are n
     CHECK(has(outcome.err, "Failed: "));
   }
   // The same files whatever the number of threads.
-  for (const std::string& name : names_below(dir / "out1")) CHECK(bytes_of(dir / "out1" / name) == bytes_of(dir / "out4" / name));
+  for (const std::string& name : names_below(dir / "out1")) CHECK(file_text(dir / "out1" / name) == file_text(dir / "out4" / name));
   const Outcome stopped = run_quarry({"convert", (dir / "in").string(), "-o", (dir / "stopped").string(), "--to", "glb", "-j", "1"});
   CHECK(stopped.code == 1);
   CHECK(names_below(dir / "stopped").size() == 4);
@@ -91,7 +70,7 @@ TEST_CASE("convert: directories, patterns and templates give a mirrored tree, an
   const fs::path dir = scratch_dir("convert-names");
   fs::create_directories(dir / "in" / "red");
   fs::create_directories(dir / "in" / "blue");
-  for (const char* name : {"red/a.vox", "blue/a.vox", "b.vox"}) made(dir / "in" / name, model(1));
+  for (const char* name : {"red/a.vox", "blue/a.vox", "b.vox"}) write_bytes(dir / "in" / name, model(1));
   REQUIRE(run_quarry({"convert", (dir / "in").string(), "-o", (dir / "tree").string(), "--to", "quarry"}).code == 0);
   CHECK(names_below(dir / "tree") == std::set<std::string>{"b.quarry", "blue/a.quarry", "red/a.quarry"});
   REQUIRE(run_quarry({"convert", (dir / "in/**/*.vox").string(), "-o", (dir / "flat/{index}_{stem}_{ext}.glb").string()}).code == 0);
@@ -100,7 +79,7 @@ TEST_CASE("convert: directories, patterns and templates give a mirrored tree, an
   CHECK(clash.code == 2);
   CHECK(has(clash.err, "would both become"));
   CHECK_FALSE(fs::exists(dir / "clash"));
-  made(dir / "in" / "b.quarry", {});
+  write_bytes(dir / "in" / "b.quarry", {});
   const Outcome input = run_quarry({"convert", (dir / "in" / "b.vox").string(), (dir / "in" / "b.quarry").string(), "-o", (dir / "in/{stem}.quarry").string()});
   CHECK(input.code == 2);
   const Outcome unknown = run_quarry({"convert", (dir / "in").string(), "-o", (dir / "x/{stm}.glb").string()});
@@ -113,7 +92,7 @@ TEST_CASE("convert: directories, patterns and templates give a mirrored tree, an
 TEST_CASE("convert: --json gives one event a line, --report the same as one document, --dry-run writes nothing") {
   const fs::path dir = scratch_dir("convert-json");
   fs::create_directory(dir / "in");
-  for (int i = 0; i < 3; ++i) made(dir / "in" / (std::to_string(i) + ".vox"), model(uint8_t(i)));
+  for (int i = 0; i < 3; ++i) write_bytes(dir / "in" / (std::to_string(i) + ".vox"), model(uint8_t(i)));
   std::ofstream(dir / "in" / "bad.vox") << "VOX ";
   const std::vector<std::string> words{"convert", (dir / "in").string(), "-o", (dir / "out").string(), "--to", "ply", "--keep-going", "--json", "--report", (dir / "report.json").string()};
   std::vector<std::string> dry = words;
@@ -131,7 +110,7 @@ TEST_CASE("convert: --json gives one event a line, --report the same as one docu
   CHECK(last["converted"] == 3);
   CHECK(last["failed"] == 1);
   CHECK(last["exit_code"] == 3);
-  const json report = json::parse(bytes_of(dir / "report.json"));
+  const json report = json::parse(file_text(dir / "report.json"));
   REQUIRE(report["files"].size() == 4);
   CHECK(report["files"][0]["input"] == (dir / "in" / "0.vox").string());
   CHECK(report["files"][0]["voxels"] == 36);
@@ -143,7 +122,7 @@ TEST_CASE("convert: --json gives one event a line, --report the same as one docu
 TEST_CASE("convert: --resume skips what is unchanged, and only that") {
   const fs::path dir = scratch_dir("convert-resume");
   fs::create_directory(dir / "in");
-  for (int i = 0; i < 4; ++i) made(dir / "in" / (std::to_string(i) + ".vox"), model(uint8_t(i)));
+  for (int i = 0; i < 4; ++i) write_bytes(dir / "in" / (std::to_string(i) + ".vox"), model(uint8_t(i)));
   std::ofstream(dir / "in" / "t.obj") << "mtllib t.mtl\nusemtl m\nv 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n";
   std::ofstream(dir / "in" / "t.mtl") << "newmtl m\nKd 1 0 0\n";
   const auto run = [&](const std::vector<std::string>& more = {}) {
@@ -159,7 +138,7 @@ TEST_CASE("convert: --resume skips what is unchanged, and only that") {
   const Outcome planned = run_quarry({"convert", (dir / "in").string(), "-o", (dir / "out").string(), "--to", "quarry", "--resume", "--resolution", "8", "--dry-run"});
   CHECK(planned.code == 0);
   CHECK(has(planned.out, "0 would be converted, 5 skipped"));
-  made(dir / "in" / "2.vox", model(77));                       // another content
+  write_bytes(dir / "in" / "2.vox", model(77));                       // another content
   CHECK(run() == Counts{1, 4, 0});
   std::ofstream(dir / "in" / "t.mtl") << "newmtl m\nKd 0 1 0\n";  // a file that an input names
   CHECK(run() == Counts{1, 4, 0});
@@ -167,7 +146,7 @@ TEST_CASE("convert: --resume skips what is unchanged, and only that") {
   CHECK(run() == Counts{1, 4, 0});
   std::ofstream(dir / "out" / "3.quarry") << "somebody's own work";  // not ours any more: never replaced unasked
   CHECK(run() == Counts{0, 4, 1});
-  CHECK(bytes_of(dir / "out" / "3.quarry") == "somebody's own work");
+  CHECK(file_text(dir / "out" / "3.quarry") == "somebody's own work");
   CHECK(run({"--overwrite"}) == Counts{1, 4, 0});
   CHECK(run({"--mirror", "x"}) == Counts{5, 0, 0});            // other options
   // A manifest that was cut short by a kill, and one that is rubbish.
@@ -178,7 +157,7 @@ TEST_CASE("convert: --resume skips what is unchanged, and only that") {
 TEST_CASE("convert: Ctrl+C in a batch leaves whole files only, and --resume does the rest") {
   const fs::path dir = scratch_dir("convert-interrupt");
   fs::create_directory(dir / "in");
-  for (int i = 0; i < 60; ++i) made(dir / "in" / (std::to_string(100 + i) + ".vox"), model(uint8_t(i), 120));
+  for (int i = 0; i < 60; ++i) write_bytes(dir / "in" / (std::to_string(100 + i) + ".vox"), model(uint8_t(i), 120));
   const std::vector<std::string> words{"convert", (dir / "in").string(), "-o", (dir / "out").string(), "--to", "quarry", "--resume", "--json"};
   const Outcome whole = run_quarry({"convert", (dir / "in").string(), "-o", (dir / "whole").string(), "--to", "quarry"});
   REQUIRE(whole.code == 0);
@@ -194,7 +173,7 @@ TEST_CASE("convert: Ctrl+C in a batch leaves whole files only, and --resume does
   std::set<std::string> files = names_below(dir / "out");
   CHECK(files.erase(".quarry-resume") == 1);
   CHECK(files.size() == last["converted"].get<size_t>());
-  for (const std::string& name : files) CHECK(bytes_of(dir / "out" / name) == bytes_of(dir / "whole" / name));
+  for (const std::string& name : files) CHECK(file_text(dir / "out" / name) == file_text(dir / "whole" / name));
   const Outcome rest = run_quarry(words);
   CHECK(rest.code == 0);
   CHECK(events(rest.out).back()["skipped"] == last["converted"]);
@@ -204,7 +183,7 @@ TEST_CASE("convert: Ctrl+C in a batch leaves whole files only, and --resume does
 TEST_CASE("convert: the shards of a batch are disjoint, make the whole, and go by names alone") {
   const fs::path dir = scratch_dir("convert-shard");
   fs::create_directories(dir / "in" / "sub");
-  for (int i = 0; i < 30; ++i) made(dir / "in" / (i % 2 ? "sub" : ".") / (std::to_string(i) + ".vox"), model(uint8_t(i)));
+  for (int i = 0; i < 30; ++i) write_bytes(dir / "in" / (i % 2 ? "sub" : ".") / (std::to_string(i) + ".vox"), model(uint8_t(i)));
   const auto shard = [&](const fs::path& in, int i, int n) {
     const Outcome outcome = run_quarry({"convert", in.string(), "-o", (dir / "out").string(), "--to", "ply", "--dry-run", "--json", "--shard", std::to_string(i) + "/" + std::to_string(n)});
     REQUIRE(outcome.code == 0);
@@ -305,7 +284,7 @@ TEST_CASE("run_batch: no more than the threads asked for, the largest first, and
 TEST_CASE("convert: --memory makes jobs wait, and one that cannot fit fails by itself") {
   const fs::path dir = scratch_dir("convert-memory");
   REQUIRE(run_quarry({"generate", "terrain", "--size", "768", "-o", (dir / "large.quarry").string()}).code == 0);
-  for (int i = 0; i < 4; ++i) made(dir / (std::to_string(i) + ".vox"), model(uint8_t(i)));
+  for (int i = 0; i < 4; ++i) write_bytes(dir / (std::to_string(i) + ".vox"), model(uint8_t(i)));
 #if defined(__SANITIZE_ADDRESS__)
   // The program alone takes 150 MiB there; and what a job freed is to be free for the next.
   const std::string memory = "300";
@@ -325,7 +304,7 @@ TEST_CASE("convert: --memory makes jobs wait, and one that cannot fit fails by i
 
 TEST_CASE("convert: steps are done in the order of the command line") {
   const fs::path dir = scratch_dir("convert-steps");
-  const std::string a = made(dir / "a.vox", VoxBuilder().model(4, 4, 4, {{0, 0, 0, 1}, {1, 0, 0, 2}, {3, 3, 3, 3}}).bytes());
+  const std::string a = write_bytes(dir / "a.vox", VoxBuilder().model(4, 4, 4, {{0, 0, 0, 1}, {1, 0, 0, 2}, {3, 3, 3, 3}}).bytes());
   const auto bounds = [&](std::vector<std::string> steps) {
     std::vector<std::string> words{"convert", a, "-o", (dir / "out.quarry").string(), "--overwrite"};
     words.insert(words.end(), steps.begin(), steps.end());
@@ -361,8 +340,8 @@ TEST_CASE("convert: steps are done in the order of the command line") {
 
 TEST_CASE("convert: inputs are merged, joined, intersected and taken from one another; a scene is split into files") {
   const fs::path dir = scratch_dir("convert-sets");
-  const std::string a = made(dir / "a.vox", VoxBuilder().model(4, 4, 4, {{0, 0, 0, 1}, {1, 0, 0, 2}, {3, 3, 3, 3}}).bytes());
-  const std::string b = made(dir / "b.vox", VoxBuilder().model(4, 4, 4, {{1, 0, 0, 9}, {2, 2, 2, 4}}).bytes());
+  const std::string a = write_bytes(dir / "a.vox", VoxBuilder().model(4, 4, 4, {{0, 0, 0, 1}, {1, 0, 0, 2}, {3, 3, 3, 3}}).bytes());
+  const std::string b = write_bytes(dir / "b.vox", VoxBuilder().model(4, 4, 4, {{1, 0, 0, 9}, {2, 2, 2, 4}}).bytes());
   const auto voxels = [&](const char* step) {
     const Outcome outcome = run_quarry({"convert", a, b, step, "-o", (dir / "out.quarry").string(), "--overwrite"});
     INFO(outcome.err);
@@ -386,7 +365,7 @@ TEST_CASE("convert: inputs are merged, joined, intersected and taken from one an
 
 TEST_CASE("convert: what the output cannot hold is counted and said, and --strict refuses it") {
   const fs::path dir = scratch_dir("convert-loss");
-  const std::string a = made(dir / "a.vox", VoxBuilder(200).model(2, 2, 2, {{0, 0, 0, 1}}).model(2, 2, 2, {{0, 0, 0, 2}, {1, 0, 0, 2}})
+  const std::string a = write_bytes(dir / "a.vox", VoxBuilder(200).model(2, 2, 2, {{0, 0, 0, 1}}).model(2, 2, 2, {{0, 0, 0, 2}, {1, 0, 0, 2}})
                                                 .transform(0, 1, {{}}).group(1, {2, 4}).transform(2, 3, {{{"_t", "10 0 0"}}}, {{"_name", "door"}}).shape(3, {{0, {}}})
                                                 .transform(4, 5, {{}}, {{"_hidden", "1"}}).shape(5, {{1, {}}}).bytes());
   const Outcome lossy = run_quarry({"convert", a, "-o", (dir / "a.ply").string(), "--json"});
@@ -424,7 +403,7 @@ TEST_CASE("convert: a .png is the view from above or a height map that reads bac
   const fs::path back = dir / "back.quarry", back_height = dir / "again.png";
   REQUIRE(run_quarry({"convert", (dir / "height.png").string(), "-o", back.string()}).code == 0);
   REQUIRE(run_quarry({"convert", back.string(), "-o", back_height.string(), "--picture", "height"}).code == 0);
-  CHECK(bytes_of(back_height) == bytes_of(dir / "height.png"));
+  CHECK(file_text(back_height) == file_text(dir / "height.png"));
   REQUIRE(run_quarry({"convert", in.string(), "-o", (dir / "layers").string(), "--slices"}).code == 0);
   CHECK(names_below(dir / "layers").size() == edge(1));
   uint64_t pixels = 0;
@@ -462,9 +441,9 @@ TEST_CASE("convert: the size of a voxel and the place in the source's units go w
   CHECK(again["metadata"]["voxel_size"] == "0.5");
   CHECK(again["metadata"]["origin"] == told["metadata"]["origin"]);
   CHECK(again["pos_sum"] == told["pos_sum"]);
-  CHECK(has(bytes_of(to(world, "t.glb")), "\"voxel_size\":0.5"));
-  CHECK(has(bytes_of(to(world, "t.ply")), "comment voxel_size 0.5, origin "));
-  CHECK(has(bytes_of(to(world, "half.quarry", {"--lod", "1"})), "origin"));
+  CHECK(has(file_text(to(world, "t.glb")), "\"voxel_size\":0.5"));
+  CHECK(has(file_text(to(world, "t.ply")), "comment voxel_size 0.5, origin "));
+  CHECK(has(file_text(to(world, "half.quarry", {"--lod", "1"})), "origin"));
   CHECK(info(dir / "half.quarry")["metadata"]["voxel_size"] == "1");
 }
 
@@ -472,7 +451,7 @@ TEST_CASE("convert: --salvage alone reads damaged files, says what is lost, and 
   const fs::path dir = scratch_dir("convert_salvage");
   auto bytes = VoxBuilder().model(4, 4, 4, {{0, 0, 0, 1}, {1, 2, 3, 9}}).model(4, 4, 4, {{3, 3, 3, 5}}).bytes();
   bytes.resize(bytes.size() - 2);
-  const std::string file = made(dir / "cut.vox", bytes), out = (dir / "out.quarry").string();
+  const std::string file = write_bytes(dir / "cut.vox", bytes), out = (dir / "out.quarry").string();
   for (const std::vector<std::string>& words : {std::vector<std::string>{"convert", file, "-o", out}, {"info", file}, {"validate", file}}) {
     const auto refused = run_quarry(words);
     CHECK(refused.code == 1);
@@ -501,7 +480,7 @@ TEST_CASE("convert: --lod-levels writes coarser files beside the whole, meshes i
   for (uint8_t x = 0; x < 16; ++x)
     for (uint8_t y = 0; y < 16; ++y)
       for (uint8_t z = 0; z < 8; ++z) voxels.push_back({x, y, z, 7});
-  const std::string file = made(dir / "box.vox", VoxBuilder().model(16, 16, 8, voxels).bytes());
+  const std::string file = write_bytes(dir / "box.vox", VoxBuilder().model(16, 16, 8, voxels).bytes());
   for (const char* to : {"obj", "vox"}) REQUIRE(run_quarry({"convert", file, "-o", (dir / "out").string(), "--to", to, "--lod-levels", "2"}).code == 0);
   CHECK(names_below(dir / "out") == std::set<std::string>{"box.mtl", "box.obj", "box.vox", "box_lod1.mtl", "box_lod1.obj", "box_lod1.vox", "box_lod2.mtl", "box_lod2.obj", "box_lod2.vox"});
   const auto bounds = [&](const char* name) {

@@ -4,12 +4,10 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
-#include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "engine/picture_file.hpp"
-#include "tests/app/spawn.hpp"
-#include "tests/test_data.hpp"
+#include "tests/app/program_output.hpp"
+#include "tests/file_bytes.hpp"
 
 using namespace quarry;
 using namespace quarry::test;
@@ -17,38 +15,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 namespace {
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-std::string bytes_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
-
-std::vector<std::string> names_in(const fs::path& dir) {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(dir)) names.push_back(entry.path().filename().string());
-  std::ranges::sort(names);
-  return names;
-}
-
-fs::path world_in(const fs::path& dir, const std::string& name) {
-  const Outcome made = run_quarry({"generate", "spheres", "--size", "48", "-o", (dir / name).string()});
-  INFO(made.err);
-  REQUIRE(made.code == 0);
-  return dir / name;
-}
-
-bool can_render() {
-  static const bool can = [] {
-    const Outcome doctor = run_quarry({"doctor", "--json"});
-    return doctor.code == 0 && json::parse(doctor.out)["can_render"].get<bool>();
-  }();
-  if (!can) skip("no Vulkan device for `quarry render`");
-  return can;
-}
 
 Outcome render(std::vector<std::string> words) {
   words.insert(words.begin(), "render");
@@ -92,7 +58,7 @@ TEST_CASE("render: what cannot be meant is refused with 2 before anything is mad
 TEST_CASE("render: several inputs become a picture each, and one that fails costs only its own") {
   if (!can_render()) return;
   const fs::path dir = scratch_dir("render-batch"), out = dir / "out";
-  const std::string one = world_in(dir, "one.quarry").string(), two = world_in(dir, "two.vox").string();
+  const std::string one = small_world(dir / "one.quarry").string(), two = small_world(dir / "two.vox").string();
   std::ofstream(dir / "broken.vox") << "no voxels";
   const Outcome outcome = render({one, (dir / "broken.vox").string(), two, "-o", out.string(), "--samples", "1", "--json"});
   INFO(outcome.err);
@@ -115,7 +81,7 @@ TEST_CASE("render: several inputs become a picture each, and one that fails cost
 TEST_CASE("render: a turntable is a frame for each angle: a quarter of it is the view from a quarter further round") {
   if (!can_render()) return;
   const fs::path dir = scratch_dir("render-turn"), out = dir / "turn";
-  const std::string world = world_in(dir, "w.quarry").string();
+  const std::string world = small_world(dir / "w.quarry").string();
   const Outcome outcome = render({world, "-o", out.string(), "--turntable", "4", "--camera", "80,60,0", "--target", "0,10,0", "--view", "normals", "--samples", "1"});
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
@@ -135,13 +101,13 @@ TEST_CASE("render: a turntable is a frame for each angle: a quarter of it is the
 TEST_CASE("render: traced paths give the same bytes each time, and other bytes with another seed") {
   if (!can_render()) return;
   const fs::path dir = scratch_dir("render-spp");
-  const std::string world = world_in(dir, "w.quarry").string();
+  const std::string world = small_world(dir / "w.quarry").string();
   const auto trace = [&](const char* name, std::vector<std::string> more) {
     more.insert(more.begin(), {world, "-o", (dir / name).string(), "--spp", "3", "--validation"});
     const Outcome outcome = render(more);
     INFO(outcome.err);
     CHECK(outcome.code == 0);
-    return bytes_of(dir / name);
+    return file_text(dir / name);
   };
   const std::string first = trace("a.png", {});
   CHECK(first.size() > 1000);
@@ -153,7 +119,7 @@ TEST_CASE("render: traced paths give the same bytes each time, and other bytes w
 TEST_CASE("render: a transparent background has an alpha of 0, the world one of 255, and the ground's shadow lies between") {
   if (!can_render()) return;
   const fs::path dir = scratch_dir("render-alpha");
-  const std::string world = world_in(dir, "w.quarry").string();
+  const std::string world = small_world(dir / "w.quarry").string();
   for (const char* spp : {"", "8"}) {
     std::vector<std::string> words{world, "-o", (dir / "p.png").string(), "--background", "none", "--ground", "--elevation", "35", "--samples", "1"};
     if (*spp) words.insert(words.end(), {"--spp", spp});
@@ -173,7 +139,7 @@ TEST_CASE("render: a transparent background has an alpha of 0, the world one of 
 TEST_CASE("render: an EXR picture has the light, and with --layers depth, albedo and normals") {
   if (!can_render()) return;
   const fs::path dir = scratch_dir("render-exr");
-  const std::string world = world_in(dir, "w.quarry").string(), out = (dir / "p.exr").string();
+  const std::string world = small_world(dir / "w.quarry").string(), out = (dir / "p.exr").string();
   const Outcome outcome = render({world, "-o", out, "--spp", "2", "--layers"});
   if (has(outcome.err, "no OpenEXR")) {
     CHECK(outcome.code == 1);
@@ -182,7 +148,7 @@ TEST_CASE("render: an EXR picture has the light, and with --layers depth, albedo
   }
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
-  const std::string bytes = bytes_of(out);
+  const std::string bytes = file_text(out);
   CHECK(bytes.starts_with("\x76\x2f\x31\x01"));
   for (const char* channel : {"albedo.R", "normal.Z", "Z"}) CHECK(has(bytes.substr(0, 1000), std::string(channel) + '\0'));
   CHECK(names_in(dir) == std::vector<std::string>{"p.exr", "w.quarry"});
@@ -191,9 +157,9 @@ TEST_CASE("render: an EXR picture has the light, and with --layers depth, albedo
 TEST_CASE("render: Ctrl+C ends a long picture with 130 and leaves no file") {
   if (!can_render()) return;
   const fs::path dir = scratch_dir("render-cancel"), out = dir / "out";
-  const std::string world = world_in(dir, "w.quarry").string();
+  const std::string world = small_world(dir / "w.quarry").string();
   fs::create_directory(out);
-  Process process({quarry_program().string(), "render", world, world_in(dir, "v.quarry").string(), "-o", out.string(), "--size", "128x96", "--spp", "1000000"});
+  Process process({quarry_program().string(), "render", world, small_world(dir / "v.quarry").string(), "-o", out.string(), "--size", "128x96", "--spp", "1000000"});
   REQUIRE(process.started());
   process.wait_for_output("nothing is printed yet", 2.5);  // long enough to be tracing
   process.signal(SIGINT);

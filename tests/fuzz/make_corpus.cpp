@@ -3,8 +3,8 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 
+#include "tests/file_bytes.hpp"
 #include "tests/voxel/binvox_seeds.hpp"
 #include "tests/voxel/qb_seeds.hpp"
 #include "tests/voxel/qbcl_seeds.hpp"
@@ -19,34 +19,25 @@
 #include "voxel/mesh_stream.hpp"
 
 using namespace quarry;
-using test::VoxBuilder;
+using test::file_bytes, test::VoxBuilder, test::write_bytes;
 namespace fs = std::filesystem;
 
 namespace {
 
-void write(const fs::path& file, const std::vector<uint8_t>& bytes) {
-  std::ofstream(file, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
-}
-
-std::vector<uint8_t> read(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 void vox_files(const fs::path& dir) {
   const auto dot = [] { return VoxBuilder(200).model(2, 3, 4, {{0, 0, 0, 1}, {1, 2, 3, 255}}); };
-  write(dir / "plain.vox", dot().bytes());
-  write(dir / "old-animation.vox", dot().model(1, 1, 1, {}).chunk("PACK", {2, 0, 0, 0}).bytes());
+  write_bytes(dir / "plain.vox", dot().bytes());
+  write_bytes(dir / "old-animation.vox", dot().model(1, 1, 1, {}).chunk("PACK", {2, 0, 0, 0}).bytes());
   VoxBuilder::Bytes matt;
   for (const int64_t v : {9, 1, 0x3f000000, 127, 0, 0, 0, 0, 0, 0, 0}) VoxBuilder::put(matt, v);
-  write(dir / "materials.vox", dot().palette({{1, 2, 3, 4}}).dict_chunk("MATL", 1, {{"_type", "_metal"}, {"_metal", "0.5"}, {"_rough", "0.1"}}).dict_chunk("MATL", 2, {{"_type", "_glass"}, {"_alpha", "0.5"}, {"_ri", "1.3"}})
+  write_bytes(dir / "materials.vox", dot().palette({{1, 2, 3, 4}}).dict_chunk("MATL", 1, {{"_type", "_metal"}, {"_metal", "0.5"}, {"_rough", "0.1"}}).dict_chunk("MATL", 2, {{"_type", "_glass"}, {"_alpha", "0.5"}, {"_ri", "1.3"}})
                                     .dict_chunk("MATL", 3, {{"_type", "_emit"}, {"_emit", "0.9"}, {"_flux", "2"}}).chunk("MATT", matt).chunk("IMAP", VoxBuilder::Bytes(256, 7)).bytes());
   VoxBuilder graph = dot().model(1, 1, 1, {{0, 0, 0, 9}});
   graph.transform(0, 1, {{}}, {{"_name", "root"}}).group(1, {2, 4, 2}, {{"_hidden", "1"}});
   graph.transform(2, 3, {{{"_r", "40"}, {"_t", "-5 3 2"}, {"_f", "0"}}, {{"_f", "7"}}}, {{"_name", "first"}}, 0).shape(3, {{0, {{"_f", "0"}}}, {1, {{"_f", "4"}}}});
   graph.transform(4, 5, {{{"_t", "1 0 0"}}}, {{"_hidden", "1"}}, 1).shape(5, {{1, {}}});
   graph.dict_chunk("LAYR", 0, {{"_name", "zero"}}).dict_chunk("LAYR", 1, {{"_hidden", "1"}}).dict_chunk("rCAM", 0, {{"_focus", "0 1 2"}, {"_angle", "30 45 0"}, {"_radius", "9"}, {"_fov", "45"}});
-  write(dir / "graph.vox", graph.chunk("rOBJ", {0, 0, 0, 0}).chunk("NOTE", {1}).bytes());
+  write_bytes(dir / "graph.vox", graph.chunk("rOBJ", {0, 0, 0, 0}).chunk("NOTE", {1}).bytes());
 }
 
 bool run(sqlite3* db, const std::string& sql) { return sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK; }
@@ -57,7 +48,7 @@ bool store_files(const fs::path& dir) {
   const auto add = [&](const char* name, uint8_t which, const std::vector<uint8_t>& bytes, size_t count = 0) {
     std::vector<uint8_t> input{which, uint8_t(count), uint8_t(count >> 8)};
     input.insert(input.end(), bytes.begin(), bytes.end());
-    write(dir / name, input);
+    write_bytes(dir / name, input);
   };
   sqlite3* db = nullptr;
   const auto shrink = [&] {
@@ -67,7 +58,7 @@ bool store_files(const fs::path& dir) {
     return done;
   };
   if (!io::Store::save(Scene{}, file) || !shrink()) return false;
-  add("empty", 0, read(small));
+  add("empty", 0, file_bytes(small));
   test::EditStory story;
   Scene scene = story.scene();
   scene.layers = {{"layer", true}};
@@ -80,14 +71,14 @@ bool store_files(const fs::path& dir) {
       if (!story.next(&*store)) return false;
   }
   if (!shrink()) return false;
-  add("story", 0, read(small));
+  add("story", 0, file_bytes(small));
   // With what lies beside it in the middle of a change: first in SQLite's rollback journal, then in its log.
   for (const char* mode : {"delete", "wal"}) {
     if (sqlite3_open(small.c_str(), &db) != SQLITE_OK || !run(db, std::string("PRAGMA journal_mode=") + mode + "; PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=2; PRAGMA cache_spill=2")) return false;
     const bool wal = mode[0] == 'w';
     if (!run(db, wal ? "DELETE FROM chunks WHERE volume = 0 AND x < 0; UPDATE palette SET name = 'x' WHERE id = 3" : "BEGIN; DELETE FROM chunks WHERE volume = 0; UPDATE palette SET name = 'y'")) return false;
-    std::vector<uint8_t> bytes = read(small);
-    const std::vector<uint8_t> beside = read(small.string() + (wal ? "-wal" : "-journal"));
+    std::vector<uint8_t> bytes = file_bytes(small);
+    const std::vector<uint8_t> beside = file_bytes(small.string() + (wal ? "-wal" : "-journal"));
     bytes.insert(bytes.end(), beside.begin(), beside.end());
     add(mode, 4, bytes, beside.size() / 8);
     if (!wal && !run(db, "ROLLBACK")) return false;
@@ -132,10 +123,10 @@ void stream_files(const fs::path& dir) {
   mesh.materials[0].base_color_image = 0;
   bytes = {1};
   write_mesh_stream(mesh, {"a warning"}, sink);
-  write(dir / "mesh", bytes);
+  write_bytes(dir / "mesh", bytes);
   bytes = {1};
   write_error_stream({ErrorCode::malformed_input, "an error"}, {}, sink);
-  write(dir / "error", bytes);
+  write_bytes(dir / "error", bytes);
   for (const uint32_t looks : {0u, 1u, 4u}) {
     bytes = {0};
     io::VoxelStreamWriter stream(sink);
@@ -146,13 +137,13 @@ void stream_files(const fs::path& dir) {
     stream.grid(grid);
     stream.brick({1, -2, 3}, BrickMask{5}, std::vector<uint8_t>(2 * looks, 7));
     stream.finish();
-    write(dir / ("voxels" + std::to_string(looks)), bytes);
+    write_bytes(dir / ("voxels" + std::to_string(looks)), bytes);
   }
 }
 
 void seeds(const fs::path& dir, const std::vector<std::pair<std::string, std::vector<uint8_t>>>& files) {
   fs::create_directories(dir);
-  for (const auto& [name, bytes] : files) write(dir / name, bytes);
+  for (const auto& [name, bytes] : files) write_bytes(dir / name, bytes);
 }
 
 }  // namespace

@@ -5,11 +5,12 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <random>
 #include <vector>
 
+#include "tests/file_bytes.hpp"
+#include "voxel/io/salvage.hpp"
 #include "voxel/scene.hpp"
 
 namespace quarry::test {
@@ -17,10 +18,17 @@ namespace quarry::test {
 using Bytes = std::vector<uint8_t>;
 using Parse = std::function<Result<Scene>(const Bytes&, std::vector<std::string>*)>;
 
-inline Bytes file_bytes(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+// What came through of a damaged file.
+struct Saved {
+  Scene scene;
+  io::Salvage salvage;
+  std::vector<std::string> warnings;
+  uint64_t lost(const std::string& kind) const {
+    for (const io::SalvageLoss& l : salvage.losses())
+      if (l.kind == kind) return l.count;
+    return 0;
+  }
+};
 
 inline uint64_t voxels_of(const Scene& scene) {
   uint64_t total = 0;

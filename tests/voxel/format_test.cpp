@@ -5,17 +5,16 @@
 #include <fstream>
 #include <set>
 
+#include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
 #include "tests/voxel/store_edits.hpp"
 #include "tests/voxel/vox_builder.hpp"
 
 using namespace quarry;
+using test::write_bytes;
 namespace fs = std::filesystem;
 
 namespace {
-void write_bytes(const fs::path& file, const std::vector<uint8_t>& bytes) {
-  std::ofstream(file, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
-}
 const std::vector<uint8_t> kDot = test::VoxBuilder().model(1, 1, 1, {{0, 0, 0, 5}}).bytes();
 }  // namespace
 

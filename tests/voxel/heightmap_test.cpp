@@ -110,11 +110,8 @@ TEST_CASE("heightmap: a colour map is laid over the whole map, from a file of it
     for (int32_t z = 0; z < 2; ++z) CHECK(colour(*scene, {x, 9, z}) == (x < 2 ? std::array<int, 3>{255, 0, 0} : std::array<int, 3>{0, 0, 255}));
 
   const fs::path dir = test::scratch_dir("heightmap");
-  const auto write = [&](const char* name, const Bytes& bytes) {
-    std::ofstream(dir / name, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
-  };
-  write("map.png", map);
-  write("colours.png", colours);
+  test::write_bytes(dir / "map.png", map);
+  test::write_bytes(dir / "colours.png", colours);
   io::ReadOptions options;
   options.color_map = dir / "colours.png";
   options.height = 128;

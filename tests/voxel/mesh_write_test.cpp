@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
 #include "voxel/generate.hpp"
 #include "voxel/io/format.hpp"
@@ -13,14 +14,10 @@
 #include "voxel/voxelize.hpp"
 
 using namespace quarry;
+using test::file_text;
 namespace fs = std::filesystem;
 
 namespace {
-
-std::string file_text(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 int shown_byte(float linear) {
   const double c = linear <= 0.0031308 ? linear * 12.92 : 1.055 * std::pow(double(linear), 1 / 2.4) - 0.055;

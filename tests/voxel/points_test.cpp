@@ -131,7 +131,7 @@ TEST_CASE("points: PLY without faces is a cloud in all three encodings; with fac
   }
   const fs::path dir = test::scratch_dir("points-ply");
   const Bytes cloud = test::ply_text();
-  std::ofstream(dir / "cloud.ply", std::ios::binary).write(reinterpret_cast<const char*>(cloud.data()), std::streamsize(cloud.size()));
+  test::write_bytes(dir / "cloud.ply", cloud);
   const auto read = io::read_scene(dir / "cloud.ply", sized(1));
   REQUIRE(read);
   CHECK(read->volumes[0].name == "cloud");

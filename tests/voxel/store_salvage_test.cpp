@@ -10,27 +10,20 @@
 #include <random>
 
 #include "tests/test_data.hpp"
+#include "tests/voxel/foreign_file.hpp"
 #include "tests/voxel/store_edits.hpp"
 #include "voxel/io/store.hpp"
 
 using namespace quarry;
 using io::Store;
-using test::same_scene;
+using test::Bytes, test::file_bytes, test::same_scene, test::Saved, test::write_bytes;
 namespace fs = std::filesystem;
 
 namespace {
 
 constexpr uint64_t kMemory = uint64_t(1) << 30;
 constexpr size_t kPage = 4096;
-using Bytes = std::vector<uint8_t>;
 
-Bytes file_bytes(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-void write_bytes(const fs::path& file, const Bytes& bytes) {
-  std::ofstream(file, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
-}
 void sql(const fs::path& file, const std::string& text) {
   sqlite3* db = nullptr;
   REQUIRE(sqlite3_open(file.c_str(), &db) == SQLITE_OK);
@@ -38,16 +31,6 @@ void sql(const fs::path& file, const std::string& text) {
   sqlite3_close(db);
 }
 
-struct Saved {
-  Scene scene;
-  io::Salvage salvage;
-  std::vector<std::string> warnings;
-  uint64_t lost(const std::string& kind) const {
-    for (const io::SalvageLoss& l : salvage.losses())
-      if (l.kind == kind) return l.count;
-    return 0;
-  }
-};
 Saved save(const fs::path& file) {
   const Bytes before = file_bytes(file);
   Saved s;

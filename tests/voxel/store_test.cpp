@@ -9,30 +9,17 @@
 #include <fstream>
 #include <random>
 
+#include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
 #include "tests/voxel/store_edits.hpp"
 #include "voxel/io/vox.hpp"
 
 using namespace quarry;
 using io::Store;
-using test::same_scene;
+using test::file_bytes, test::names_in, test::same_scene, test::write_bytes;
 namespace fs = std::filesystem;
 
 namespace {
-
-std::vector<uint8_t> file_bytes(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-void write_bytes(const fs::path& file, const std::vector<uint8_t>& bytes) {
-  std::ofstream(file, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
-}
-std::vector<std::string> names_in(const fs::path& dir) {
-  std::vector<std::string> names;
-  for (const auto& e : fs::directory_iterator(dir)) names.push_back(e.path().filename().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 // Runs SQL on a file behind the store's back.
 void sql(const fs::path& file, const std::string& text) {

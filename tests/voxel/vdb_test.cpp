@@ -215,7 +215,7 @@ TEST_CASE("vdb: damaged files and files that are something else are one error ea
       else
         for (int n = 0; n < 8; ++n) bytes[random() % (round < 16 ? 600 : bytes.size())] = uint8_t(random());
       const fs::path file = dir / ("broken" + fs::path(name).extension().string());
-      std::ofstream(file, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
+      test::write_bytes(file, bytes);
       io::ReadOptions options;
       options.time_limit_s = 20;
       options.memory_limit_bytes = uint64_t(256) << 20;

@@ -7,18 +7,15 @@
 #include <random>
 #include <sstream>
 
+#include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
 #include "voxel/io/format.hpp"
 
 using namespace quarry;
+using test::file_text;
 namespace fs = std::filesystem;
 
 namespace {
-
-std::string file_text(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 Scene scattered(Int3 low, Int3 span, int count, uint32_t seed) {
   std::mt19937 random(seed);

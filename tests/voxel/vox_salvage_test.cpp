@@ -9,8 +9,7 @@
 
 using namespace quarry;
 using io::parse_vox;
-using test::file_bytes;
-using test::VoxBuilder;
+using test::file_bytes, test::Saved, test::VoxBuilder;
 using Bytes = VoxBuilder::Bytes;
 namespace fs = std::filesystem;
 
@@ -44,16 +43,6 @@ bool same_volume(const Volume& a, const Volume& b) {
 }
 bool same_place(const Instance& a, const Instance& b) { return a.volume == b.volume && a.offset == b.offset && a.rotation == b.rotation && a.name == b.name && a.hidden == b.hidden; }
 
-struct Saved {
-  Scene scene;
-  io::Salvage salvage;
-  std::vector<std::string> warnings;
-  uint64_t lost(const std::string& kind) const {
-    for (const io::SalvageLoss& l : salvage.losses())
-      if (l.kind == kind) return l.count;
-    return 0;
-  }
-};
 Saved save(const Bytes& bytes) {
   CHECK_FALSE(parse_vox(bytes));  // never without being asked
   Saved s;

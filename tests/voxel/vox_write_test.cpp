@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 
+#include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
 #include "tests/voxel/store_edits.hpp"
 #include "tests/voxel/vox_builder.hpp"
@@ -15,14 +16,10 @@
 #include "voxel/io/vox.hpp"
 
 using namespace quarry;
+using test::file_bytes;
 namespace fs = std::filesystem;
 
 namespace {
-
-std::vector<uint8_t> file_bytes(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 Scene read_back(const Scene& scene, const fs::path& file) {
   const auto done = io::write_scene(scene, file);

@@ -116,13 +116,9 @@ Result<Scene> parse_binvox(std::span<const uint8_t> bytes, std::vector<std::stri
 }
 
 Result<Scene> read_binvox(const std::filesystem::path& file, const ReadOptions& options) {
-  options.progress.say("read", -1);
-  const auto bytes = read_file(file, kMaxFileBytes);
+  const auto bytes = read_input(file, kMaxFileBytes, options.progress);
   if (!bytes) return tl::unexpected(bytes.error());
-  if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-  auto scene = parse_binvox(*bytes, options.warnings);
-  if (scene) scene->volumes[0].name = scene->instances[0].name = file.stem().string();
-  return scene;
+  return named_after(file, parse_binvox(*bytes, options.warnings));
 }
 
 }  // namespace quarry::io

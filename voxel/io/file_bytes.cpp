@@ -74,4 +74,11 @@ Result<std::vector<uint8_t>> read_file(const std::filesystem::path& file, uint64
   return read_up_to(f, *size);
 }
 
+Result<std::vector<uint8_t>> read_input(const std::filesystem::path& file, uint64_t limit, const Progress& progress) {
+  progress.say("read", -1);
+  auto bytes = read_file(file, limit);
+  if (bytes && progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
+  return bytes;
+}
+
 }  // namespace quarry::io

@@ -39,10 +39,8 @@ Result<Scene> read_quarry(const std::filesystem::path& file, const ReadOptions& 
 }
 
 Result<Scene> read_vox(const std::filesystem::path& file, const ReadOptions& options) {
-  options.progress.say("read", -1);
-  const auto bytes = read_file(file, kMaxVoxFileBytes);
+  const auto bytes = read_input(file, kMaxVoxFileBytes, options.progress);
   if (!bytes) return tl::unexpected(bytes.error());
-  if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
   return parse_vox(*bytes, options.warnings, options.salvage);
 }
 

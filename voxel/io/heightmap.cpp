@@ -120,9 +120,7 @@ Result<Scene> read_heightmap(const std::filesystem::path& file, const ReadOption
     colours = std::move(*read);
   }
   if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-  auto scene = parse_heightmap(*bytes, colours, {options.height, options.memory_limit_bytes}, options.warnings);
-  if (scene) scene->volumes[0].name = scene->instances[0].name = file.stem().string();
-  return scene;
+  return named_after(file, parse_heightmap(*bytes, colours, {options.height, options.memory_limit_bytes}, options.warnings));
 }
 
 }  // namespace quarry::io

@@ -94,13 +94,9 @@ Result<Scene> parse_las(std::span<const uint8_t> bytes, const ReadOptions& optio
 }
 
 Result<Scene> read_las(const std::filesystem::path& file, const ReadOptions& options) {
-  options.progress.say("read", -1);
-  const auto bytes = read_file(file, kMaxFileBytes);
+  const auto bytes = read_input(file, kMaxFileBytes, options.progress);
   if (!bytes) return tl::unexpected(bytes.error());
-  if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-  auto scene = parse_las(*bytes, options);
-  if (scene) scene->volumes[0].name = scene->instances[0].name = file.stem().string();
-  return scene;
+  return named_after(file, parse_las(*bytes, options));
 }
 
 }  // namespace quarry::io

@@ -273,13 +273,10 @@ Result<Scene> parse_minecraft(std::span<const uint8_t> bytes, uint64_t memory_li
 }
 
 Result<Scene> read_minecraft(const std::filesystem::path& file, const ReadOptions& options) {
-  options.progress.say("read", -1);
-  const auto bytes = read_file(file, kMaxFileBytes);
+  const auto bytes = read_input(file, kMaxFileBytes, options.progress);
   if (!bytes) return tl::unexpected(bytes.error());
-  if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
   auto scene = parse_minecraft(*bytes, options.memory_limit_bytes, options.warnings);
-  if (scene && scene->metadata["source_format"] == "schem") scene->volumes[0].name = scene->instances[0].name = file.stem().string();
-  return scene;
+  return scene && scene->metadata["source_format"] == "schem" ? named_after(file, std::move(scene)) : scene;
 }
 
 }  // namespace quarry::io

@@ -199,13 +199,9 @@ Result<Scene> parse_ply_points(std::span<const uint8_t> bytes, const ReadOptions
 }
 
 Result<Scene> read_ply_points(const std::filesystem::path& file, const ReadOptions& options) {
-  options.progress.say("read", -1);
-  const auto bytes = read_file(file, kMaxFileBytes);
+  const auto bytes = read_input(file, kMaxFileBytes, options.progress);
   if (!bytes) return tl::unexpected(bytes.error());
-  if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-  auto scene = parse_ply_points(*bytes, options);
-  if (scene) scene->volumes[0].name = scene->instances[0].name = file.stem().string();
-  return scene;
+  return named_after(file, parse_ply_points(*bytes, options));
 }
 
 }  // namespace quarry::io

@@ -3,7 +3,6 @@
 #include "voxel/io/qb.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "voxel/io/byte_reader.hpp"
 #include "voxel/io/file_bytes.hpp"
@@ -21,10 +20,8 @@ struct Header {
   uint32_t matrices = 0;
 };
 
-struct Matrix {
+struct Matrix : QbExtent {
   std::string name;
-  std::array<uint32_t, 3> size{};
-  std::array<int32_t, 3> position{};
 };
 
 bool flag(ByteReader& in, const char* what) {
@@ -55,14 +52,7 @@ Matrix read_matrix(ByteReader& in, const Header& h) {
   const uint8_t length = in.u8("the length of a matrix's name");
   m.name = in.text(length, "a matrix's name");
   const size_t at = in.at();
-  for (uint32_t& edge : m.size) edge = in.u32("a matrix's size");
-  if (std::any_of(m.size.begin(), m.size.end(), [](uint32_t edge) { return edge > kQbMaxEdge; }))
-    in.fail_at(at, "expected a size of at most " + std::to_string(kQbMaxEdge) + " on each axis, found " + std::to_string(m.size[0]) + " x " + std::to_string(m.size[1]) +
-                       " x " + std::to_string(m.size[2]));
-  const size_t position_at = in.at();
-  for (int32_t& p : m.position) p = in.i32("a matrix's position");
-  if (std::any_of(m.position.begin(), m.position.end(), [](int32_t p) { return p < -kQbMaxPosition || p > kQbMaxPosition; }))
-    in.fail_at(position_at, "a matrix's position is farther than " + std::to_string(kQbMaxPosition) + " voxels from the origin");
+  static_cast<QbExtent&>(m) = read_qb_extent(in);
   const uint64_t words = h.compressed ? m.size[2] : uint64_t(m.size[0]) * m.size[1] * m.size[2];  // at least
   if (in.ok() && words > in.left() / 4)
     in.fail_at(at, "a matrix of " + std::to_string(m.size[0]) + " x " + std::to_string(m.size[1]) + " x " + std::to_string(m.size[2]) + " voxels needs " +
@@ -102,6 +92,20 @@ void walk_voxels(ByteReader& in, const Header& h, const Matrix& m, const Run& ru
 }
 
 }  // namespace
+
+QbExtent read_qb_extent(ByteReader& in) {
+  QbExtent m;
+  const size_t at = in.at();
+  for (uint32_t& edge : m.size) edge = in.u32("a matrix's size");
+  if (std::any_of(m.size.begin(), m.size.end(), [](uint32_t edge) { return edge > kQbMaxEdge; }))
+    in.fail_at(at, "expected a size of at most " + std::to_string(kQbMaxEdge) + " on each axis, found " + std::to_string(m.size[0]) + " x " + std::to_string(m.size[1]) +
+                       " x " + std::to_string(m.size[2]));
+  const size_t position_at = in.at();
+  for (int32_t& p : m.position) p = in.i32("a matrix's position");
+  if (std::any_of(m.position.begin(), m.position.end(), [](int32_t p) { return p < -kQbMaxPosition || p > kQbMaxPosition; }))
+    in.fail_at(position_at, "a matrix's position is farther than " + std::to_string(kQbMaxPosition) + " voxels from the origin");
+  return m;
+}
 
 Result<Scene> parse_qb(std::span<const uint8_t> bytes, std::vector<std::string>* warnings) {
   ByteReader check(bytes);
@@ -160,10 +164,8 @@ bool looks_like_qb(std::span<const uint8_t> head) {
 }
 
 Result<Scene> read_qb(const std::filesystem::path& file, const ReadOptions& options) {
-  options.progress.say("read", -1);
-  const auto bytes = read_file(file, kMaxFileBytes);
+  const auto bytes = read_input(file, kMaxFileBytes, options.progress);
   if (!bytes) return tl::unexpected(bytes.error());
-  if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
   return parse_qb(*bytes, options.warnings);
 }
 

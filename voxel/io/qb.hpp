@@ -4,6 +4,7 @@
 // matrix is a volume that fills [0, size) and one instance at its position; where matrices overlap, the later one wins.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -15,8 +16,18 @@
 
 namespace quarry::io {
 
+class ByteReader;
+
 constexpr uint32_t kQbMaxEdge = 16384;         // of a matrix: the world's longest
 constexpr int32_t kQbMaxPosition = 1 << 24;    // either way
+
+// What both formats begin a matrix's cells with.
+struct QbExtent {
+  std::array<uint32_t, 3> size{};
+  std::array<int32_t, 3> position{};
+};
+// A size or position past the limits above fails `in`.
+QbExtent read_qb_extent(ByteReader& in);
 
 // Errors: malformed_input with the byte offset and what was expected; unsupported past a limit above or BrickBudget's.
 // Memory: at most 640 MiB + 60 times the bytes given.

@@ -7,8 +7,6 @@
 //             u16 words | each r, g, b, mask; mask 2: r times the next word; mask 0: empty
 //   model     36 B (not known) | u32 children | nodes         compound   as a matrix, then as a model's children, placed from the matrix on
 // A compound's matrix shows its children merged, so both fill the same cells.
-#include <algorithm>
-
 #include "voxel/io/byte_reader.hpp"
 #include "voxel/io/file_bytes.hpp"
 #include "voxel/io/nbt.hpp"
@@ -24,11 +22,9 @@ constexpr uint8_t kRun = 2;
 constexpr size_t kLeastNodeBytes = 4 + 4 + 4 + 3, kModelBytes = 36, kMaxNodes = size_t(1) << 20, kMaxDepth = 512;
 constexpr uint64_t kMaxNameBytes = uint64_t(64) << 20;  // of all groups' paths: each nested group repeats its parents' names
 
-struct Node {
+struct Node : QbExtent {
   std::string name, group_path;
   bool hidden = false;
-  std::array<uint32_t, 3> size{};
-  std::array<int32_t, 3> position{};
   size_t data_at = 0, data_bytes = 0;
 };
 
@@ -39,15 +35,7 @@ std::string_view read_text(ByteReader& in, const char* what) {
 
 Node read_matrix(ByteReader& in) {
   Node m;
-  const size_t at = in.at();
-  for (uint32_t& edge : m.size) edge = in.u32("a matrix's size");
-  if (std::any_of(m.size.begin(), m.size.end(), [](uint32_t edge) { return edge > kQbMaxEdge; }))
-    in.fail_at(at, "expected a size of at most " + std::to_string(kQbMaxEdge) + " on each axis, found " + std::to_string(m.size[0]) + " x " + std::to_string(m.size[1]) +
-                       " x " + std::to_string(m.size[2]));
-  const size_t position_at = in.at();
-  for (int32_t& p : m.position) p = in.i32("a matrix's position");
-  if (std::any_of(m.position.begin(), m.position.end(), [](int32_t p) { return p < -kQbMaxPosition || p > kQbMaxPosition; }))
-    in.fail_at(position_at, "a matrix's position is farther than " + std::to_string(kQbMaxPosition) + " voxels from the origin");
+  static_cast<QbExtent&>(m) = read_qb_extent(in);
   in.skip(3 * 4, "a matrix's pivot");
   m.data_bytes = in.u32("the length of a matrix's voxels");
   m.data_at = in.at();
@@ -207,10 +195,8 @@ Result<Scene> parse_qbcl(std::span<const uint8_t> bytes, uint64_t memory_limit_b
 }
 
 Result<Scene> read_qbcl(const std::filesystem::path& file, const ReadOptions& options) {
-  options.progress.say("read", -1);
-  const auto bytes = read_file(file, kMaxFileBytes);
+  const auto bytes = read_input(file, kMaxFileBytes, options.progress);
   if (!bytes) return tl::unexpected(bytes.error());
-  if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
   return parse_qbcl(*bytes, options.memory_limit_bytes, options.warnings);
 }
 

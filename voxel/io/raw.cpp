@@ -194,10 +194,8 @@ Result<Scene> parse_nrrd(std::span<const uint8_t> header, std::span<const uint8_
 }
 
 Result<Scene> read_raw(const std::filesystem::path& file, const ReadOptions& options) {
-  options.progress.say("read", -1);
-  const auto bytes = read_file(file, kMaxFileBytes);
+  const auto bytes = read_input(file, kMaxFileBytes, options.progress);
   if (!bytes) return tl::unexpected(bytes.error());
-  if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
   auto beside = file;
   beside.replace_extension(".nhdr");
   std::error_code ignored;
@@ -214,8 +212,7 @@ Result<Scene> read_raw(const std::filesystem::path& file, const ReadOptions& opt
   } else {
     return fail(ErrorCode::invalid_argument, "a raw grid does not say how large it is: give its size as WIDTHxHEIGHTxDEPTH (--raw-size), or put an .nhdr of the same name beside it");
   }
-  if (scene) scene->volumes[0].name = scene->instances[0].name = file.stem().string();
-  return scene;
+  return named_after(file, std::move(scene));
 }
 
 }  // namespace quarry::io

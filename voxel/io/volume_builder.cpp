@@ -46,4 +46,9 @@ void add_single_volume(Scene& scene, std::string name, BrickMap bricks, Int3 siz
   scene.volumes.push_back({std::move(name), std::move(bricks), size});
 }
 
+Result<Scene> named_after(const std::filesystem::path& file, Result<Scene> scene) {
+  if (scene) scene->volumes[0].name = scene->instances[0].name = file.stem().string();
+  return scene;
+}
+
 }  // namespace quarry::io

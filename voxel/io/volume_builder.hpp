@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -78,5 +79,7 @@ Int3 fitting_offset(Int3 size);
 void add_warning(std::vector<std::string>* warnings, std::string sentence);
 // A scene of one volume that is placed once.
 void add_single_volume(Scene& scene, std::string name, BrickMap bricks, Int3 size);
+// The same scene (or error), whose only volume and instance are called as the file is.
+Result<Scene> named_after(const std::filesystem::path& file, Result<Scene> scene);
 
 }  // namespace quarry::io

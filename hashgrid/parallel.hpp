@@ -1,4 +1,5 @@
-// parallel.hpp - loops over host threads. std::jthread only, so that ThreadSanitizer sees everything.
+// parallel.hpp - loops over host threads that are kept from call to call, so that a loop of some ten microseconds is worth sharing.
+// Plain threads, mutexes and atomics, so that ThreadSanitizer sees everything. Not a task scheduler: one loop, its pieces in order.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,11 @@ class ThreadShare {
 };
 
 // Calls body(begin, end) on disjoint pieces of [0, count), each at most `grain` long, from up to `threads` threads (0: thread_count()),
-// the calling one included; returns when all are done. Pieces are handed out in rising order. body must not throw.
+// the calling one included; returns when all are done. Pieces are handed out in rising order: a piece may wait for an earlier one, never for
+// a later one. body must not throw; it may call parallel_for itself, and any number of threads may. Helpers come from a pool that the whole
+// process shares: as many as the loops under way ask for, but together no more than the machine has processors ($QUARRY_THREADS, or the largest
+// `threads` asked for, if that is more); a loop that gets none is done by its caller. They stay, asleep, until the process ends or the library is
+// unloaded. A child of fork() begins with none and gets its own.
 void parallel_for(size_t count, size_t grain, const std::function<void(size_t, size_t)>& body, uint32_t threads = 0);
 
 }  // namespace quarry

@@ -1,8 +1,5 @@
 #version 460
 // behind.comp.glsl - what lies behind glass: where the visible voxel lets light through, the first voxel of another material straight on.
-#extension GL_EXT_buffer_reference : require
-#extension GL_EXT_scalar_block_layout : require
-#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/traverse.glsl"
@@ -11,11 +8,7 @@
 layout(local_size_x = 8, local_size_y = 16) in;
 
 void main() {
-  const QryFrame frame = QryFrameRef(push.frame).frame;
-  const uvec2 pixel = gl_GlobalInvocationID.xy;
-  if (pixel.x >= frame.width || pixel.y >= frame.height) return;
-  const uint at = pixel.y * frame.width + pixel.x;
-  const QryVisibility seen = QryVisibilityRef(frame.visibility).at[at];
+#include "shaders/seen_pixel.glsl"
   if (!seen_hit(seen)) return;
   const QryWorldRoot root = QryRootRef(frame.root).root;
   const uint material = seen_material(seen);

@@ -1,9 +1,6 @@
 #version 460
 // bench_rays.comp.glsl - the passes of `quarry bench render`, each a pipeline of its own through kPass: rays of the reference scenes, through
 // the same traversal as the pictures. Arithmetic of rays is spelt out with fma, as that specification has it.
-#extension GL_EXT_buffer_reference : require
-#extension GL_EXT_scalar_block_layout : require
-#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/beam.glsl"

@@ -1,8 +1,5 @@
 #version 460
 // find.comp.glsl - keys in, (value, sectors read) out: the look-up alone, for the conformance tests against hashgrid::find.
-#extension GL_EXT_buffer_reference : require
-#extension GL_EXT_scalar_block_layout : require
-#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/world.glsl"

@@ -1,8 +1,5 @@
 #version 460
 // march.comp.glsl - primary rays: camera -> visibility buffer. No shading; shade.comp.glsl reads what this writes.
-#extension GL_EXT_buffer_reference : require
-#extension GL_EXT_scalar_block_layout : require
-#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/traverse.glsl"

@@ -1,8 +1,5 @@
 #version 460
 // page_load.comp.glsl - how full each page of the grid is: slots in use, counted for the debug view that shows them. A workgroup a page.
-#extension GL_EXT_buffer_reference : require
-#extension GL_EXT_scalar_block_layout : require
-#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/traverse.glsl"

@@ -7,9 +7,6 @@
 // way inside and dimmed by Fresnel's reflection; so the sun's rays pass it too, and no caustics need be found by chance. Fog scatters.
 // The numbers a path is made of depend on its pixel, its index and the seed alone, and sums are taken in the paths' order: the same input
 // gives the same bits on one driver, however the work is cut into submissions.
-#extension GL_EXT_buffer_reference : require
-#extension GL_EXT_scalar_block_layout : require
-#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/traverse.glsl"

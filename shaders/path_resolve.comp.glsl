@@ -1,8 +1,5 @@
 #version 460
 // path_resolve.comp.glsl - the path tracer's sums as a picture. A pixel that has no path yet shows its nearest neighbour that has.
-#extension GL_EXT_buffer_reference : require
-#extension GL_EXT_scalar_block_layout : require
-#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/world.glsl"

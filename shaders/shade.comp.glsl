@@ -1,9 +1,6 @@
 #version 460
 // shade.comp.glsl - visibility and light -> colour: palette materials in sun and sky, glass, tone mapping, debug views, the highlighted box.
 // Traces nothing: the passes before it did. Runs once for each sub-pixel sample; the last run writes the picture.
-#extension GL_EXT_buffer_reference : require
-#extension GL_EXT_scalar_block_layout : require
-#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/surface.glsl"

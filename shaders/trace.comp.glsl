@@ -1,8 +1,5 @@
 #version 460
 // trace.comp.glsl - a buffer of rays in, hits out: picking, the plugin interface, and the comparison with the host's reference.
-#extension GL_EXT_buffer_reference : require
-#extension GL_EXT_scalar_block_layout : require
-#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/traverse.glsl"

@@ -1,10 +1,13 @@
 // world.glsl - reading a world: its root, the occupancy pyramid, a brick by its place there or by its key, masks, materials, palette.
-// The including shader enables GL_EXT_buffer_reference, GL_EXT_scalar_block_layout, GL_GOOGLE_include_directive and
-// GL_EXT_shader_explicit_arithmetic_types_int64, and has no need to know how anything lies in memory.
+// The including shader enables GL_GOOGLE_include_directive, and has no need to know how anything lies in memory.
 //
 // 64-bit occupancy words are read as two halves: bit = x | y<<2 | z<<4 of the low two coordinate bits, so the half is bit 1 of z.
 #ifndef QRY_WORLD_GLSL
 #define QRY_WORLD_GLSL
+
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 
 #define QRY_GLSL 1
 #include "hashgrid/layout.h"

@@ -8,11 +8,11 @@
 
 #include <catch2/catch.hpp>
 #include <chrono>
-#include <fstream>
 #include <random>
 #include <set>
 #include <thread>
 
+#include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
 #include "tests/voxel/store_edits.hpp"
 #include "voxel/io/store.hpp"
@@ -20,7 +20,7 @@
 
 using namespace quarry;
 using io::Store;
-using test::same_scene;
+using test::file_bytes, test::same_scene;
 namespace fs = std::filesystem;
 
 namespace {
@@ -29,10 +29,6 @@ constexpr uint64_t kMemory = uint64_t(1) << 30;
 constexpr size_t kPage = 4096, kFrame = kPage + 24;
 using Bytes = std::vector<uint8_t>;
 
-Bytes file_bytes(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 fs::path beside(const fs::path& file, const char* suffix) { return file.string() + suffix; }
 
 // A database and what is beside it.

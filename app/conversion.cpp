@@ -78,7 +78,7 @@ fs::path lod_file(const fs::path& file, int64_t level) {
 
 // The next coarser level. A mesh of it is as large as that of the finest, in the same units.
 Result<Scene> coarser(const Scene& scene, bool mesh, int64_t level) {
-  auto half = halve(scene);
+  auto half = shrink(scene, 2);
   if (!half || !mesh) return half;
   half->metadata[io::kMeshScaleKey] = fmt::format("{}", int64_t(1) << level);
   if (const auto units = source_units(scene)) set_source_units(*half, *units);

@@ -100,8 +100,8 @@ Result<Step> lod_step(const std::string& value) {
   const auto levels = number_of(value, 1, 16);
   if (!levels) return bad("write how many times to halve, 1 to 16");
   return each([times = *levels](const Scene& scene, Losses&) {
-    Result<Scene> level = halve(scene);
-    for (int64_t i = 1; i < times && level; ++i) level = halve(*level);
+    Result<Scene> level = shrink(scene, 2);
+    for (int64_t i = 1; i < times && level; ++i) level = shrink(*level, 2);
     return level;
   });
 }

@@ -45,15 +45,11 @@ Result<Scene> hollow(const Scene& scene, uint32_t thickness = 1);
 // commonest. Memory: 1 byte for each brick of the volume's bounds; unsupported if these are more than 2^30 bricks.
 Result<Scene> fill(const Scene& scene, uint8_t material = 0);
 
-// Half the resolution: world cell c becomes c >> 1, for each instance by itself. A cell is full if at least `threshold` (1..8) of its
-// eight were; its material is their commonest (of equals the lowest).
-Result<Scene> halve(const Scene& scene, uint32_t threshold = 1);
-
 // Every voxel as a cube of n x n x n voxels (n 1..64), about the world's origin; cameras and declared sizes too, metadata "voxel_size" by 1/n.
 // Errors: invalid_argument (n), out_of_bounds (a cell or offset beyond 32 bits). Memory: n^3 times the bricks.
 Result<Scene> enlarge(const Scene& scene, uint32_t n);
 // 1/n of the resolution (n 1..64): world cell c becomes floor(c / n), for each instance by itself. A cell is full if at least `threshold`
-// (1..n^3) of its n^3 were; its material is their commonest (of equals the lowest). halve() is this for 2, and faster.
+// (1..n^3) of its n^3 were; its material is their commonest (of equals the lowest).
 Result<Scene> shrink(const Scene& scene, uint32_t n, uint32_t threshold = 1);
 
 // A scene in pieces. Names are as the scene has them, or "model-3", "colour-17", made distinct by "-2", "-3" behind them; of regions "x_y_z".

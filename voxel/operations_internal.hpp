@@ -15,8 +15,6 @@ Result<void> check(const Scene& scene);
 BrickMap remapped(const BrickMap& bricks, const MaterialTable& table);
 // What a reader had left about palette, materials or layers of a file, which is no longer so.
 void forget_file_tables(Scene& scene);
-// Metadata of a scene whose voxel has become `factor` times as long.
-void scale_voxel_size(Scene& scene, double factor);
 
 struct WeightedMaterial {
   Material material;

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "voxel/operations_internal.hpp"
 #include "voxel/source_units.hpp"
@@ -41,43 +42,53 @@ BrickMap enlarged(const BrickMap& bricks, int32_t n) {
 
 // Cell c of the volume goes to floor((c + phase) / n).
 BrickMap shrunk(const BrickMap& bricks, Int3 phase, int64_t n, uint32_t threshold) {
-  const auto floor_div = [n](int64_t a) { return a >= 0 ? a / n : -((-a + n - 1) / n); };
+  const auto floor_div = [n](int64_t a) { return int32_t(a >= 0 ? a / n : -((-a + n - 1) / n)); };
   BrickMap out;
   std::map<Int3, std::vector<uint32_t>> coarse;  // of the bricks that later ones can still reach: place in the brick << 8 | material
-  const auto finish = [&](Int3 at, std::vector<uint32_t>& voxels) {
-    std::sort(voxels.begin(), voxels.end());
+  std::vector<uint8_t> materials;
+  const auto finish = [&](Int3 at, const std::vector<uint32_t>& voxels) {
+    std::array<uint32_t, kVoxelsPerBrick> ends{};  // of each place's materials, once those of the places before are counted and it is filled
+    for (const uint32_t v : voxels)
+      if (v >> 8 < kVoxelsPerBrick - 1) ++ends[(v >> 8) + 1];
+    std::partial_sum(ends.begin(), ends.end(), ends.begin());
+    materials.resize(voxels.size());
+    for (const uint32_t v : voxels) materials[ends[v >> 8]++] = uint8_t(v);
     Brick b;
-    for (auto it = voxels.begin(); it != voxels.end();) {
-      const uint32_t place = *it >> 8;
-      uint32_t all = 0, most = 0;
+    for (uint32_t place = 0; place < kVoxelsPerBrick; ++place) {
+      const auto begin = materials.begin() + (place ? ends[place - 1] : 0), last = materials.begin() + ends[place];
+      if (last - begin < int64_t(threshold)) continue;
+      std::sort(begin, last);
       uint8_t best = 0;
-      while (it != voxels.end() && *it >> 8 == place) {
-        const auto end = std::upper_bound(it, voxels.end(), *it);
-        const auto count = uint32_t(end - it);
-        all += count;
-        if (count > most) most = count, best = uint8_t(*it);
+      int64_t most = 0;
+      for (auto it = begin; it != last;) {
+        const auto end = std::upper_bound(it, last, *it);
+        if (end - it > most) most = end - it, best = *it;
         it = end;
       }
-      if (all >= threshold) b.set(place, best);
+      b.set(place, best);
     }
-    if (!b.empty()) out.put(at, b);
+    out.put(at, b);
   };
   for (const auto& [at, brick] : bricks.bricks()) {
-    const auto slab = int32_t(floor_div(int64_t(at.x) * 8 + phase.x) >> 3);
-    while (!coarse.empty() && coarse.begin()->first.x < slab) {
+    std::array<Int3, 8> cells;  // where the brick's corner and the next on its diagonal go
+    for (int64_t i = 0; i < 8; ++i) cells[size_t(i)] = {floor_div(int64_t(at.x) * 8 + i + phase.x), floor_div(int64_t(at.y) * 8 + i + phase.y), floor_div(int64_t(at.z) * 8 + i + phase.z)};
+    // Bricks come with rising x: what lies before this one's slab gets no more voxels.
+    while (!coarse.empty() && coarse.begin()->first.x < cells[0].x >> 3) {
       finish(coarse.begin()->first, coarse.begin()->second);
       coarse.erase(coarse.begin());
     }
+    std::vector<uint32_t>* voxels = nullptr;
+    Int3 reached;
     for (uint32_t i = 0; i < kVoxelsPerBrick; ++i) {
       const uint8_t m = brick.get(i);
       if (!m) continue;
       const Int3 local = voxel_from_index(i);
-      const Int3 cell{int32_t(floor_div(int64_t(at.x) * 8 + local.x + phase.x)), int32_t(floor_div(int64_t(at.y) * 8 + local.y + phase.y)),
-                      int32_t(floor_div(int64_t(at.z) * 8 + local.z + phase.z))};
-      coarse[brick_of(cell)].push_back(voxel_index({cell.x & 7, cell.y & 7, cell.z & 7}) << 8 | m);
+      const Int3 cell{cells[size_t(local.x)].x, cells[size_t(local.y)].y, cells[size_t(local.z)].z};
+      if (!voxels || brick_of(cell) != reached) reached = brick_of(cell), voxels = &coarse[reached];
+      voxels->push_back(voxel_index({cell.x & 7, cell.y & 7, cell.z & 7}) << 8 | m);
     }
   }
-  for (auto& [at, voxels] : coarse) finish(at, voxels);
+  for (const auto& [at, voxels] : coarse) finish(at, voxels);
   return out;
 }
 
@@ -86,9 +97,8 @@ Result<void> check_factor(uint32_t n) {
   return {};
 }
 
-}  // namespace
-
-void operations_detail::scale_voxel_size(Scene& scene, double factor) {
+// Metadata of a scene whose voxel has become `factor` times as long.
+void scale_voxel_size(Scene& scene, double factor) {
   const auto it = scene.metadata.find("voxel_size");
   if (it == scene.metadata.end()) return;
   double size = 0;
@@ -96,6 +106,8 @@ void operations_detail::scale_voxel_size(Scene& scene, double factor) {
   if (error == std::errc() && size > 0 && std::isfinite(size * factor)) it->second = shortest_text(size * factor);
   else scene.metadata.erase(it);
 }
+
+}  // namespace
 
 Result<Scene> enlarge(const Scene& scene, uint32_t n) {
   if (auto r = check(scene); !r) return tl::unexpected(r.error());

@@ -1,4 +1,4 @@
-// operations_volume.cpp - operations on each volume's own voxels: hollow(), fill(), halve().
+// operations_volume.cpp - operations on each volume's own voxels: hollow(), fill().
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -154,58 +154,6 @@ uint8_t commonest(const BrickMap& bricks) {
   return uint8_t(std::max_element(counts.begin() + 1, counts.end()) - counts.begin());
 }
 
-Int3 with_axis(Int3 v, size_t axis, int32_t value) {
-  (axis == 0 ? v.x : axis == 1 ? v.y : v.z) = value;
-  return v;
-}
-int32_t along(Int3 v, size_t axis) { return axis == 0 ? v.x : axis == 1 ? v.y : v.z; }
-
-// Cell c of the volume goes to (c + phase) >> 1.
-BrickMap halved(const BrickMap& bricks, Int3 phase, uint32_t threshold) {
-  struct Eight {
-    std::array<uint8_t, 8> materials{};
-  };
-  BrickMap out;
-  std::map<Int3, std::array<Eight, kVoxelsPerBrick>> coarse;  // of the bricks that later ones can still reach
-  const auto finish = [&](Int3 at, const std::array<Eight, kVoxelsPerBrick>& cells) {
-    Brick b;
-    for (uint32_t i = 0; i < kVoxelsPerBrick; ++i) {
-      auto m = cells[i].materials;
-      std::sort(m.begin(), m.end());
-      const auto first = std::upper_bound(m.begin(), m.end(), uint8_t(0));
-      if (m.end() - first < int64_t(std::max(1u, threshold))) continue;
-      uint8_t best = 0;
-      int64_t most = 0;
-      for (auto it = first; it != m.end();) {
-        const auto end = std::upper_bound(it, m.end(), *it);
-        if (end - it > most) most = end - it, best = *it;
-        it = end;
-      }
-      b.set(i, best);
-    }
-    out.put(at, b);
-  };
-  for (const auto& [at, brick] : bricks.bricks()) {
-    // Bricks come with rising x: what lies before this one's slab gets no more voxels.
-    const int32_t slab = int32_t((int64_t(at.x) * 8 + phase.x) >> 4);
-    while (!coarse.empty() && coarse.begin()->first.x < slab) {
-      finish(coarse.begin()->first, coarse.begin()->second);
-      coarse.erase(coarse.begin());
-    }
-    for (uint32_t i = 0; i < kVoxelsPerBrick; ++i) {
-      const uint8_t m = brick.get(i);
-      if (!m) continue;
-      const Int3 local = voxel_from_index(i);
-      std::array<int64_t, 3> fine{int64_t(at.x) * 8 + local.x + phase.x, int64_t(at.y) * 8 + local.y + phase.y, int64_t(at.z) * 8 + local.z + phase.z};
-      const Int3 cell{int32_t(fine[0] >> 1), int32_t(fine[1] >> 1), int32_t(fine[2] >> 1)};
-      const size_t corner = size_t(fine[0] & 1) | size_t(fine[1] & 1) << 1 | size_t(fine[2] & 1) << 2;
-      coarse[brick_of(cell)][voxel_index({cell.x & 7, cell.y & 7, cell.z & 7})].materials[corner] = m;
-    }
-  }
-  for (const auto& [at, cells] : coarse) finish(at, cells);
-  return out;
-}
-
 }  // namespace
 
 Result<Scene> hollow(const Scene& scene, uint32_t thickness) {
@@ -243,37 +191,6 @@ Result<Scene> fill(const Scene& scene, uint8_t material) {
           if (!(old ? b == *old : b.empty())) bricks.put({x, y, z}, b);
         }
   }
-  return out;
-}
-
-Result<Scene> halve(const Scene& scene, uint32_t threshold) {
-  if (auto r = check(scene); !r) return tl::unexpected(r.error());
-  if (threshold < 1 || threshold > 8) return fail(ErrorCode::invalid_argument, "a threshold of " + std::to_string(threshold) + " of 8 voxels; expected 1 to 8");
-  Scene out = scene;
-  out.volumes.clear();
-  // World cell w = s * c + o (one axis; -1 more if s < 0). With the lowest bit of o as the volume's phase, w >> 1 = s * ((c + phase) >> 1) + o',
-  // where o' = o >> 1, and one more where s < 0 and the phase is 1: (b - 1 - c) >> 1 = -1 - ((c + b) >> 1) + b for b in {0, 1}.
-  std::map<std::pair<uint32_t, Int3>, uint32_t> made;
-  for (Instance& i : out.instances) {
-    Int3 phase, offset;
-    for (size_t row = 0; row < 3; ++row) {
-      const int32_t o = along(i.offset, row), bit = o & 1;
-      phase = with_axis(phase, i.rotation.axis[row], bit);
-      offset = with_axis(offset, row, (o >> 1) + (i.rotation.sign[row] < 0 ? bit : 0));
-    }
-    i.offset = offset;
-    const auto [it, fresh] = made.try_emplace({i.volume, phase}, uint32_t(out.volumes.size()));
-    if (fresh) {
-      const Volume& from = scene.volumes[i.volume];
-      const auto half = [](int32_t edge, int32_t by) { return edge > 0 ? int32_t((int64_t(edge) + by + 1) >> 1) : edge; };
-      out.volumes.push_back({from.name, halved(from.bricks, phase, threshold), {half(from.size.x, phase.x), half(from.size.y, phase.y), half(from.size.z, phase.z)}});
-    }
-    i.volume = it->second;
-  }
-  for (Camera& c : out.cameras)
-    for (double* point : {c.position, c.target})
-      for (int a = 0; a < 3; ++a) point[a] /= 2;
-  scale_voxel_size(out, 2);
   return out;
 }
 

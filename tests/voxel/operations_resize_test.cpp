@@ -53,8 +53,9 @@ TEST_CASE("enlarge: every voxel of every instance becomes a cube, whatever its r
 }
 
 TEST_CASE("shrink: world cells in cubes, for every rotation and offset, by count and commonest material") {
-  for (uint32_t seed = 0; seed < 5; ++seed)
-    for (const auto& [n, threshold] : {std::pair{2, 1u}, {2, 3u}, {3, 1u}, {3, 9u}, {5, 20u}, {8, 1u}}) {
+  for (uint32_t seed = 0; seed < 25; ++seed)
+    for (const auto& [n, threshold] : {std::pair{2, 1u}, {2, 3u}, {2, 8u}, {3, 1u}, {3, 9u}, {5, 20u}, {8, 1u}}) {
+      if (seed >= 5 && n != 2) continue;
       const Scene s = random_scene(seed);
       const auto done = shrink(s, uint32_t(n), threshold);
       REQUIRE(done);
@@ -73,12 +74,11 @@ TEST_CASE("shrink: world cells in cubes, for every rotation and offset, by count
         }
         CHECK(after[i] == want);
       }
-      if (n == 2) CHECK(placed(*halve(s, threshold)) == after);
     }
   Scene s = random_scene(1);
   set_source_units(s, {0.25, {0, 0, 0}});
   CHECK(source_units(*shrink(s, 4))->voxel_size == 1);
-  CHECK(source_units(*halve(s))->voxel_size == 0.5);
+  CHECK(shrink(s, 2)->cameras[0].target[2] == 3);
   CHECK_FALSE(shrink(s, 0));
   CHECK_FALSE(shrink(s, 2, 9));
   CHECK_FALSE(shrink(s, 2, 0));

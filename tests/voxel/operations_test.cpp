@@ -251,33 +251,6 @@ TEST_CASE("fill: cavities that the outside does not reach through faces are fill
   CHECK(refused.error().code == ErrorCode::unsupported);
 }
 
-TEST_CASE("halve: world cells in twos, for every rotation and offset, by count and commonest material") {
-  for (uint32_t seed = 0; seed < 25; ++seed)
-    for (const uint32_t threshold : {1u, 3u, 8u}) {
-      const Scene s = random_scene(seed);
-      const auto done = halve(s, threshold);
-      REQUIRE(done);
-      const auto before = placed(s), after = placed(*done);
-      for (size_t i = 0; i < before.size(); ++i) {
-        std::map<Int3, std::map<uint8_t, uint32_t>> groups;
-        for (const auto& [at, m] : before[i]) ++groups[{at.x >> 1, at.y >> 1, at.z >> 1}][m];
-        Cells want;
-        for (const auto& [at, counts] : groups) {
-          uint32_t all = 0, most = 0;
-          for (const auto& [m, n] : counts) {
-            all += n;
-            if (n > most) most = n, want[at] = m;
-          }
-          if (all < threshold) want.erase(at);
-        }
-        CHECK(after[i] == want);
-      }
-    }
-  CHECK(halve(random_scene(1))->cameras[0].target[2] == 3);
-  CHECK_FALSE(halve(Scene{}, 0));
-  CHECK_FALSE(halve(Scene{}, 9));
-}
-
 TEST_CASE("boolean: union, intersection and difference of what is visible, in the first scene's materials") {
   for (uint32_t seed = 0; seed < 10; ++seed) {
     Scene a = random_scene(seed), b = random_scene(seed + 50);
@@ -311,7 +284,7 @@ TEST_CASE("operations: an instance of a volume that is not there is an error, no
   CHECK_FALSE(quantise(s, 5));
   CHECK_FALSE(hollow(s));
   CHECK_FALSE(fill(s));
-  CHECK_FALSE(halve(s));
+  CHECK_FALSE(shrink(s, 2));
   for (const BooleanKind kind : {BooleanKind::union_of, BooleanKind::intersection, BooleanKind::difference}) {
     CHECK_FALSE(boolean(s, Scene{}, kind));
     CHECK_FALSE(boolean(Scene{}, s, kind));

@@ -305,6 +305,7 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
     auto world = World::create((*shared)->memory());
     if (!world) return tl::unexpected(world.error());
     if (auto ok = fill_scene(*world, scene, size, options.interrupted); !ok) return tl::unexpected(ok.error());
+    if (auto ok = world->fit(); !ok) return tl::unexpected(ok.error());  // as worlds are that were read from files
     if (options.full_size && (world->voxel_count() != about.voxels || world->brick_count() != about.bricks))
       return fail(ErrorCode::device, fmt::format("{}: {} voxels in {} bricks instead of {} in {}: the measurement is void", about.name, world->voxel_count(),
                                                  world->brick_count(), about.voxels, about.bricks));

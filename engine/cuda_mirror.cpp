@@ -21,7 +21,6 @@ struct CudaMirror::State {
   std::unique_ptr<Timeline> ready;
   std::unique_ptr<CudaScatter> scatter;
   std::optional<SlabArray> masks, materials;
-  bool packed = false;  // the world that masks and materials are of
   MemoryBlock grid, pyramid;
   Device::TimelinePoint newest{VK_NULL_HANDLE, 0};
 
@@ -118,17 +117,12 @@ Result<Device::TimelinePoint> CudaMirror::update(const World& world, WorldChange
   State& s = *state_;
   const size_t grid_bytes = size_t(world.grid().view().page_count) * kQryPageBytes;
   if (!changes.everything && !changes.whole_grid && !changes.whole_pyramid && changes.keys.empty() && changes.regions.empty()) return s.newest;
-  if (changes.everything && (s.packed || world.packed())) {  // not a world that grew out of the one there is: no more than it needs
+  if (changes.everything) {  // not what the world that is there grew into: no more than it needs
     s.masks.emplace(*s.memory, sizeof(BrickMask), kBricksPerSlab, "masks (CUDA)");
     s.materials.emplace(*s.memory, sizeof(BrickMaterials), kBricksPerSlab, "materials (CUDA)");
-    s.packed = world.packed();
-    if (s.packed) {
-      if (auto ok = s.masks->fit(world.pool().mask_slabs().capacity()); !ok) return tl::unexpected(ok.error());
-      if (auto ok = s.materials->fit(world.pool().material_slabs().capacity()); !ok) return tl::unexpected(ok.error());
-    }
   }
-  if (auto ok = s.masks->ensure(world.pool().mask_slabs().capacity()); !ok) return tl::unexpected(ok.error());
-  if (auto ok = s.materials->ensure(world.pool().material_slabs().capacity()); !ok) return tl::unexpected(ok.error());
+  if (auto ok = s.masks->follow(world.pool().mask_slabs()); !ok) return tl::unexpected(ok.error());
+  if (auto ok = s.materials->follow(world.pool().material_slabs()); !ok) return tl::unexpected(ok.error());
   if (s.grid.size_bytes != grid_bytes) {
     if (auto ok = s.replace(s.grid, grid_bytes, "hash grid (CUDA)"); !ok) return tl::unexpected(ok.error());
     changes.whole_grid = true;

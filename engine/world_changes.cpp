@@ -25,12 +25,14 @@ class Collector {
     pieces_.push_back({part, slab, offset, size, from});
   }
 
-  // Elements first .. first+count of a slab array, slab by slab.
+  // Elements first .. first+count of a slab array, slab by slab; the numbers behind a slab that was cut off are passed over.
   void add_elements(WorldPart part, const SlabArray& array, uint64_t first, uint64_t count, uint64_t element_bytes) {
     const uint64_t per_slab = uint64_t(1) << array.slab_shift();
     while (count) {
       const uint64_t in_slab = first & (per_slab - 1), here = std::min(count, per_slab - in_slab);
-      add(part, uint32_t(first >> array.slab_shift()), in_slab * element_bytes, array.at(first), here * element_bytes);
+      const uint64_t there = array.slabs()[first >> array.slab_shift()].size_bytes / element_bytes;
+      if (in_slab < there)
+        add(part, uint32_t(first >> array.slab_shift()), in_slab * element_bytes, array.at(first), std::min(here, there - in_slab) * element_bytes);
       first += here;
       count -= here;
     }

@@ -26,16 +26,27 @@ BrickPool::BrickPool(MemorySource& memory, uint32_t max_bricks)
 
 Result<std::vector<uint32_t>> BrickPool::allocate(size_t count) {
   const uint64_t fresh = count > free_.size() ? count - free_.size() : 0;
-  if (high_water_ + fresh > max_bricks_)
+  // Indices go on to the end of what there is, then from the next slab on: masks and materials end alike.
+  const uint64_t end = materials_.capacity(), begin = materials_.grows_at(), more = fresh - std::min(fresh, end - high_water_);
+  if (live_ + uint64_t(count) > max_bricks_ || begin + more >= kQryReservedValue)
     return fail(ErrorCode::full, "brick pool: " + std::to_string(count) + " bricks asked for, " + std::to_string(live_) + " of at most " +
                                      std::to_string(max_bricks_) + " are in use; remove voxels or allow more bricks");
-  for (SlabArray* slabs : {&masks_, &materials_})
-    if (auto ok = slabs->ensure(high_water_ + fresh); !ok) return tl::unexpected(ok.error());
+  if (more) {
+    masks_.cut(end);  // an exception may have ended an earlier attempt
+    auto ok = masks_.grow(more);
+    if (ok) ok = materials_.grow(more);
+    if (!ok) {
+      masks_.cut(end);
+      materials_.cut(end);
+      return tl::unexpected(ok.error());
+    }
+  }
   std::vector<uint32_t> indices(count);
   // Room for every index there is, so that free() needs no memory: what gives bricks back must not fail.
-  if (const size_t most = high_water_ + size_t(fresh); free_.capacity() < most) free_.reserve(std::max(most, 2 * free_.capacity()));
+  if (const size_t most = live_ + free_.size() + size_t(fresh); free_.capacity() < most) free_.reserve(std::max(most, 2 * free_.capacity()));
   for (uint32_t& index : indices) {
     if (free_.empty()) {
+      if (high_water_ == end) high_water_ = uint32_t(begin);
       index = high_water_++;
     } else {
       std::pop_heap(free_.begin(), free_.end(), std::greater<>());
@@ -58,6 +69,16 @@ void BrickPool::free(uint32_t index) {
   free_.push_back(index);
   std::push_heap(free_.begin(), free_.end(), std::greater<>());
   --live_;
+}
+
+Result<void> BrickPool::fit(uint32_t count) {
+  if (auto ok = masks_.fit(count); !ok) return ok;
+  return materials_.fit(count);
+}
+
+void BrickPool::cut() {
+  masks_.cut(high_water_);
+  materials_.cut(high_water_);
 }
 
 Result<BrickPool> BrickPool::pack(MemorySource& memory, const BrickPool& from, std::span<const uint32_t> indices) {

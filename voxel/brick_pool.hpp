@@ -30,7 +30,7 @@ class BrickPool {
   static Result<BrickPool> pack(MemorySource& memory, const BrickPool& from, std::span<const uint32_t> indices);
   bool packed() const { return packed_; }
 
-  // What changes a pool - the next five - may be called for one that is not packed only.
+  // What changes a pool - the next seven - may be called for one that is not packed only.
 
   // An index whose brick is empty. Freed indices come first, the lowest of them first, so that the same history gives the same
   // indices. One thread at a time. Errors: full, out_of_memory.
@@ -39,6 +39,11 @@ class BrickPool {
   Result<std::vector<uint32_t>> allocate(size_t count);
   // Empties the brick and gives its index back. The index must be in use.
   void free(uint32_t index);
+  // For a pool that has nothing yet: the memory of that many bricks and no more. Errors: out_of_memory.
+  Result<void> fit(uint32_t count);
+  // Gives back the memory behind the last index that was ever used. No index changes; what comes next has an index that is up to a slab's
+  // number of bricks higher, and other blocks may lie where the last ones did.
+  void cut();
 
   BrickMaterials& materials(uint32_t index) { return *static_cast<BrickMaterials*>(materials_.at(index)); }
   void put(uint32_t index, const Brick& brick) { mask(index) = brick.mask; materials(index) = brick.materials; }
@@ -49,11 +54,12 @@ class BrickPool {
   Brick get(uint32_t index) const;
 
   uint32_t live() const { return live_; }
-  uint32_t high_water() const { return high_water_; }  // indices ever used: [0, high_water)
+  size_t free_count() const { return free_.size(); }  // indices that were given back
+  uint32_t high_water() const { return high_water_; }  // indices ever used are below it
   uint64_t size_bytes() const { return masks_.size_bytes() + materials_.size_bytes(); }
   const SlabArray& mask_slabs() const { return masks_; }
   const SlabArray& material_slabs() const { return materials_; }
-  // Elements of material_slabs() that hold anything, from the first on: 512 bytes each, also when packed.
+  // Elements of material_slabs() that hold anything are below this number: 512 bytes each, also when packed.
   uint64_t material_elements() const { return packed_ ? materials_.capacity() : high_water_; }
 
  private:

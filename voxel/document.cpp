@@ -120,6 +120,7 @@ Result<Document> Document::create(Scene scene, const WorldMemory& memory, const 
     progress.say("building the world", double(done) / double(flat->bricks().size()));
   }
   if (progress.cancelled()) return fail(ErrorCode::cancelled, "building the world was cancelled");
+  if (!flat->bricks().empty()) (void)world->fit();  // when memory for that is wanting, it is as good a world without
   return Document(std::make_unique<State>(std::move(scene), std::move(*world)));
 }
 

@@ -88,7 +88,13 @@ Result<void> OccupancyPyramid::ensure_room() {
   return move_to(wanted + (next_ - kLevel3Nodes) / 4 + 1024);
 }
 
-Result<void> OccupancyPyramid::fit() { return move_to(uint64_t(next_) + 64); }
+Result<void> OccupancyPyramid::fit(bool edits_to_come) {
+  const uint64_t spare = edits_to_come ? kSpareGranules + (next_ - kLevel3Nodes) / 64 : 64;
+  if (const uint64_t granules = next_ + spare; granules * kGranuleBytes < block_.size_bytes)
+    if (auto ok = move_to(granules); !ok) return ok;
+  id_ = next_number();
+  return {};
+}
 
 Result<void> OccupancyPyramid::move_to(uint64_t granules) {
   auto fresh = memory_->allocate((granules * kGranuleBytes + 4095) & ~uint64_t(4095), "pyramid");

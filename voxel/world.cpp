@@ -17,6 +17,7 @@ namespace {
 
 constexpr uint32_t kAbsent = kQryReservedValue;
 constexpr size_t kBricksPerPiece = 256;  // of work for one thread: 150 KiB
+constexpr double kFitted = 0.8, kFullest = 0.9;  // load factors of a grid that was sized for its keys, and of the same when it grows
 
 void sort_unique(std::vector<uint32_t>& keys) {
   std::sort(keys.begin(), keys.end());
@@ -69,15 +70,14 @@ struct World::State {
     auto fresh_pyramid = OccupancyPyramid::create(*source);
     if (!fresh_pyramid) return tl::unexpected(fresh_pyramid.error());
     if (auto ok = fresh_pyramid->add(keys, indices); !ok) return ok;
-    if (fresh.packed())
-      if (auto ok = fresh_pyramid->fit(); !ok) return ok;
+    if (auto ok = fresh_pyramid->fit(!fresh.packed()); !ok) return ok;
     grid = std::move(*fresh_grid);
     pyramid = std::move(*fresh_pyramid);
     pool = std::move(fresh);
     return {};
   }
 
-  // A packed world's table is as full as its keys allow.
+  // A packed world's table is as full as its keys allow; under edit it may fill up that far before it grows.
   Result<hashgrid::Grid> grid_of(const std::vector<uint32_t>& keys, const std::vector<uint32_t>& indices, bool full) {
     constexpr double kLoads[] = {0.95, 0.93, 0.90, 0.85};
     for (const double load : kLoads) {
@@ -88,7 +88,7 @@ struct World::State {
       if (placed) return fresh;
       if (placed.error().code != ErrorCode::full) return tl::unexpected(placed.error());
     }
-    auto fresh = hashgrid::Grid::create(*executor, {.capacity = keys.size()}, source);
+    auto fresh = hashgrid::Grid::create(*executor, {.capacity = uint64_t(double(keys.size()) * kFullest / kFitted), .max_load_factor = kFullest}, source);
     if (!fresh) return fresh;
     if (auto ok = fresh->insert(keys, indices); !ok) return tl::unexpected(ok.error());
     return fresh;
@@ -121,12 +121,35 @@ struct World::State {
   Result<void> unpack() {
     if (!pool.packed()) return {};
     const std::vector<uint32_t> keys = keys_by_place();  // in which order the packed bricks lie
+    std::vector<uint32_t> indices(keys.size());
+    std::iota(indices.begin(), indices.end(), 0u);
+    return move_bricks(keys, indices);
+  }
+
+  // Makes the world one under edit of these bricks, from the pool's `indices`, in this order.
+  Result<void> move_bricks(const std::vector<uint32_t>& keys, const std::vector<uint32_t>& indices) {
     BrickPool fresh(*source, max_bricks);
+    if (auto ok = fresh.fit(uint32_t(keys.size())); !ok) return ok;
     if (auto ok = fresh.allocate(keys.size()); !ok) return tl::unexpected(ok.error());
     parallel_for(keys.size(), kBricksPerPiece, [&](size_t begin, size_t end) {
-      for (auto i = uint32_t(begin); i < end; ++i) fresh.put(i, pool.get(i));
+      for (auto i = uint32_t(begin); i < end; ++i) fresh.put(i, pool.get(indices[i]));
     });
     return replace_bricks(keys, std::move(fresh));
+  }
+
+  Result<void> fit() {
+    if (pool.packed()) return {};
+    const uint64_t live = pool.live(), slabs = pool.mask_slabs().slabs().size();
+    std::vector<uint32_t> keys = keys_by_place(), indices(keys.size());
+    if (auto found = grid.find(keys, indices); !found) return tl::unexpected(found.error());
+    // What lies between bricks, and numbers of slabs that earlier cuts left, go only if the bricks move.
+    if (pool.free_count() > live / 16 || slabs > 2 * (live / kBricksPerSlab) + 8) return move_bricks(keys, indices);
+    auto fresh = grid_of(keys, indices, false);
+    if (!fresh) return tl::unexpected(fresh.error());
+    if (auto ok = pyramid.fit(true); !ok) return ok;
+    if (fresh->page_count() < grid.page_count()) grid = std::move(*fresh);
+    pool.cut();
+    return {};
   }
 
   // Bricks that are near each other follow each other: in the order of the pyramid's levels.
@@ -256,6 +279,7 @@ Result<void> World::write(std::span<const BrickRef> writes) {
 
 Result<void> World::pack() { return state_->pack(); }
 Result<void> World::unpack() { return state_->unpack(); }
+Result<void> World::fit() { return state_->fit(); }
 bool World::packed() const { return state_->pool.packed(); }
 
 Result<void> World::clear() {

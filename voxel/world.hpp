@@ -57,6 +57,11 @@ class World {
   Result<void> pack();
   Result<void> unpack();
   bool packed() const;
+  // Lets go of memory that no brick uses; the world stays one under edit, and grows again by small parts of itself. For a world that was just
+  // built or has lost much. Moves little, unless a sixteenth of the pool or more lies idle between bricks: then all of them, with both copies
+  // in memory until it is done. Voxels and version stay, indices of bricks may not, and a device is given the whole world anew. Nothing to do
+  // for a packed world. On failure (out_of_memory) the world is as before. One thread at a time, and none that reads beside it.
+  Result<void> fit();
 
   uint64_t version() const;          // rises with every successful write
   uint64_t voxel_count() const;

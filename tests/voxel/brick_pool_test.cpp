@@ -116,3 +116,72 @@ TEST_CASE("brick_pool: growth over slabs moves nothing, and memory refused leave
   }
   REQUIRE(memory.blocks() == 0);
 }
+
+TEST_CASE("brick_pool: cut gives back what lies behind the last index, keeps every brick and index, and growth goes on with the next slab") {
+  test::LimitedMemory memory;
+  {
+    BrickPool pool(memory);
+    constexpr uint32_t kBricks = kBricksPerSlab + 700;
+    REQUIRE(pool.allocate(kBricks));
+    for (uint32_t i = 0; i < kBricks; ++i) pool.put(i, marked(i));
+    REQUIRE(pool.size_bytes() > uint64_t(kBricks) * 576);
+    pool.cut();
+    CHECK(pool.size_bytes() == uint64_t(kBricks) * 576);
+    CHECK(memory.held_bytes <= pool.size_bytes() + 4 * 4096);
+    for (uint32_t i = 0; i < kBricks; ++i)
+      if (!(pool.get(i) == marked(i))) FAIL("brick " << i);
+    const BrickMask* const mask = &pool.mask(kBricks - 1);
+    pool.free(3);
+    const auto three = pool.allocate(3);
+    REQUIRE(three);
+    CHECK(*three == std::vector<uint32_t>{3, 2 * kBricksPerSlab, 2 * kBricksPerSlab + 1});
+    for (const uint32_t index : *three) CHECK((pool.get(index) == Brick{}));
+    CHECK(&pool.mask(kBricks - 1) == mask);  // growth moved nothing
+    CHECK(pool.live() == kBricks + 2);
+    pool.cut();
+    CHECK(pool.size_bytes() == uint64_t(kBricks + 2) * 576);
+    BrickPool empty(memory);
+    empty.cut();
+    CHECK(empty.size_bytes() == 0);
+  }
+  CHECK(memory.blocks() == 0);
+}
+
+TEST_CASE("brick_pool: allocating, freeing and cutting, with memory refused now and then, keeps every brick where its index says") {
+  test::LimitedMemory memory;
+  {
+    BrickPool pool(memory);
+    std::mt19937 random(11);
+    std::set<uint32_t> live;
+    uint32_t refusals = 0;
+    for (int n = 0; n < 400; ++n) {
+      memory.refuse_after = random() % 2 ? size_t(-1) : random() % 2;
+      const uint32_t what = uint32_t(random() % 10);
+      if (what == 0) {
+        pool.cut();
+      } else if (what == 1) {
+        for (auto it = live.begin(); it != live.end();) {
+          if (random() % 16) { ++it; continue; }
+          pool.free(*it);
+          it = live.erase(it);
+        }
+      } else {
+        const auto many = pool.allocate(random() % (n % 7 ? 300 : 9000));
+        refusals += !many;
+        if (many)
+          for (const uint32_t index : *many) {
+            if (!live.insert(index).second) FAIL("index " << index << " given out twice");
+            if (!(pool.get(index) == Brick{})) FAIL("index " << index << " is not empty");
+            pool.put(index, marked(index));
+          }
+      }
+      if (pool.live() != live.size()) FAIL("after step " << n);
+      if (n % 20 == 0)
+        for (const uint32_t index : live)
+          if (!(pool.get(index) == marked(index))) FAIL("brick " << index << " after step " << n);
+    }
+    CHECK(refusals > 5);
+    CHECK(live.size() > 10000);
+  }
+  CHECK(memory.blocks() == 0);
+}

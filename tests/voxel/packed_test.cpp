@@ -1,4 +1,4 @@
-// The promises of World::pack and of packed pools: the same voxels in less memory, and back again.
+// The promises of World::pack, of packed pools and of World::fit: the same voxels in less memory, and back again.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -74,6 +74,15 @@ World world_of(const Model& model, MemorySource& memory) {
   REQUIRE(world);
   REQUIRE(world->write(writes_of(model)));
   return std::move(*world);
+}
+
+bool one_more_edit_works(World& world, Model model) {
+  Brick brick;
+  brick.set(77, 5);
+  model[{500, 0, 0}] = brick;
+  if (!world.write(std::vector<World::BrickWrite>{{{500, 0, 0}, brick}})) return false;
+  require_same(world, model);
+  return true;
 }
 
 // All bytes of the pool's arrays.
@@ -225,4 +234,121 @@ TEST_CASE("packed: a document edits, undoes and redoes on a packed world as on a
   REQUIRE(document->world().pack());
   REQUIRE(document->redo());
   CHECK(document->world().get({30, 0, 0}) == 9);
+}
+
+TEST_CASE("fit: a world under edit comes down to its bricks and 18 bytes for each, and small edits make it little larger") {
+  test::LimitedMemory memory;
+  std::mt19937 random(5);
+  Model model;
+  for (int z = 0; z < 64; ++z)
+    for (int y = 0; y < 8; ++y)
+      for (int x = 0; x < 81; ++x) model[{x, y, z}] = brick_with(1 + uint32_t(random() % 3), random);
+  World world = world_of(Model{}, memory);
+  {
+    const std::vector<World::BrickWrite> writes = writes_of(model);
+    for (size_t i = 0; i < writes.size(); i += 1000) REQUIRE(world.write(std::span(writes).subspan(i, std::min<size_t>(1000, writes.size() - i))));
+  }
+  const Box3 bounds = world.bounds();
+  const uint64_t version = world.version(), id = world.pyramid().id(), bricks = model.size();
+  REQUIRE(world.fit());
+  require_same(world, model);
+  CHECK(world.bounds() == bounds);
+  CHECK(world.version() == version);
+  CHECK(world.pyramid().id() != id);  // a device is given all of it again
+  CHECK(world.pool().size_bytes() == bricks * 576);
+  const uint64_t fitted = world.size_bytes();
+  CHECK(fitted <= bricks * (576 + 18) + kLevel3Nodes * 16);
+  CHECK(memory.held_bytes <= fitted + 8 * 4096);
+  REQUIRE(world.fit());
+  CHECK(world.size_bytes() == fitted);
+  // One more brick takes a small part of what there is; the grid and the pyramid have room for it.
+  const std::vector<World::BrickWrite> one{{{200, 0, 0}, brick_with(1, random)}};
+  model[{200, 0, 0}] = one[0].value;
+  REQUIRE(world.write(one));
+  require_same(world, model);
+  CHECK(world.size_bytes() <= fitted + fitted / 64);
+}
+
+TEST_CASE("fit: memory of bricks that went is given back, and fitting after every edit wears nothing out") {
+  test::LimitedMemory memory;
+  Model model = all_kinds();
+  World world = world_of(model, memory);
+  std::mt19937 random(9);
+  Model many;
+  for (int z = 0; z < 30; ++z)
+    for (int y = 0; y < 30; ++y)
+      for (int x = 0; x < 30; ++x) many[{200 + x, y, z}] = brick_with(2, random);
+  REQUIRE(world.write(writes_of(many)));
+  std::vector<World::BrickWrite> gone = writes_of(many);
+  for (World::BrickWrite& write : gone) write.value = {};
+  REQUIRE(world.write(gone));
+  REQUIRE(world.size_bytes() > many.size() * 576);
+  REQUIRE(world.fit());
+  require_same(world, model);
+  CHECK(world.pool().size_bytes() == model.size() * 576);
+  for (int i = 0; i < 100; ++i) {
+    const Model one{{{300 + i, 0, 0}, brick_with(3, random)}};
+    REQUIRE(world.write(writes_of(one)));
+    model.insert(one.begin(), one.end());
+    REQUIRE(world.fit());
+    REQUIRE(world.pool().size_bytes() == model.size() * 576);
+    REQUIRE(world.pool().mask_slabs().slabs().size() < 12);
+  }
+  require_same(world, model);
+  REQUIRE(world.clear());
+  REQUIRE(world.fit());
+  CHECK(world.pool().size_bytes() == 0);
+  require_same(world, {});
+  REQUIRE(world.pack());
+  REQUIRE(world.fit());  // nothing to do
+  CHECK(world.packed());
+}
+
+TEST_CASE("fit: when memory ends on the way, the world is as before") {
+  for (const bool sparse : {false, true}) {
+    test::LimitedMemory memory;
+    Model model = all_kinds();
+    World world = world_of(model, memory);
+    if (sparse) {
+      std::vector<World::BrickWrite> gone;
+      for (auto it = model.begin(); it != model.end();) {
+        if (it->second.count() % 2) { ++it; continue; }
+        gone.push_back({it->first, {}});
+        it = model.erase(it);
+      }
+      REQUIRE(world.write(gone));
+    }
+    bool done = false;
+    for (size_t after = 0; !done; ++after) {
+      REQUIRE(after < 100);
+      memory.refuse_after = after;
+      const auto result = world.fit();
+      memory.refuse_after = size_t(-1);
+      done = bool(result);
+      if (!done) CHECK(result.error().code == ErrorCode::out_of_memory);
+      require_same(world, model);
+    }
+    CHECK(one_more_edit_works(world, model));
+  }
+}
+
+TEST_CASE("fit: a document's world is fitted when it is made, and edits go on from there") {
+  Scene scene;
+  scene.volumes.resize(1);
+  scene.instances.resize(1);
+  std::mt19937 random(2);
+  for (int z = 0; z < 40; ++z)
+    for (int x = 0; x < 40; ++x) scene.volumes[0].bricks.put({x, 0, z}, brick_with(5, random));
+  auto document = Document::create(std::move(scene));
+  REQUIRE(document);
+  CHECK(document->world().pool().size_bytes() == 1600 * 576);
+  Edit edit;
+  edit.shape = Shape::sphere;
+  edit.a = {100, 100, 100};
+  edit.radius = 30;
+  edit.material = 7;
+  REQUIRE(document->apply(0, edit));
+  CHECK(document->world().get({100, 100, 100}) == 7);
+  REQUIRE(document->undo());
+  CHECK(document->world().voxel_count() == 8000);
 }

@@ -1,8 +1,11 @@
-// A packed world is drawn as the editable one is, to the byte: every kind of world, every sharing mode, passes that light and paths that scatter.
+// A packed world, and one that gave idle memory back, is drawn as any other is, to the byte: every kind of world, every sharing mode, passes
+// that light and paths that scatter.
+#include <array>
 #include <catch2/catch.hpp>
 
 #include "engine/path_tracer.hpp"
 #include "engine/renderer.hpp"
+#include "shaders/world_root.h"
 #include "tests/engine/scene_world.hpp"
 #include "tests/engine/test_device.hpp"
 #include "tests/test_data.hpp"
@@ -17,6 +20,14 @@ View view_of(const Box3& bounds, uint32_t width, uint32_t height) {
   double position[3], target[3];
   fit_camera(bounds.empty() ? Box3{{0, 0, 0}, {8, 8, 8}} : bounds, 45, double(width) / height, 30, 25, position, target);
   return look_at(position, target, 45, width, height);
+}
+
+std::array<int32_t, 6> bounds_of(SceneWorld& world) {
+  const QryWorldRoot& root = world.shared().root();
+  std::array<int32_t, 6> bounds;
+  std::copy_n(root.bounds_min, 3, bounds.begin());
+  std::copy_n(root.bounds_max, 3, bounds.begin() + 3);
+  return bounds;
 }
 
 const test::SceneKind& scene(const std::string& name) {
@@ -88,12 +99,10 @@ TEST_CASE("packed world: in every sharing mode an edit of a packed world is seen
     for (int round = 0; round < 3; ++round) {
       INFO("round " << round);
       REQUIRE(packed.world().pack());
-      // Published whole like the other: bounds are then tight in both, and rays start at them.
-      REQUIRE(editable.world().pack());
-      REQUIRE(editable.world().unpack());
       std::vector<uint8_t> picture = picture_of(packed);
       CHECK((picture == picture_of(editable)));
       CHECK((picture != last));
+      CHECK((bounds_of(packed) == bounds_of(editable)));  // rays start at them: whatever the edits were
       packed.shared().frame_completed(uint64_t(1) << 40);  // nothing is under way
       editable.shared().frame_completed(uint64_t(1) << 40);
       CHECK((picture_of(packed) == picture));
@@ -103,9 +112,56 @@ TEST_CASE("packed world: in every sharing mode an edit of a packed world is seen
       for (int y = 0; y < 60; ++y)
         for (int z = 0; z < 12; ++z)
           for (int x = 0; x < 12; ++x) edit.push_back({{20 + x + 30 * round, y, 40 + z}, uint8_t(round == 1 ? 0 : 33 + round)});
+      edit.push_back({{-300, 200, 3}, uint8_t(round == 0 ? 9 : 0)});  // the world becomes larger, and smaller again
       REQUIRE(packed.set(edit));
       REQUIRE(editable.set(edit));
       REQUIRE_FALSE(packed.world().packed());
+    }
+  }
+}
+
+TEST_CASE("fitted world: in every sharing mode it looks as before, before and after edits, and the device holds what the world does", "[cuda]") {
+  Device* device = test::test_device();
+  if (!device) return;
+  auto renderer = Renderer::create(*device);
+  REQUIRE(renderer);
+  RenderSettings settings;
+  settings.width = 128;
+  settings.height = 72;
+  for (const SharingMode mode : {SharingMode::host_import, SharingMode::staged, SharingMode::zero_copy}) {
+    if (auto choice = choose_sharing(*device, mode); !choice) {
+      test::skip(choice.error().message);
+      continue;
+    }
+    INFO(to_string(mode));
+    SceneWorld fitted(*device, mode), other(*device, mode);
+    const View view = view_of({{-100, 0, -100}, {350, 140, 160}}, settings.width, settings.height);
+    const auto picture_of = [&](SceneWorld& world) {
+      auto picture = (*renderer)->render(world.shared(), world.world(), world.palette, view, settings);
+      REQUIRE(picture);
+      return std::move(picture->rgba);
+    };
+    REQUIRE(fitted.fill(scene("hills")));
+    REQUIRE(other.fill(scene("hills")));
+    std::vector<uint8_t> last;
+    for (int round = 0; round < 4; ++round) {
+      INFO("round " << round);
+      if (round % 2) (void)picture_of(fitted);  // the device has it already, in the memory that it is about to leave
+      REQUIRE(fitted.world().fit());
+      std::vector<uint8_t> picture = picture_of(fitted);
+      CHECK((picture == picture_of(other)));
+      CHECK((picture != last));
+      fitted.shared().frame_completed(uint64_t(1) << 40);  // nothing is under way
+      CHECK((picture_of(fitted) == picture));
+      CHECK(fitted.shared().device_bytes() <= fitted.world().size_bytes());
+      last = std::move(picture);
+      std::vector<std::pair<Int3, uint8_t>> edit;  // adds bricks, and changes some that lie in the last slab
+      for (int y = 0; y < 60; ++y)
+        for (int z = 0; z < 24; ++z)
+          for (int x = 0; x < 12; ++x) edit.push_back({{20 + x + 30 * round, y, 40 + z}, uint8_t(round == 1 ? 0 : 33 + round)});
+      REQUIRE(fitted.set(edit));
+      REQUIRE(other.set(edit));
+      CHECK((picture_of(fitted) == picture_of(other)));
     }
   }
 }

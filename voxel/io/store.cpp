@@ -2,187 +2,25 @@
 //
 // A saved file is one SQLite database in rollback mode: it may lie anywhere, read-only too. While a Store has it open for editing it is
 // in WAL mode, where a commit is one append and one fsync; an acknowledged edit is in the -wal file, fsynced, and SQLite brings it
-// back at the next opening after a crash. Closing folds the -wal file in and goes back to a single file.
-// Who edits holds flock() on the file for that long, readers hold it shared while they read. SQLite's own locks would not do: POSIX
-// drops them when any descriptor of the file is closed in the process (sqlite.org, "How To Corrupt An SQLite Database File", 2.2).
+// back at the next opening after a crash. Closing folds the -wal file in and goes back to a single file. Locks: store_file.hpp; new files:
+// store_writer.hpp.
 #include "voxel/io/store.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
-#include <cstring>
 #include <new>
 #include <set>
 
 #include "voxel/io/file_bytes.hpp"
+#include "voxel/io/store_file.hpp"
 #include "voxel/io/store_salvage.hpp"
 #include "voxel/io/store_tables.hpp"
+#include "voxel/io/store_writer.hpp"
 
 namespace quarry::io {
 namespace fs = std::filesystem;
-namespace {
-
-constexpr char kInUse[] = "it is open for editing in another window or program; close it there first";
-
-// The file, open and locked. Unlocked when closed or when the process ends, however it ends.
-struct LockedFile {
-  int fd = -1;
-  LockedFile() = default;
-  LockedFile(LockedFile&& other) noexcept : fd(std::exchange(other.fd, -1)) {}
-  LockedFile& operator=(LockedFile&& other) noexcept {
-    std::swap(fd, other.fd);
-    return *this;
-  }
-  ~LockedFile() {
-    if (fd >= 0) ::close(fd);
-  }
-};
-
-Result<LockedFile> lock_file(const fs::path& file, int open_flags, int lock) {
-  LockedFile locked;
-  locked.fd = ::open(file.c_str(), open_flags | O_CLOEXEC | O_NONBLOCK);
-  if (locked.fd < 0) return tl::unexpected(error_from_errno("cannot open it", errno));
-  struct stat info {};
-  if (::fstat(locked.fd, &info) != 0) return tl::unexpected(error_from_errno("cannot ask for its size", errno));
-  if (!S_ISREG(info.st_mode)) return fail(ErrorCode::io, "it is not a regular file");
-  if (::flock(locked.fd, lock | LOCK_NB) != 0 && errno == EWOULDBLOCK) return fail(ErrorCode::conflict, kInUse);
-  // A file system without flock gives another error; SQLite's own lock still stands there.
-  struct stat now {};
-  if (::stat(file.c_str(), &now) != 0 || now.st_ino != info.st_ino || now.st_dev != info.st_dev)
-    return fail(ErrorCode::conflict, "it was replaced by another program just now; try again");
-  return locked;
-}
-
-// The first 16 bytes: a better message than SQLite's for what is no database at all.
-Result<void> check_header(const LockedFile& file) {
-  uint8_t head[100] = {};
-  const ssize_t n = ::pread(file.fd, head, sizeof head, 0);
-  if (n < 0) return tl::unexpected(error_from_errno("cannot read it", errno));
-  if (n < 100) return fail(ErrorCode::malformed_input, "it is " + std::to_string(n) + " bytes long; expected the 100 bytes with which a Quarry world begins");
-  if (std::memcmp(head, "SQLite format 3", 16) != 0) return fail(ErrorCode::malformed_input, "byte 0: expected 'SQLite format 3', with which a Quarry world begins");
-  return {};
-}
-
-uint64_t physical_memory() {
-  const long pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGESIZE);
-  uint64_t bytes = pages > 0 && size > 0 ? uint64_t(pages) * uint64_t(size) : UINT64_MAX;
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) bytes = std::min<uint64_t>(bytes, limit.rlim_cur);
-  return bytes;
-}
-
-// A URI of SQLite's for a path with any characters.
-std::string uri_of(const fs::path& file, const char* query) {
-  constexpr char kHex[] = "0123456789abcdef";
-  std::string uri = "file:";
-  for (const char c : fs::absolute(file).string()) {
-    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '/' || c == '.' || c == '-' || c == '_') uri += c;
-    else uri += {'%', kHex[uint8_t(c) >> 4], kHex[uint8_t(c) & 15]};
-  }
-  return uri + query;
-}
-
-fs::path beside(const fs::path& file, const char* suffix) { return fs::path(file.string() + suffix); }
-
-// Opens the database for reading everything once. A crashed editor's -wal file is folded in on the way, where we may write.
-Result<Db> open_for_reading(const fs::path& file) {
-  std::error_code ignored;
-  const bool leftovers = fs::exists(beside(file, "-wal"), ignored) || fs::exists(beside(file, "-journal"), ignored);
-  const bool writable = ::access(file.c_str(), W_OK) == 0 && ::access(fs::absolute(file).parent_path().c_str(), W_OK) == 0;
-  // Nothing to fold in and nobody who could write (we hold the lock): read the bytes as they are, without any file beside it.
-  auto db = leftovers && writable ? Db::open(file.string(), SQLITE_OPEN_READWRITE) : Db::open(uri_of(file, leftovers ? "?mode=ro" : "?immutable=1"), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
-  if (!db) return db;
-  sqlite3_busy_timeout(db->handle(), 2000);
-  if (auto r = db->run("PRAGMA temp_store=MEMORY", "set up the database"); !r) return tl::unexpected(r.error());
-  if (leftovers && writable)
-    if (auto r = db->run("PRAGMA locking_mode=EXCLUSIVE", "set up the database"); !r) return tl::unexpected(r.error());
-  return db;
-}
-
-Result<void> sync_path(const fs::path& path, int flags) {
-  const int fd = ::open(path.c_str(), flags | O_CLOEXEC);
-  if (fd < 0) return tl::unexpected(error_from_errno("cannot open " + path.string() + " to bring it to disk", errno));
-  const int failed = ::fsync(fd);
-  const int number = errno;
-  ::close(fd);
-  if (failed) return tl::unexpected(error_from_errno("cannot bring " + path.string() + " to disk", number));
-  return {};
-}
-
-// A name that nobody else uses, in the folder of `file`, with the file's mode if it is there. Gone again unless kept.
-struct TemporaryFile {
-  fs::path path;
-  bool keep = false;
-  ~TemporaryFile() {
-    if (keep || path.empty()) return;
-    ::unlink(path.c_str());
-    ::unlink(beside(path, "-journal").c_str());
-  }
-};
-
-Result<void> make_temporary(const fs::path& file, TemporaryFile* out) {
-  static std::atomic<uint32_t> counter{0};
-  struct stat old {};
-  const bool there = ::stat(file.c_str(), &old) == 0;
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    fs::path path = file.parent_path() / ("." + file.filename().string() + ".new-" + std::to_string(::getpid()) + "-" + std::to_string(counter++));
-    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, there ? old.st_mode & 0777 : 0666);
-    if (fd >= 0) {
-      out->path.swap(path);  // takes no memory: the file that is there now has its owner
-      if (there) (void)::fchmod(fd, old.st_mode & 0777);  // the umask may have taken bits away; where it is refused, the file is good all the same
-      ::close(fd);
-      return {};
-    }
-    if (errno != EEXIST) return tl::unexpected(error_from_errno("cannot write into the folder " + fs::absolute(file).parent_path().string(), errno));
-  }
-  return fail(ErrorCode::io, "cannot find a free name for the new file beside it");
-}
-
-Result<void> write_database(const Scene& scene, const fs::path& path, const Progress& progress) {
-  auto db = Db::open(path.string(), SQLITE_OPEN_READWRITE);
-  if (!db) return tl::unexpected(db.error());
-  // No journal and no fsync while writing: nobody sees the file before it is whole and synced.
-  for (const char* pragma : {"PRAGMA journal_mode=OFF", "PRAGMA synchronous=OFF", "PRAGMA locking_mode=EXCLUSIVE", "PRAGMA temp_store=MEMORY", "BEGIN EXCLUSIVE"})
-    if (auto r = db->run(pragma, "start the new file"); !r) return r;
-  if (auto r = create_schema(*db); !r) return r;
-  if (auto r = write_tables(*db, scene, progress); !r) return r;
-  return db->run("COMMIT", "finish the new file");
-}
-
-// Before `file` is replaced: whatever a crashed editor left beside it is folded into it, so that at no instant is a new file beside an old log.
-void fold_in_leftovers(const fs::path& file) {
-  std::error_code ignored;
-  if (!fs::exists(beside(file, "-wal"), ignored) && !fs::exists(beside(file, "-journal"), ignored)) return;
-  if (auto db = Db::open(file.string(), SQLITE_OPEN_READWRITE)) {
-    (void)db->run("PRAGMA locking_mode=EXCLUSIVE", "fold in");
-    (void)db->run("PRAGMA journal_mode=DELETE", "fold in");
-  }
-  // What SQLite could not use belongs to a file that is beyond reading, and must not meet the new one.
-  for (const char* suffix : {"-wal", "-shm", "-journal"}) ::unlink(beside(file, suffix).c_str());
-}
-
-// What `work` gives, with the file's name before its message, and a lack of memory as an error like others.
-template <class Work>
-auto guarded(const fs::path& file, const Work& work) -> decltype(work()) {
-  try {
-    auto result = work();
-    if (!result) {
-      const std::string prefix = file.string() + ": ";
-      if (result.error().message.compare(0, prefix.size(), prefix) != 0) result.error().message.insert(0, prefix);
-    }
-    return result;
-  } catch (const std::bad_alloc&) {
-    return fail(ErrorCode::out_of_memory, file.string() + ": not enough memory");
-  }
-}
-
-}  // namespace
 
 struct Store::State {
   LockedFile lock;  // first in, last out
@@ -255,29 +93,6 @@ const fs::path& Store::path() const { return state_->path; }
 
 namespace {
 
-Result<void> save_as(const Scene& scene, const fs::path& file, const Progress& progress) {
-  if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
-  std::error_code error;
-  fs::path target = file;
-  if (fs::is_symlink(target, error)) target = fs::weakly_canonical(target, error);  // the link stays; what it points to is replaced
-  if (fs::is_directory(target, error)) return fail(ErrorCode::io, "it is a folder; expected the name of a file");
-  LockedFile old;
-  if (fs::exists(target, error)) {
-    auto locked = lock_file(target, O_RDONLY, LOCK_SH);  // not while it is being edited; readers keep the old file
-    if (!locked) return tl::unexpected(locked.error());
-    old = std::move(*locked);
-  }
-  TemporaryFile temporary;
-  if (auto r = make_temporary(target, &temporary); !r) return r;
-  if (auto r = write_database(scene, temporary.path, progress); !r) return r;
-  if (auto r = sync_path(temporary.path, O_RDONLY); !r) return r;
-  if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
-  if (old.fd >= 0) fold_in_leftovers(target);
-  if (::rename(temporary.path.c_str(), target.c_str()) != 0) return tl::unexpected(error_from_errno("cannot put the new file in its place", errno));
-  temporary.keep = true;
-  return sync_path(fs::absolute(target).parent_path(), O_RDONLY | O_DIRECTORY);
-}
-
 struct Opened {
   LockedFile lock;
   Db db;
@@ -318,7 +133,11 @@ Result<Scene> read_whole(const fs::path& file, const Progress& progress, std::ve
 }  // namespace
 
 Result<void> Store::save(const Scene& scene, const fs::path& file, const Progress& progress) {
-  return guarded(file, [&] { return save_as(scene, file, progress); });
+  auto writer = StoreWriter::create(scene, file, progress);
+  if (!writer) return tl::unexpected(writer.error());
+  for (uint32_t i = 0; i < scene.volumes.size(); ++i)
+    if (auto r = writer->append(i, scene.volumes[i].bricks); !r) return r;
+  return writer->commit();
 }
 
 Result<Store> Store::open(const fs::path& file) {

@@ -1,9 +1,11 @@
 // store_tables.hpp - the tables of a .quarry file: made, checked, written from a scene and read into one. Internal to the store;
-// locking, transactions and the file itself are store.cpp's, blobs are store_codec's. The schema is in docs/formats.md too.
+// locking, transactions and the file itself are store.cpp's and store_writer.cpp's, blobs are store_codec's. The schema is in docs/formats.md too.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "voxel/io/sqlite_db.hpp"
@@ -45,7 +47,28 @@ class PacedReport {
 Result<void> check_schema(Db& db);
 Result<void> create_schema(Db& db);
 
-Result<void> write_tables(Db& db, const Scene& scene, const Progress& progress);
+// The tables of a new file in pieces: all but the bricks, then bricks of volumes in rising order, then what counts them. The same rows in
+// the same order whatever the pieces.
+class TableWriter {
+ public:
+  explicit TableWriter(Db& db) : db_(db) {}
+  Result<void> begin(const Scene& scene);
+  // See StoreWriter::append. `written` is called after each chunk.
+  Result<void> append(uint32_t volume, const BrickMap& bricks, const Progress& progress, const std::function<void()>& written);
+  Result<void> end();
+  uint64_t bricks() const { return bricks_; }
+
+ private:
+  Result<void> go_to(uint32_t volume);
+
+  Db& db_;
+  std::vector<Volume> volumes_;  // names and sizes
+  StoreHead head_;
+  uint32_t begun_ = 0;           // volumes that have their row; the last one is at hand
+  uint64_t bricks_ = 0;
+  std::optional<Int3> last_;     // chunk of the volume at hand
+};
+
 // `memory_limit`: refuse a world whose bricks would take more bytes than that (out_of_memory).
 Result<Scene> read_tables(Db& db, uint64_t memory_limit, const Progress& progress, StoreHead* head);
 // The head alone, checked as far as that goes without reading chunks.

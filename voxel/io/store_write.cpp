@@ -32,6 +32,12 @@ Result<void> check_palette(const Palette& palette) {
   return {};
 }
 
+Result<void> check_bricks(const std::string& volume, const BrickMap& bricks) {
+  const Box3 box = bricks.brick_bounds();
+  if (!bricks.empty() && !(brick_storable(box.min) && brick_storable(box.max))) return tl::unexpected(unsavable("volume '" + volume + "' has a brick outside all coordinates; it"));
+  return {};
+}
+
 // Everything that SQLite could not hold as it is, found before anything is written.
 Result<void> check_scene(const Scene& scene) {
   const auto bad = [](const std::string& what) { return tl::unexpected(unsavable(what)); };
@@ -44,10 +50,8 @@ Result<void> check_scene(const Scene& scene) {
     if (instance.volume >= scene.volumes.size() || instance.layer < -1 || instance.layer >= int64_t(scene.layers.size()) || !rotation_valid(instance.rotation))
       return bad("instance " + std::to_string(i) + " names a volume, layer or rotation that is not there; it");
   }
-  for (const Volume& v : scene.volumes) {
-    const Box3 box = v.bricks.brick_bounds();
-    if (!v.bricks.empty() && !(brick_storable(box.min) && brick_storable(box.max))) return bad("volume '" + v.name + "' has a brick outside all coordinates; it");
-  }
+  for (const Volume& v : scene.volumes)
+    if (auto r = check_bricks(v.name, v.bricks); !r) return r;
   return {};
 }
 
@@ -142,15 +146,14 @@ Result<void> insert_chunk(Statement& insert, const Blob& blob, Int3 chunk, uint3
   return insert.bind(5, int64_t(blob.count)).bind(6, int64_t(blob.plain_bytes)).bind(7, int64_t(blob.checksum)).bind(8, std::span<const uint8_t>(blob.data)).execute();
 }
 
-// All chunks of a volume that the file has none of yet. The same rows in the same order whatever the threads: some are compressed on all of them
+// Chunks that the file has not got yet. The same rows in the same order whatever the threads: some are compressed on all of them
 // while those before are written.
-Result<void> write_new_chunks(Db& db, const BrickMap& bricks, uint32_t volume, StoreHead* head, const Progress& progress, const std::function<void()>& written) {
+Result<void> write_new_chunks(Db& db, const BrickMap& bricks, std::span<const Int3> chunks, uint32_t volume, StoreHead* head, const Progress& progress, const std::function<void()>& written) {
   constexpr size_t kAtOnce = 256;
   auto insert = Statement::prepare(db, "INSERT INTO chunks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)", "chunks");
   if (!insert) return tl::unexpected(insert.error());
   const uint32_t threads = thread_count();
-  const std::vector<Int3> chunks = chunks_of(bricks);
-  const auto part = [&](size_t first) { return std::span(chunks).subspan(first, std::min(kAtOnce, chunks.size() - first)); };
+  const auto part = [&](size_t first) { return chunks.subspan(first, std::min(kAtOnce, chunks.size() - first)); };
   std::vector<Result<Blob>> now, next(part(0).size());
   encode_chunks(bricks, part(0), volume, threads, progress, next);
   for (size_t first = 0; first < chunks.size(); first += kAtOnce) {
@@ -244,25 +247,48 @@ Result<void> write_head(Db& db, const StoreHead& head, uint32_t changed_volume) 
   return write_history_state(db, head);
 }
 
-Result<void> write_tables(Db& db, const Scene& scene, const Progress& progress) {
+Result<void> TableWriter::begin(const Scene& scene) {
   if (auto r = check_scene(scene); !r) return r;
-  if (auto r = write_small_tables(db, scene); !r) return r;
-  if (auto r = write_palette(db, scene.palette); !r) return r;
-  StoreHead head;
-  head.volumes.resize(scene.volumes.size());
-  PacedReport report(progress, "save");
-  uint64_t bricks = 1, done = 0;
-  for (const Volume& v : scene.volumes) bricks += v.bricks.bricks().size();
-  for (uint32_t i = 0; i < scene.volumes.size(); ++i) {
-    const Volume& v = scene.volumes[i];
-    if (auto r = write_volume_row(db, i, v); !r) return r;
-    const uint64_t before = done;
-    const auto written = [&] { report.at(double(done = before + uint64_t(head.volumes[i].bricks)) / double(bricks)); };
-    if (auto r = write_new_chunks(db, v.bricks, i, &head, progress, written); !r) return r;
-    if (auto r = write_volume_head(db, head, i); !r) return r;
+  if (auto r = write_small_tables(db_, scene); !r) return r;
+  if (auto r = write_palette(db_, scene.palette); !r) return r;
+  for (const Volume& v : scene.volumes) volumes_.push_back({v.name, {}, v.size});
+  head_.volumes.resize(scene.volumes.size());
+  return {};
+}
+
+// Ends the volume at hand and begins those up to number `volume`; those between are empty.
+Result<void> TableWriter::go_to(uint32_t volume) {
+  while (begun_ <= volume) {
+    if (begun_ > 0)
+      if (auto r = write_volume_head(db_, head_, begun_ - 1); !r) return r;
+    if (begun_ == volumes_.size()) return {};
+    if (auto r = write_volume_row(db_, begun_, volumes_[begun_]); !r) return r;
+    ++begun_;
+    last_.reset();
   }
-  if (auto r = write_volumes_sum(db, head); !r) return r;
-  return write_history_state(db, head);
+  return {};
+}
+
+Result<void> TableWriter::append(uint32_t volume, const BrickMap& bricks, const Progress& progress, const std::function<void()>& written) {
+  if (volume >= volumes_.size() || volume + 1 < begun_) return fail(ErrorCode::invalid_argument, "bricks of volume " + std::to_string(volume) + " came out of order");
+  if (auto r = check_bricks(volumes_[volume].name, bricks); !r) return r;
+  if (auto r = go_to(volume); !r) return r;
+  const std::vector<Int3> chunks = chunks_of(bricks);
+  if (chunks.empty()) return {};
+  if (last_ && !(*last_ < chunks.front())) return fail(ErrorCode::invalid_argument, "chunks of volume " + std::to_string(volume) + " came out of order");
+  last_ = chunks.back();
+  const uint64_t before = bricks_ - uint64_t(head_.volumes[volume].bricks);
+  return write_new_chunks(db_, bricks, chunks, volume, &head_, progress, [&] {
+    bricks_ = before + uint64_t(head_.volumes[volume].bricks);
+    written();
+  });
+}
+
+Result<void> TableWriter::end() {
+  if (!volumes_.empty())
+    if (auto r = go_to(uint32_t(volumes_.size())); !r) return r;
+  if (auto r = write_volumes_sum(db_, head_); !r) return r;
+  return write_history_state(db_, head_);
 }
 
 Result<void> write_record(Db& db, const UndoRecord& record, StoreHead* head) {

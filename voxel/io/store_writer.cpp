@@ -1,0 +1,96 @@
+#include "voxel/io/store_writer.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+#include "voxel/io/file_bytes.hpp"
+#include "voxel/io/store_file.hpp"
+#include "voxel/io/store_tables.hpp"
+
+namespace quarry::io {
+namespace fs = std::filesystem;
+
+struct StoreWriter::State {
+  const Progress& progress;
+  fs::path file, target;  // as given; where a link leads to
+  LockedFile old;
+  TemporaryFile temporary;
+  Db db;
+  std::optional<TableWriter> tables;
+  PacedReport report;
+  uint64_t expected = 0;  // bricks
+
+  State(const fs::path& name, const Progress& how) : progress(how), file(name), target(name), report(how, "save") {}
+
+  Result<void> start(const Scene& scene) {
+    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
+    std::error_code error;
+    if (fs::is_symlink(target, error)) target = fs::weakly_canonical(target, error);  // the link stays; what it points to is replaced
+    if (fs::is_directory(target, error)) return fail(ErrorCode::io, "it is a folder; expected the name of a file");
+    if (fs::exists(target, error)) {
+      auto locked = lock_file(target, O_RDONLY, LOCK_SH);  // not while it is being edited; readers keep the old file
+      if (!locked) return tl::unexpected(locked.error());
+      old = std::move(*locked);
+    }
+    if (auto r = make_temporary(target, &temporary); !r) return r;
+    auto opened = Db::open(temporary.path.string(), SQLITE_OPEN_READWRITE);
+    if (!opened) return tl::unexpected(opened.error());
+    db = std::move(*opened);
+    // No journal and no fsync while writing: nobody sees the file before it is whole and synced.
+    for (const char* pragma : {"PRAGMA journal_mode=OFF", "PRAGMA synchronous=OFF", "PRAGMA locking_mode=EXCLUSIVE", "PRAGMA temp_store=MEMORY", "BEGIN EXCLUSIVE"})
+      if (auto r = db.run(pragma, "start the new file"); !r) return r;
+    if (auto r = create_schema(db); !r) return r;
+    for (const Volume& v : scene.volumes) expected += v.bricks.bricks().size();
+    tables.emplace(db);
+    return tables->begin(scene);
+  }
+
+  Result<void> finish() {
+    if (auto r = tables->end(); !r) return r;
+    if (auto r = db.run("COMMIT", "finish the new file"); !r) return r;
+    tables.reset();
+    db = Db();
+    if (auto r = sync_path(temporary.path, O_RDONLY); !r) return r;
+    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
+    if (old.fd >= 0) fold_in_leftovers(target);
+    if (::rename(temporary.path.c_str(), target.c_str()) != 0) return tl::unexpected(error_from_errno("cannot put the new file in its place", errno));
+    temporary.keep = true;
+    return sync_path(fs::absolute(target).parent_path(), O_RDONLY | O_DIRECTORY);
+  }
+};
+
+StoreWriter::StoreWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
+StoreWriter::StoreWriter(StoreWriter&&) noexcept = default;
+StoreWriter& StoreWriter::operator=(StoreWriter&&) noexcept = default;
+StoreWriter::~StoreWriter() = default;
+
+Result<StoreWriter> StoreWriter::create(const Scene& scene, const fs::path& file, const Progress& progress) {
+  return guarded(file, [&]() -> Result<StoreWriter> {
+    auto state = std::make_unique<State>(file, progress);
+    if (auto r = state->start(scene); !r) return tl::unexpected(r.error());
+    return StoreWriter(std::move(state));
+  });
+}
+
+Result<void> StoreWriter::append(uint32_t volume, const BrickMap& bricks) {
+  return guarded(state_->file, [&]() -> Result<void> {
+    State& s = *state_;
+    const auto written = [&s] {
+      if (s.expected > 0) s.report.at(std::min(1.0, double(s.tables->bricks()) / double(s.expected + 1)));
+    };
+    return s.tables->append(volume, bricks, s.progress, written);
+  });
+}
+
+uint64_t StoreWriter::bricks() const { return state_->tables ? state_->tables->bricks() : 0; }
+
+Result<void> StoreWriter::commit() {
+  return guarded(state_->file, [&] { return state_->finish(); });
+}
+
+}  // namespace quarry::io

@@ -1,16 +1,11 @@
 #include "voxel/voxelize.hpp"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <new>
-#include <optional>
 
-#include "voxel/source_units.hpp"
-#include "voxel/voxelize_fill.hpp"
-#include "voxel/voxelize_stage.hpp"
+#include "voxel/voxelize_bricks.hpp"
 
 namespace quarry {
 namespace {
@@ -51,101 +46,17 @@ Result<SurfaceResult> surface_of(VoxelizeJob& job) {
   return surface_on_host(job);
 }
 
-// Walks the bricks of pieces [from, to), giving the memory of each piece back when it is past it.
-class PieceWalk {
- public:
-  PieceWalk(std::vector<SurfacePiece>& pieces, size_t from, size_t to) : pieces_(pieces), piece_(from), end_(to) { skip_empty(); }
-  bool done() const { return piece_ == end_; }
-  Int3 where() const { return pieces_[piece_].bricks[brick_].first; }
-  Brick take() {
-    SurfacePiece& piece = pieces_[piece_];
-    Brick out;
-    out.mask = piece.bricks[brick_].second;
-    for (uint32_t word = 0; word < 8; ++word)
-      for (uint64_t bits = out.mask[word]; bits; bits &= bits - 1)
-        out.materials[word * 64 + uint32_t(std::countr_zero(bits))] = piece.materials.empty() ? uint8_t(1) : piece.materials[voxel_++];
-    ++brick_;
-    skip_empty();
-    return out;
-  }
-
- private:
-  void skip_empty() {
-    while (piece_ < end_ && brick_ == pieces_[piece_].bricks.size()) {
-      pieces_[piece_++] = SurfacePiece{};
-      brick_ = voxel_ = 0;
-    }
-  }
-  std::vector<SurfacePiece>& pieces_;
-  size_t piece_, end_, brick_ = 0, voxel_ = 0;
-};
-
-// Each thread makes maps of some pieces; pieces follow each other, so that the maps do too.
-Result<void> build_shell(VoxelizeJob& job, SurfaceResult& surface, BrickMap& bricks) {
-  constexpr size_t kPieces = 16;
-  std::vector<BrickMap> parts((surface.pieces.size() + kPieces - 1) / kPieces);
-  job.in_parallel(0.94, 1, surface.pieces.size(), kPieces, [&](size_t begin, size_t end) {
-    BrickMap& part = parts[begin / kPieces];
-    for (PieceWalk walk(surface.pieces, begin, end); !walk.done();) {
-      const Int3 where = walk.where();
-      part.put(where, walk.take());
-    }
-  });
-  for (BrickMap& part : parts) bricks.append(std::move(part));
-  return job.going();
-}
-
-uint8_t most_frequent(const SurfaceResult& surface) {
-  std::array<uint64_t, 256> counts{};
-  for (const SurfacePiece& piece : surface.pieces)
-    for (const uint8_t m : piece.materials) ++counts[m];
-  counts[0] = 0;
-  const auto most = std::max_element(counts.begin(), counts.end());
-  return *most ? uint8_t(most - counts.begin()) : uint8_t(1);
-}
-
-void add_inside(Brick& brick, const BrickMask& inside, uint8_t material) {
-  for (uint32_t word = 0; word < 8; ++word) {
-    for (uint64_t bits = inside[word] & ~brick.mask[word]; bits; bits &= bits - 1)
-      brick.materials[word * 64 + uint32_t(std::countr_zero(bits))] = material;
-    brick.mask[word] |= inside[word];
-  }
-}
-
-void keep_only(Brick& brick, const BrickMask& inside) {
-  for (uint32_t word = 0; word < 8; ++word) {
-    for (uint64_t bits = brick.mask[word] & ~inside[word]; bits; bits &= bits - 1)
-      brick.materials[word * 64 + uint32_t(std::countr_zero(bits))] = 0;
-    brick.mask[word] &= inside[word];
-  }
-}
-
 Result<void> build_solid(VoxelizeJob& job, SurfaceResult& surface, BrickMap& bricks) {
-  const uint8_t material = most_frequent(surface);
-  const bool with_surface = job.options.surface != SurfaceVoxels::none;
-  InsideLayers layers(job, job.options.fill);
-  PieceWalk walk(surface.pieces, 0, surface.pieces.size());
+  const FixedMesh mesh = fixed_mesh(job);
+  InsideLayers layers(job, mesh, job.options.fill);
+  layers.load(nullptr, job.mesh.triangle_count(), layers.count());
+  SolidBuilder builder(surface.pieces, job.options.surface != SurfaceVoxels::none, most_frequent(surface.pieces), bricks);
   for (int32_t layer = 0; layer < layers.count(); ++layer) {
     if (const auto good = job.going(); !good) return good;
     job.options.progress.say("voxelise", 0.96 + 0.04 * layer / layers.count());
-    for (const auto& [at, inside] : layers.next()) {
-      while (!walk.done() && walk.where() < at) {
-        const Int3 where = walk.where();
-        const Brick brick = walk.take();
-        if (with_surface) bricks.put(where, brick);
-      }
-      Brick brick;
-      if (!walk.done() && walk.where() == at) brick = walk.take();
-      if (!with_surface) keep_only(brick, inside);
-      add_inside(brick, inside, material);
-      bricks.put(at, brick);
-    }
+    builder.add(layers.next(), all_bricks(job));
   }
-  while (!walk.done()) {
-    const Int3 where = walk.where();
-    const Brick brick = walk.take();
-    if (with_surface) bricks.put(where, brick);
-  }
+  builder.finish();
   return job.going();
 }
 
@@ -153,28 +64,11 @@ Result<Scene> scene_of(VoxelizeJob& job) {
   auto surface = surface_of(job);
   if (!surface) return tl::unexpected(surface.error());
   job.options.progress.say("voxelise", 0.94);
-  Scene scene;
-  scene.palette = surface->palette;
-  Volume& volume = scene.volumes.emplace_back();
-  volume.name = job.options.name;
-  const auto built = job.options.fill == FillRule::none ? build_shell(job, *surface, volume.bricks) : build_solid(job, *surface, volume.bricks);
+  Scene scene = scene_without_bricks(job, surface->palette, surface->distinct, surface->rms_error);
+  BrickMap& bricks = scene.volumes[0].bricks;
+  const auto built = job.options.fill == FillRule::none ? build_shell(job, surface->pieces, bricks) : build_solid(job, *surface, bricks);
   if (!built) return tl::unexpected(built.error());
-  if (volume.bricks.empty())
-    return fail(ErrorCode::invalid_argument, "the mesh is too thin for any voxel of this kind at this resolution; use a higher one, or 26-separating voxels");
-  Instance instance;
-  instance.name = job.options.name;
-  scene.instances.push_back(instance);
-  char text[64];
-  SourceUnits units{1 / job.frame.scale, {}};
-  const int32_t shift[3] = {job.frame.shift.x, job.frame.shift.y, job.frame.shift.z};
-  for (size_t k = 0; k < 3; ++k) units.origin[k] = job.frame.origin[k] - shift[k] * units.voxel_size;
-  set_source_units(scene, units);
-  scene.metadata["mesh_triangles"] = std::to_string(job.mesh.triangle_count());
-  scene.metadata["palette_distinct"] = std::to_string(surface->distinct);
-  std::snprintf(text, sizeof text, "%.3f", surface->rms_error);
-  scene.metadata["palette_rms_error"] = text;
-  scene.metadata["voxelize_surface"] = job.thin() ? "6-separating" : job.options.surface == SurfaceVoxels::cover ? "26-separating" : "none";
-  scene.metadata["voxelize_fill"] = job.options.fill == FillRule::none ? "none" : job.options.fill == FillRule::parity ? "parity" : "winding";
+  if (bricks.empty()) return tl::unexpected(too_thin());
   job.options.progress.say("voxelise", 1);
   return scene;
 }
@@ -236,11 +130,15 @@ void prepare_voxelize(const VoxelizeOptions& options) {
   (void)cuda_for_voxelize();
 }
 
-Result<Scene> voxelize(const Mesh& mesh, const VoxelizeOptions& options) {
+Result<VoxelFrame> voxelize_detail::checked_frame(const Mesh& mesh, const VoxelizeOptions& options) {
   if (const auto checked = check_mesh(mesh); !checked) return tl::unexpected(checked.error());
   if (options.surface == SurfaceVoxels::none && options.fill == FillRule::none)
     return fail(ErrorCode::invalid_argument, "voxelising neither the surface nor what is inside it leaves nothing; choose a fill rule, parity or winding");
-  const auto frame = voxel_frame(mesh, options);
+  return voxel_frame(mesh, options);
+}
+
+Result<Scene> voxelize(const Mesh& mesh, const VoxelizeOptions& options) {
+  const auto frame = voxelize_detail::checked_frame(mesh, options);
   if (!frame) return tl::unexpected(frame.error());
   try {
     VoxelizeJob job(mesh, options, *frame);

@@ -1,7 +1,9 @@
 #include "voxel/voxelize_fill.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <utility>
 
 namespace quarry::voxelize_detail {
 namespace {
@@ -21,10 +23,9 @@ int direction(Crossing c) { return c & 1 ? -1 : 1; }
 // Crossings of one triangle inside one block of cells. Each belongs to the cell that it lies in (with its lower face), which lies in
 // one block only.
 template <class Wide>
-void find_crossings(const FixedTriangle& t, const CellRange& range, const int64_t v[3][3], const int32_t base[3],
+void find_crossings(const CellRange& range, const int64_t v[3][3], const int32_t base[3],
                     std::array<std::vector<Crossing>, 3>& out) {
   const int count[3] = {range.hi[0] - range.lo[0] + 1, range.hi[1] - range.lo[1] + 1, range.hi[2] - range.lo[2] + 1};
-  (void)t;
   visit_columns<Wide>(v, count, false, [&](int k, int i, int j, Wide height, int64_t n) {
     const bool down = n < 0;
     if (down) {
@@ -66,75 +67,121 @@ uint64_t run_of(int from, int to) { return ((1u << to) - 1u) & ~((1u << from) - 
 
 struct InsideLayers::State {
   VoxelizeJob& job;
+  const FixedMesh& mesh;
   FillRule rule;
   int32_t base[3];     // of local coordinates, in voxels; whole bricks
   int32_t bricks[3];   // of the bounds
-  std::array<std::vector<Crossing>, 3> crossings;
+  std::array<std::vector<Crossing>, 3> crossings;  // of the layers that are loaded
   std::array<size_t, 3> cursor{};
-  std::array<bool, 3> holes{};   // whether any line of this axis has no vote
-  int32_t layer = 0;
-  std::vector<int32_t> count_x;  // crossings so far of each line along x, by y and z
+  std::array<bool, 3> holes{};   // whether any line of this axis has no vote; those along y and z of the layers that are loaded
+  int32_t layer = 0, loaded = 0;
+  std::vector<Crossing> later;   // along x, found in a layer's last voxels and counted from the next layer on
+  std::vector<int32_t> count_x;  // winding: crossings so far of each line along x, by y and z
   std::vector<uint64_t> open_x;  // lines along x that have no vote, as bits of a brick's side; empty if there are none
   std::vector<uint64_t> now_x;   // lines along x that are inside after the layers so far, likewise
   std::array<Layer, 3> yes, none;  // votes for; lines without a vote (empty if there are none)
 
   bool inside(int32_t count) const { return rule == FillRule::parity ? count & 1 : count != 0; }
   bool votes(int32_t total) const { return rule == FillRule::parity ? !(total & 1) : total == 0; }
+  size_t sides() const { return size_t(bricks[1]) * size_t(bricks[2]); }
   size_t side(uint32_t y, uint32_t z) const { return size_t(y >> 3) * size_t(bricks[2]) + (z >> 3); }
   size_t line_x(uint32_t y, uint32_t z) const { return size_t(y) * size_t(bricks[2]) * 8 + z; }
+  static uint64_t bit_x(uint32_t y, uint32_t z) { return uint64_t(1) << ((y & 7u) | (z & 7u) << 3); }
 
-  void collect() {
-    const FixedMesh mesh = fixed_mesh(job);
-    const size_t count = job.mesh.triangle_count();
+  // Lines along x are met layer by layer, so what they come out at is needed before the first. Every column of a triangle as seen along
+  // x has one crossing, wherever it is.
+  void find_open_x() {
+    std::vector<uint64_t> open(sides());
+    if (rule == FillRule::winding) count_x.assign(sides() * 64, 0);
+    for (size_t t = 0; t < job.mesh.triangle_count(); ++t) {
+      if (t % kTrianglesPerPiece == 0 && !job.going()) return;
+      const FixedTriangle f = mesh.triangle(t);
+      const CellRange range = cells_of(f, kFractionBits);
+      int64_t v[3][3], n[3];
+      from_cell(f, kFractionBits, range.lo, v);
+      normal_of(v, n);
+      if (n[0] == 0) continue;
+      for (int32_t y = range.lo[1]; y <= range.hi[1]; y = (y & ~7) + 8)
+        for (int32_t z = range.lo[2]; z <= range.hi[2]; z = (z & ~7) + 8) {
+          const int32_t at[3] = {range.lo[0], y, z};
+          const int count_y = std::min(range.hi[1], y | 7) - y + 1, count_z = std::min(range.hi[2], z | 7) - z + 1;
+          uint8_t columns[8];
+          from_cell(f, kFractionBits, at, v);
+          columns_through(v, 1, 2, count_y, count_z, false, columns);
+          for (int j = 0; j < count_z; ++j)
+            for (uint32_t bits = columns[j]; bits; bits &= bits - 1) {
+              const auto line_y = uint32_t(y + std::countr_zero(bits) - base[1]), line_z = uint32_t(z + j - base[2]);
+              if (rule == FillRule::winding) count_x[line_x(line_y, line_z)] += n[0] < 0 ? -1 : 1;
+              else open[side(line_y, line_z)] ^= bit_x(line_y, line_z);
+            }
+        }
+    }
+    for (size_t line = 0; line < count_x.size(); ++line)
+      if (std::exchange(count_x[line], 0) != 0) {
+        const auto y = uint32_t(line / (size_t(bricks[2]) * 8)), z = uint32_t(line % (size_t(bricks[2]) * 8));
+        open[side(y, z)] |= bit_x(y, z);
+      }
+    holes[0] = std::ranges::any_of(open, [](uint64_t word) { return word != 0; });
+    if (holes[0]) open_x = std::move(open);
+  }
+
+  void prepare() {
+    find_open_x();
+    now_x.assign(sides(), 0);
+    for (size_t axis = 0; axis < 3; ++axis) yes[axis].resize(sides() * 8);
+    if (holes[0]) none[0].resize(sides() * 8);
+  }
+
+  void load(const uint32_t* triangles, size_t count, int32_t layers) {
+    const int32_t first = base[0] / 8 + loaded;
+    loaded += layers;
     std::vector<std::array<std::vector<Crossing>, 3>> found((count + kTrianglesPerPiece - 1) / kTrianglesPerPiece);
     job.in_parallel(0.94, 0.95, count, kTrianglesPerPiece, [&](size_t begin, size_t end) {
       auto& out = found[begin / kTrianglesPerPiece];
-      for (size_t t = begin; t < end; ++t) {
-        const FixedTriangle f = mesh.triangle(t);
-        visit_cells(f, kBrickShift, cells_of(f, kBrickShift), [&](int32_t x, int32_t y, int32_t z) {
-          const int32_t first[3] = {x * 8, y * 8, z * 8};
-          const CellRange range = clipped_to_block(cells_of(f, kFractionBits), first);
+      for (size_t i = begin; i < end; ++i) {
+        const FixedTriangle f = mesh.triangle(triangles ? triangles[i] : i);
+        CellRange touched = cells_of(f, kBrickShift);
+        touched.lo[0] = std::max(touched.lo[0], first);
+        touched.hi[0] = std::min(touched.hi[0], first + layers - 1);
+        if (touched.lo[0] > touched.hi[0]) continue;
+        visit_cells(f, kBrickShift, touched, [&](int32_t x, int32_t y, int32_t z) {
+          const int32_t corner[3] = {x * 8, y * 8, z * 8};
+          const CellRange range = clipped_to_block(cells_of(f, kFractionBits), corner);
           int64_t v[3][3];
-          if (fits_64(from_cell(f, kFractionBits, range.lo, v), kUnit)) find_crossings<int64_t>(f, range, v, base, out);
-          else find_crossings<Int128>(f, range, v, base, out);
+          if (fits_64(from_cell(f, kFractionBits, range.lo, v), kUnit)) find_crossings<int64_t>(range, v, base, out);
+          else find_crossings<Int128>(range, v, base, out);
         });
       }
     });
     for (size_t axis = 0; axis < 3; ++axis) {
-      size_t total = 0;
+      auto& all = crossings[axis];
+      all.clear();
+      cursor[axis] = 0;
+      size_t total = axis == 0 ? later.size() : 0;
       for (const auto& part : found) total += part[axis].size();
-      crossings[axis].reserve(total);
+      if (all.capacity() < total) std::vector<Crossing>().swap(all);
+      all.reserve(total);
+      if (axis == 0) all = later;
       for (auto& part : found) {
-        crossings[axis].insert(crossings[axis].end(), part[axis].begin(), part[axis].end());
+        all.insert(all.end(), part[axis].begin(), part[axis].end());
         std::vector<Crossing>().swap(part[axis]);
       }
-      job.sort(crossings[axis], 0.95, 0.96);
+      job.sort(all, 0.95, 0.96);
     }
-  }
-
-  void prepare() {
-    const size_t lines = size_t(bricks[1]) * 8 * size_t(bricks[2]) * 8, sides = size_t(bricks[1]) * size_t(bricks[2]);
-    // Lines along x are met layer by layer, so their totals are needed before the first.
-    count_x.assign(lines, 0);
-    for (const Crossing c : crossings[0]) count_x[line_x(uint32_t(c >> 19) & 0x7FFF, uint32_t(c >> 4) & 0x7FFF)] += direction_of(c);
-    for (size_t line = 0; line < lines; ++line)
-      if (!votes(count_x[line])) {
-        open_x.resize(sides);
-        const auto y = uint32_t(line / (size_t(bricks[2]) * 8)), z = uint32_t(line % (size_t(bricks[2]) * 8));
-        open_x[side(y, z)] |= uint64_t(1) << ((y & 7u) | (z & 7u) << 3);
-      }
-    holes[0] = !open_x.empty();
-    count_x.assign(lines, 0);
-    now_x.assign(sides, 0);
-    for (size_t axis = 1; axis < 3; ++axis)
+    later.clear();
+    auto& along_x = crossings[0];
+    while (!along_x.empty() && int32_t(along_x.back() >> 34) >= loaded) {
+      later.push_back(along_x.back());
+      along_x.pop_back();
+    }
+    for (size_t axis = 1; axis < 3; ++axis) {
+      holes[axis] = false;
       for_lines(axis, 0, crossings[axis].size(), [&](size_t begin, size_t end) {
         int32_t total = 0;
         for (size_t i = begin; i < end; ++i) total += direction_of(crossings[axis][i]);
         holes[axis] = holes[axis] || !votes(total);
       });
-    for (size_t axis = 0; axis < 3; ++axis) {
-      yes[axis].resize(sides * 8);
-      if (holes[axis]) none[axis].resize(sides * 8);
+      if (holes[axis]) none[axis].resize(sides() * 8);
     }
   }
 
@@ -162,11 +209,10 @@ struct InsideLayers::State {
     const auto& all = crossings[0];
     for (size_t& i = cursor[0]; i < all.size() && int32_t(all[i] >> 34) == layer; ++i) {
       const uint32_t y = uint32_t(all[i] >> 19) & 0x7FFF, z = uint32_t(all[i] >> 4) & 0x7FFF;
-      int32_t& count = count_x[line_x(y, z)];
-      count += direction_of(all[i]);
       const size_t s = side(y, z);
-      const uint64_t bit = uint64_t(1) << ((y & 7u) | (z & 7u) << 3);
-      const auto set = [&](uint64_t& word) { word = inside(count) ? word | bit : word & ~bit; };
+      const uint64_t bit = bit_x(y, z);
+      const bool in = rule == FillRule::parity ? !(now_x[s] & bit) : (count_x[line_x(y, z)] += direction(all[i])) != 0;
+      const auto set = [&](uint64_t& word) { word = in ? word | bit : word & ~bit; };
       for (size_t x = all[i] >> 1 & 7; x < 8; ++x) set(yes[0][s * 8 + x]);
       set(now_x[s]);
     }
@@ -213,8 +259,8 @@ struct InsideLayers::State {
     });
   }
 
-  std::vector<std::pair<Int3, BrickMask>> counted_votes() const {
-    std::vector<std::pair<Int3, BrickMask>> out;
+  InsideLayer counted_votes() const {
+    InsideLayer out;
     for (int32_t y = 0; y < bricks[1]; ++y)
       for (int32_t z = 0; z < bricks[2]; ++z) {
         const size_t at = (size_t(y) * size_t(bricks[2]) + size_t(z)) * 8;
@@ -233,23 +279,28 @@ struct InsideLayers::State {
         }
         if (!any) continue;
         const Int3 brick{base[0] / 8 + layer, base[1] / 8 + y, base[2] / 8 + z};
-        BrickMask mask;
-        mask.fill(~uint64_t(0));
-        out.emplace_back(brick, full == ~uint64_t(0) ? mask : brick_mask(words));
+        const bool whole = full == ~uint64_t(0);
+        out.bricks.emplace_back(brick, whole ? InsideLayer::kFull : uint32_t(out.masks.size()));
+        if (!whole) out.masks.push_back(brick_mask(words));
       }
     return out;
   }
 };
 
-InsideLayers::InsideLayers(VoxelizeJob& job, FillRule rule) : state_(new State{.job = job, .rule = rule, .base = {}, .bricks = {},
-      .crossings = {}, .count_x = {}, .open_x = {}, .now_x = {}, .yes = {}, .none = {}}) {
-  const int32_t dims[3] = {job.frame.dims.x, job.frame.dims.y, job.frame.dims.z};
-  const int32_t shift[3] = {job.frame.shift.x, job.frame.shift.y, job.frame.shift.z};
+BrickMask InsideLayer::mask(uint32_t number) const {
+  BrickMask full;
+  full.fill(~uint64_t(0));
+  return number == kFull ? full : masks[number];
+}
+
+InsideLayers::InsideLayers(VoxelizeJob& job, const FixedMesh& mesh, FillRule rule) : state_(new State{.job = job, .mesh = mesh, .rule = rule, .base = {}, .bricks = {},
+      .crossings = {}, .later = {}, .count_x = {}, .open_x = {}, .now_x = {}, .yes = {}, .none = {}}) {
+  const Box3 all = all_bricks(job);
+  const int32_t low[3] = {all.min.x, all.min.y, all.min.z}, high[3] = {all.max.x, all.max.y, all.max.z};
   for (int k = 0; k < 3; ++k) {
-    state_->base[k] = (shift[k] >> 3) * 8;
-    state_->bricks[k] = ((shift[k] + dims[k] + 7) >> 3) - (shift[k] >> 3);
+    state_->base[k] = low[k] * 8;
+    state_->bricks[k] = high[k] - low[k] + 1;
   }
-  state_->collect();
   state_->prepare();
 }
 InsideLayers::~InsideLayers() = default;
@@ -257,7 +308,9 @@ InsideLayers::~InsideLayers() = default;
 int32_t InsideLayers::first() const { return state_->base[0] / 8; }
 int32_t InsideLayers::count() const { return state_->bricks[0]; }
 
-std::vector<std::pair<Int3, BrickMask>> InsideLayers::next() {
+void InsideLayers::load(const uint32_t* triangles, size_t triangle_count, int32_t layers) { state_->load(triangles, triangle_count, layers); }
+
+InsideLayer InsideLayers::next() {
   state_->vote_x();
   state_->vote(1);
   state_->vote(2);

@@ -10,17 +10,29 @@
 
 namespace quarry::voxelize_detail {
 
+// The bricks of one layer that have inside voxels, rising by y, then z; most are full.
+struct InsideLayer {
+  static constexpr uint32_t kFull = ~uint32_t(0);
+  std::vector<std::pair<Int3, uint32_t>> bricks;  // and the number of its mask, or kFull
+  std::vector<BrickMask> masks;
+
+  BrickMask mask(uint32_t number) const;
+};
+
 class InsideLayers {
  public:
-  // Finds and sorts all crossings: 8 bytes each. `rule` is parity or winding (voxelize.hpp).
-  InsideLayers(VoxelizeJob& job, FillRule rule);
+  // Finds out which lines along x come out even. `rule` is parity or winding (voxelize.hpp). Memory: 1 to 4 words a line along x.
+  // The mesh must live as long. Look at job.going() after this and after load().
+  InsideLayers(VoxelizeJob& job, const FixedMesh& mesh, FillRule rule);
   ~InsideLayers();
 
   int32_t first() const;  // brick x of the first layer
   int32_t count() const;  // layers
-  // The bricks of the next layer that have inside voxels, in rising order, with those voxels. Layers come in rising order.
-  // Memory: 3 to 6 words of 64 bytes a brick of the layer's bounds.
-  std::vector<std::pair<Int3, BrickMask>> next();
+  // Finds and sorts the crossings of the next `layers` layers: 8 bytes each, twice while they are sorted. `triangles` (null: all): at least
+  // those that touch these layers.
+  void load(const uint32_t* triangles, size_t triangle_count, int32_t layers);
+  // The next layer of those that were loaded. Layers come in rising order. Memory: 3 to 6 words of 64 bytes a brick of the layer's bounds.
+  InsideLayer next();
 
  private:
   struct State;

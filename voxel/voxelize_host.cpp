@@ -13,35 +13,38 @@ constexpr size_t kTrianglesPerPiece = 2048, kBricksPerPiece = 128;
 
 class HostSurface {
  public:
-  explicit HostSurface(VoxelizeJob& job) : job_(job), view_(job.surface.view()) {}
+  HostSurface(VoxelizeJob& job, const FixedMesh& mesh, const SurfaceRegion& region) : job_(job), view_(job.surface.view()), mesh_(mesh), region_(region) {}
 
-  Result<SurfaceResult> run() {
-    mesh_ = fixed_mesh(job_);
+  RegionSurface run() {
     collect_pairs();
-    if (const auto good = job_.going(); !good) return tl::unexpected(good.error());
+    if (!job_.going()) return {};
     job_.sort(pairs_, 0.2, 0.3);
     for (size_t i = 0; i < pairs_.size(); ++i)
       if (i == 0 || pairs_[i] >> kTriangleBits != pairs_[i - 1] >> kTriangleBits) starts_.push_back(i);
     starts_.push_back(pairs_.size());
     voxelize_bricks();
-    if (const auto good = job_.going(); !good) return tl::unexpected(good.error());
-    std::vector<Pair>().swap(pairs_);
-    std::vector<size_t>().swap(starts_);
-    find_materials();
-    if (const auto good = job_.going(); !good) return tl::unexpected(good.error());
     return std::move(out_);
   }
 
  private:
   void collect_pairs() {
-    const size_t count = job_.mesh.triangle_count();
+    const size_t count = region_.triangle_count;
+    const Box3& box = region_.bricks;
+    const int32_t low[3] = {box.min.x, box.min.y, box.min.z}, high[3] = {box.max.x, box.max.y, box.max.z};
     std::vector<std::vector<Pair>> found((count + kTrianglesPerPiece - 1) / kTrianglesPerPiece);
     job_.in_parallel(0.02, 0.2, count, kTrianglesPerPiece, [&](size_t begin, size_t end) {
       std::vector<Pair>& out = found[begin / kTrianglesPerPiece];
-      for (size_t t = begin; t < end; ++t) {
+      for (size_t i = begin; i < end; ++i) {
+        const uint32_t t = region_.triangles ? region_.triangles[i] : uint32_t(i);
         const FixedTriangle f = mesh_.triangle(t);
-        visit_cells(f, kBrickShift, cells_of(f, kBrickShift),
-                    [&](int32_t x, int32_t y, int32_t z) { out.push_back(pair_of(x, y, z, uint32_t(t))); });
+        CellRange range = cells_of(f, kBrickShift);
+        bool any = true;
+        for (int k = 0; k < 3; ++k) {
+          range.lo[k] = std::max(range.lo[k], low[k]);
+          range.hi[k] = std::min(range.hi[k], high[k]);
+          any = any && range.lo[k] <= range.hi[k];
+        }
+        if (any) visit_cells(f, kBrickShift, range, [&](int32_t x, int32_t y, int32_t z) { out.push_back(pair_of(x, y, z, t)); });
       }
     });
     size_t total = 0;
@@ -56,13 +59,13 @@ class HostSurface {
   void voxelize_bricks() {
     const size_t count = starts_.size() - 1;
     out_.pieces.resize((count + kBricksPerPiece - 1) / kBricksPerPiece);
-    counts_.resize(out_.pieces.size());
+    if (!job_.surface.uniform()) out_.counts.resize(out_.pieces.size());
     job_.in_parallel(0.3, 0.9, count, kBricksPerPiece, [&](size_t begin, size_t end) {
       SurfacePiece& piece = out_.pieces[begin / kBricksPerPiece];
       piece.bricks.reserve(end - begin);
       std::vector<BrickMask> masks;
       for (size_t b = begin; b < end; ++b) voxelize_brick(b, masks, piece);
-      if (!job_.surface.uniform()) counts_[begin / kBricksPerPiece] = counted(piece.looks);
+      if (!job_.surface.uniform()) out_.counts[begin / kBricksPerPiece] = counted(piece.looks);
     });
   }
 
@@ -125,47 +128,13 @@ class HostSurface {
     return out;
   }
 
-  void find_materials() {
-    if (job_.surface.uniform()) {
-      const double middle[3] = {1.0 / 3, 1.0 / 3, 1.0 / 3};
-      out_.palette = quantise({{pack(*view_.srgb, look_at(view_, 0, middle, 0)), 1}}, job_.threads).palette;
-      return;
-    }
-    std::unordered_map<PackedLook, uint64_t> counts;
-    for (std::vector<LookCount>& part : counts_) {
-      for (const LookCount& l : part) counts[l.look] += l.count;
-      std::vector<LookCount>().swap(part);
-    }
-    out_.distinct = counts.size();
-    std::vector<LookCount> looks;
-    looks.reserve(counts.size());
-    for (const auto& [look, count] : counts) looks.push_back({look, count});
-    const Quantised quantised = quantise(std::move(looks), job_.threads);
-    out_.palette = quantised.palette;
-    out_.rms_error = quantised.rms_error;
-    job_.in_parallel(0.92, 0.94, out_.pieces.size(), 16, [&](size_t begin, size_t end) {
-      for (size_t i = begin; i < end; ++i) {
-        SurfacePiece& piece = out_.pieces[i];
-        piece.materials.reserve(piece.looks.size());
-        PackedLook last = 0;
-        uint8_t material = 0;  // of `last`; neighbours often look the same
-        for (const PackedLook look : piece.looks) {
-          if (material == 0 || look != last) material = quantised.of(look);
-          last = look;
-          piece.materials.push_back(material);
-        }
-        std::vector<PackedLook>().swap(piece.looks);
-      }
-    });
-  }
-
   VoxelizeJob& job_;
   const SurfaceView view_;
-  FixedMesh mesh_{};
+  const FixedMesh& mesh_;
+  const SurfaceRegion& region_;
   std::vector<Pair> pairs_;     // sorted
   std::vector<size_t> starts_;  // of each brick in pairs_, and the end
-  std::vector<std::vector<LookCount>> counts_;  // by piece
-  SurfaceResult out_;
+  RegionSurface out_;
 };
 
 }  // namespace
@@ -182,6 +151,64 @@ FixedMesh fixed_mesh(VoxelizeJob& job) {
   return out;
 }
 
-Result<SurfaceResult> surface_on_host(VoxelizeJob& job) { return HostSurface(job).run(); }
+Box3 all_bricks(const VoxelizeJob& job) {
+  const Int3 first = job.frame.shift, last = first + job.frame.dims - Int3{1, 1, 1};
+  return {brick_of(first), brick_of(last)};
+}
+
+RegionSurface surface_in_region(VoxelizeJob& job, const FixedMesh& mesh, const SurfaceRegion& region) { return HostSurface(job, mesh, region).run(); }
+
+Palette uniform_palette(const VoxelizeJob& job) {
+  const SurfaceView& view = job.surface.view();
+  const double middle[3] = {1.0 / 3, 1.0 / 3, 1.0 / 3};
+  return quantise({{pack(*view.srgb, look_at(view, 0, middle, 0)), 1}}, job.threads).palette;
+}
+
+void give_materials(VoxelizeJob& job, const Quantised& quantised, std::vector<SurfacePiece>& pieces) {
+  job.in_parallel(0.92, 0.94, pieces.size(), 16, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      SurfacePiece& piece = pieces[i];
+      piece.materials.reserve(piece.looks.size());
+      PackedLook last = 0;
+      uint8_t material = 0;  // of `last`; neighbours often look the same
+      for (const PackedLook look : piece.looks) {
+        if (material == 0 || look != last) material = quantised.of(look);
+        last = look;
+        piece.materials.push_back(material);
+      }
+      std::vector<PackedLook>().swap(piece.looks);
+    }
+  });
+}
+
+Result<SurfaceResult> surface_on_host(VoxelizeJob& job) {
+  RegionSurface surface;
+  {
+    const FixedMesh mesh = fixed_mesh(job);
+    surface = surface_in_region(job, mesh, {all_bricks(job), nullptr, job.mesh.triangle_count()});
+  }
+  if (const auto good = job.going(); !good) return tl::unexpected(good.error());
+  SurfaceResult out;
+  out.pieces = std::move(surface.pieces);
+  if (job.surface.uniform()) {
+    out.palette = uniform_palette(job);
+  } else {
+    std::unordered_map<PackedLook, uint64_t> counts;
+    for (std::vector<LookCount>& part : surface.counts) {
+      for (const LookCount& l : part) counts[l.look] += l.count;
+      std::vector<LookCount>().swap(part);
+    }
+    out.distinct = counts.size();
+    std::vector<LookCount> looks;
+    looks.reserve(counts.size());
+    for (const auto& [look, count] : counts) looks.push_back({look, count});
+    const Quantised quantised = quantise(std::move(looks), job.threads);
+    out.palette = quantised.palette;
+    out.rms_error = quantised.rms_error;
+    give_materials(job, quantised, out.pieces);
+  }
+  if (const auto good = job.going(); !good) return tl::unexpected(good.error());
+  return out;
+}
 
 }  // namespace quarry::voxelize_detail

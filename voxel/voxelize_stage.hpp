@@ -98,9 +98,14 @@ class VoxelizeJob {
       }
       const size_t now = done.fetch_add(end - begin, std::memory_order_relaxed) + (end - begin);
       if (options.progress.report)
-        if (const std::unique_lock lock(report_mutex_, std::try_to_lock); lock)
-          options.progress.say("voxelise", from + (to - from) * double(now) / double(count));
+        if (const std::unique_lock lock(report_mutex_, std::try_to_lock); lock) say(from + (to - from) * double(now) / double(count));
     }, threads);
+  }
+  // How far it is, in a part of the whole that a run region by region has chosen.
+  void say(double fraction) const { options.progress.say("voxelise", window_from_ + (window_to_ - window_from_) * fraction); }
+  void set_window(double from, double to) {
+    window_from_ = from;
+    window_to_ = to;
   }
   Result<void> going() const {
     if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "cancelled while voxelising");
@@ -123,9 +128,12 @@ class VoxelizeJob {
  private:
   std::atomic<bool> out_of_memory_{false};
   std::mutex report_mutex_;
+  double window_from_ = 0, window_to_ = 1;
 };
 
 FixedMesh fixed_mesh(VoxelizeJob& job);
+// The frame, if mesh and options make sense.
+Result<VoxelFrame> checked_frame(const Mesh& mesh, const VoxelizeOptions& options);
 
 // Bricks of the surface in rising order of their coordinates (x, y, z), in pieces that follow each other.
 struct SurfacePiece {
@@ -139,6 +147,25 @@ struct SurfaceResult {
   size_t distinct = 1;      // looks before quantisation
   double rms_error = 0;
 };
+
+// What there is to voxelise at once: a box of bricks and the triangles that may touch it.
+struct SurfaceRegion {
+  Box3 bricks;
+  const uint32_t* triangles = nullptr;  // null: all, then `triangle_count` is that of the mesh
+  size_t triangle_count = 0;
+};
+struct RegionSurface {
+  std::vector<SurfacePiece> pieces;             // with `looks`
+  std::vector<std::vector<LookCount>> counts;   // of the looks, by piece, rising; empty if uniform
+};
+// The box of all bricks of the job.
+Box3 all_bricks(const VoxelizeJob& job);
+// Look at job.going() afterwards.
+RegionSurface surface_in_region(VoxelizeJob& job, const FixedMesh& mesh, const SurfaceRegion& region);
+// Looks to materials.
+void give_materials(VoxelizeJob& job, const Quantised& quantised, std::vector<SurfacePiece>& pieces);
+// The palette of a uniform surface.
+Palette uniform_palette(const VoxelizeJob& job);
 
 // The executors. Both leave `materials`, not `looks`.
 Result<SurfaceResult> surface_on_host(VoxelizeJob& job);

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <chrono>
 #include <new>
+#include <set>
 
 #include "app/output_file.hpp"
 #include "app/terminal.hpp"
@@ -91,7 +92,7 @@ Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& op
     if (auto free = check_output(file, options.overwrite && options.picture != PictureKind::slices); !free) return free;
     for (const Input& input : job.inputs)
       if (fs::equivalent(input.file, file, error)) return fail(ErrorCode::conflict, shown(input.file) + ": input and output are the same file");
-    if (!names.take(file)) return fail(ErrorCode::conflict, shown(file) + ": another input or part of this run has this name already");
+    if (!names.take(file, job)) return fail(ErrorCode::conflict, shown(file) + ": another input or part of this run has this name already");
     return {};
   };
   // Checked before the work and, by the writer's rename, still whole or not at all after it.

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -49,14 +49,15 @@ struct Conversion {
 // Names that jobs of one batch have taken: no two parts of any of them go into one file.
 class OutputNames {
  public:
-  bool take(const std::filesystem::path& file) {
+  // A job that is begun again has its own names still.
+  bool take(const std::filesystem::path& file, const ConversionJob& job) {
     const std::scoped_lock lock(mutex_);
-    return taken_.insert(file.lexically_normal()).second;
+    return taken_.try_emplace(file.lexically_normal(), &job).first->second == &job;
   }
 
  private:
   std::mutex mutex_;
-  std::set<std::filesystem::path> taken_;
+  std::map<std::filesystem::path, const ConversionJob*> taken_;
 };
 
 // Any number of threads, different jobs. `progress` as everywhere. What was written before an error of a job with several outputs stays

@@ -68,6 +68,7 @@ class Scheduler {
     uint64_t memory = 0;
     uint64_t number = 0;  // the how many-th to begin
     bool alone = false;   // nothing else may run beside it
+    bool saving = false;  // in its way that takes less memory
     bool stopped_for_memory = false;
     uint64_t memory_seen = 0;
     std::atomic<bool> cancel{false};
@@ -75,16 +76,16 @@ class Scheduler {
 
   bool cancelled() const { return options_.cancel && options_.cancel->load(std::memory_order_relaxed); }
 
-  // The next item to begin now, if there is one; `alone`: it was stopped before.
-  bool next(size_t& item, bool& alone) {
+  // The next item to begin now, if there is one; `again`: it was stopped before, and runs alone.
+  bool next(size_t& item, bool& again) {
     if (running_.empty() && !again_.empty() && waiting_.empty()) {
       item = again_.front();
       again_.pop_front();
-      return alone = true;
+      return again = true;
     }
     if (waiting_.empty() || (!running_.empty() && running_.front()->alone)) return false;
     item = waiting_.front();
-    alone = false;
+    again = false;
     uint64_t reserved = base_memory_;
     for (const auto& other : running_) reserved += other->memory;
     if (options_.memory_bytes > 0 && !running_.empty() && reserved + items_[item].memory_bytes > options_.memory_bytes) return false;
@@ -96,8 +97,8 @@ class Scheduler {
     std::unique_lock lock(mutex_);
     for (;;) {
       size_t item = 0;
-      bool alone = false, taken = false;
-      changed_.wait(lock, [&] { return over() || (taken = free_threads_ > 0 && next(item, alone)); });
+      bool again = false, taken = false;
+      changed_.wait(lock, [&] { return over() || (taken = free_threads_ > 0 && next(item, again)); });
       if (!taken) {
         changed_.notify_all();
         return;
@@ -106,18 +107,19 @@ class Scheduler {
       running->item = item;
       running->memory = items_[item].memory_bytes;
       running->number = ++begun_;
-      running->alone = alone;
+      running->alone = again;
+      running->saving = items_[item].saves_memory || (again && items_[item].can_save_memory);
       running->cancel = cancelled();
       const uint64_t work = std::max<uint64_t>(1, items_[item].work);
       const auto part = static_cast<uint32_t>(std::min<double>(free_threads_, std::max(1.0, std::round(options_.threads * static_cast<double>(work) / static_cast<double>(work_left_)))));
-      const uint32_t threads = alone ? free_threads_ : part;
+      const uint32_t threads = again ? free_threads_ : part;
       free_threads_ -= threads;
       running_.push_back(running);
       lock.unlock();
       Result<void> result;
       {
         const ThreadShare share(threads);
-        result = run_(item, {threads, &running->cancel});
+        result = run_(item, {threads, &running->cancel, running->saving});
       }
       // What an item leaves behind in the allocator would count against the next ones.
       if (used_.load(std::memory_order_relaxed) > options_.memory_bytes / 2) malloc_trim(0);
@@ -125,7 +127,7 @@ class Scheduler {
       free_threads_ += threads;
       std::erase(running_, running);
       const bool for_memory = !result && result.error().code == ErrorCode::cancelled && running->stopped_for_memory && !cancelled();
-      if (for_memory && !running->alone) {
+      if (for_memory && (!running->alone || (items_[item].can_save_memory && !running->saving))) {
         again_.push_back(item);
       } else {
         if (for_memory)

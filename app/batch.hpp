@@ -4,7 +4,8 @@
 // The largest item goes first. An item gets the part of the threads that its work is of all that is left (at least one), so small items
 // run side by side and a large one has the machine. An item starts when its estimated memory fits beside those of the running ones, or
 // nothing runs. Estimates can be wrong, so a watch compares the memory that this process and its children really use with the limit, some
-// hundred times a second: above it, the item that began last is stopped and begun again later, alone; one that is alone then fails.
+// hundred times a second: above it, the item that began last is stopped and begun again later, alone, and told to save memory if it can; one that
+// is alone, and can do no more about it, then fails.
 #pragma once
 
 #include <atomic>
@@ -20,6 +21,8 @@ namespace quarry::app {
 struct BatchItem {
   uint64_t work = 1;          // in any unit, the same for all
   uint64_t memory_bytes = 0;  // estimated peak
+  bool can_save_memory = false;  // it has a slower way that heeds a limit; an item that was stopped for its memory is begun again that way
+  bool saves_memory = false;     // begin it that way at once
 };
 
 struct BatchOptions {
@@ -32,6 +35,7 @@ struct BatchOptions {
 struct ItemContext {
   uint32_t threads = 1;                 // the part of this item; also set as ThreadShare of the calling thread
   const std::atomic<bool>* cancel = nullptr;  // to be heeded: set by the batch's cancel and by the watch
+  bool save_memory = false;             // heed the batch's limit, if that takes longer
 };
 
 // `run` is called on several threads at once, once for each item, or again after an ErrorCode::cancelled that the watch caused. `ended`

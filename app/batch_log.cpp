@@ -109,11 +109,12 @@ void BatchLog::advance(size_t job) {
   draw();
 }
 
-void BatchLog::started(const ConversionJob& what, uint32_t threads) {
+void BatchLog::started(const ConversionJob& what, uint32_t threads, bool in_regions) {
   if (!json_) return;
   const std::scoped_lock lock(mutex_);
   json out = start_of("started", what);
   out["threads"] = threads;
+  out["in_regions"] = in_regions;
   line(text_of(out));
 }
 
@@ -123,7 +124,7 @@ void BatchLog::finished(size_t job, const ConversionJob& what, const Conversion&
   json out = start_of("finished", what);
   out["outputs"] = json::array();
   for (const auto& file : done.outputs) out["outputs"].push_back(shown(file));
-  out.update({{"voxels", done.voxels}, {"bytes", done.bytes}, {"seconds", done.seconds}});
+  out.update({{"voxels", done.voxels}, {"bytes", done.bytes}, {"seconds", done.seconds}, {"regions", done.regions}});
   add_lost(out, done);
   event(job, std::move(out));
   for (const std::string& warning : done.warnings) say_warning(subject(what), warning);
@@ -133,8 +134,8 @@ void BatchLog::finished(size_t job, const ConversionJob& what, const Conversion&
     say_warning(subject(what), "not kept: " + lost);
   }
   if (!json_)
-    line(fmt::format("{} -> {}: {} voxels, {}, {:.2f} s", subject(what), done.outputs.size() == 1 ? shown(done.outputs[0]) : fmt::format("{} files, {} first", done.outputs.size(), shown(done.outputs[0])),
-                     with_commas(done.voxels), bytes_text(done.bytes), done.seconds));
+    line(fmt::format("{} -> {}: {} voxels, {}, {:.2f} s{}", subject(what), done.outputs.size() == 1 ? shown(done.outputs[0]) : fmt::format("{} files, {} first", done.outputs.size(), shown(done.outputs[0])),
+                     with_commas(done.voxels), bytes_text(done.bytes), done.seconds, done.regions > 0 ? fmt::format(", in {} regions", done.regions) : ""));
   advance(job);
 }
 
@@ -160,11 +161,13 @@ void BatchLog::skipped(size_t job, const ConversionJob& what, const std::filesys
   advance(job);
 }
 
-void BatchLog::planned(const ConversionJob& what, const std::string& output, uint64_t memory_bytes, const std::string& note) {
+void BatchLog::planned(const ConversionJob& what, const std::string& output, const BatchItem& estimate, const std::string& note) {
   json out = start_of("planned", what);
-  out.update({{"output", output}, {"memory_bytes", memory_bytes}, {"note", note}});
+  out.update({{"output", output}, {"memory_bytes", estimate.memory_bytes}, {"in_regions", estimate.saves_memory}, {"note", note}});
   event(what.values.index - 1, std::move(out));
-  if (!json_) line(fmt::format("{} -> {}{}", subject(what), output, note.empty() ? "" : " (" + note + ")"));
+  std::string said = note;
+  if (estimate.saves_memory) said += fmt::format("{}region by region: as a whole it may need {}", said.empty() ? "" : "; ", bytes_text(estimate.memory_bytes));
+  if (!json_) line(fmt::format("{} -> {}{}", subject(what), output, said.empty() ? "" : " (" + said + ")"));
 }
 
 Progress BatchLog::progress_of_one(const std::string& subject_name, const std::atomic<bool>* cancel) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "app/batch.hpp"
 #include "app/conversion.hpp"
 #include "app/terminal.hpp"
 
@@ -33,11 +34,11 @@ class BatchLog {
   BatchLog(const BatchLog&) = delete;
   BatchLog& operator=(const BatchLog&) = delete;
 
-  void started(const ConversionJob& what, uint32_t threads);
+  void started(const ConversionJob& what, uint32_t threads, bool in_regions);
   void finished(size_t job, const ConversionJob& what, const Conversion& done);
   void failed(size_t job, const ConversionJob& what, const Error& error, const Conversion& done);
   void skipped(size_t job, const ConversionJob& what, const std::filesystem::path& output, const std::string& why);
-  void planned(const ConversionJob& what, const std::string& output, uint64_t memory_bytes, const std::string& note);
+  void planned(const ConversionJob& what, const std::string& output, const BatchItem& estimate, const std::string& note);
   // How far the only job of a batch is.
   Progress progress_of_one(const std::string& subject, const std::atomic<bool>* cancel);
 

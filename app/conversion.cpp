@@ -1,17 +1,21 @@
 #include "app/conversion.hpp"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <new>
+#include <optional>
 #include <set>
 
+#include "app/batch.hpp"
 #include "app/output_file.hpp"
 #include "app/terminal.hpp"
 #include "voxel/io/mesh_write.hpp"
 #include "voxel/io/picture_write.hpp"
+#include "voxel/io/store_writer.hpp"
 #include "voxel/operations.hpp"
 #include "voxel/source_units.hpp"
 
@@ -86,15 +90,68 @@ Result<Scene> coarser(const Scene& scene, bool mesh, int64_t level) {
   return half;
 }
 
-Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& options, OutputNames& names, const Progress& progress, Conversion& done) {
+Result<void> check_free(const fs::path& file, const ConversionJob& job, const ConversionOptions& options, OutputNames& names) {
   std::error_code error;
-  const auto check_target = [&](const fs::path& file) -> Result<void> {
-    if (auto free = check_output(file, options.overwrite && options.picture != PictureKind::slices); !free) return free;
-    for (const Input& input : job.inputs)
-      if (fs::equivalent(input.file, file, error)) return fail(ErrorCode::conflict, shown(input.file) + ": input and output are the same file");
-    if (!names.take(file, job)) return fail(ErrorCode::conflict, shown(file) + ": another input or part of this run has this name already");
+  if (auto free = check_output(file, options.overwrite && options.picture != PictureKind::slices); !free) return free;
+  for (const Input& input : job.inputs)
+    if (fs::equivalent(input.file, file, error)) return fail(ErrorCode::conflict, shown(input.file) + ": input and output are the same file");
+  if (!names.take(file, job)) return fail(ErrorCode::conflict, shown(file) + ": another input or part of this run has this name already");
+  return {};
+}
+
+// With --strict: an error if anything is said or lost.
+Result<void> check_strict(const ConversionOptions& options, const Conversion& done) {
+  if (!options.strict || (done.warnings.empty() && done.losses.empty())) return {};
+  std::vector<std::string> all = done.warnings;
+  for (const io::ExportLoss& loss : done.losses) all.push_back(loss.text);
+  return fail(ErrorCode::invalid_argument, fmt::format("--strict: not written, for it would lose: {}", fmt::join(all, "; ")));
+}
+
+// One input without steps, its bricks written as they come.
+Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& options, OutputNames& names, const Progress& progress, Conversion& done) {
+  const auto file = job.file();
+  if (!file) return tl::unexpected<Error>(file.error());
+  if (auto ok = check_free(*file, job, options, names); !ok) return ok;
+  io::ReadOptions read = options.load.read_options();
+  read.warnings = &done.warnings;
+  read.progress = progress;
+  std::optional<io::StoreWriter> writer;
+  Progress quiet;  // what is written is no stage of its own
+  quiet.cancel = progress.cancel;
+  RegionSink sink;
+  sink.room = [&] {
+    malloc_trim(0);
+    const uint64_t used = memory_in_use();
+    return options.memory_bytes > used ? options.memory_bytes - used : 0;
+  };
+  sink.begin = [&](const Scene& scene) -> Result<void> {
+    palette_loss(scene, done.losses);
+    if (auto ok = check_strict(options, done); !ok) return ok;
+    auto made = io::StoreWriter::create(scene, *file, quiet);
+    if (!made) return tl::unexpected<Error>(made.error());
+    writer.emplace(std::move(*made));
     return {};
   };
+  sink.take = [&](uint32_t volume, BrickMap&& bricks) -> Result<void> {
+    const BrickMap taken = std::move(bricks);
+    auto written = writer->append(volume, taken);
+    // What regions leave behind in the allocator must not add up.
+    if (memory_in_use() > options.memory_bytes / 4 * 3) malloc_trim(0);
+    return written;
+  };
+  const auto read_all = io::read_scene_regions(job.inputs[0].file, read, sink);
+  if (!read_all) return tl::unexpected<Error>(with_salvage_hint(job.inputs[0].file, read_all.error()));
+  if (auto written = writer->commit(); !written) return written;
+  done.outputs.push_back(*file);
+  done.voxels = read_all->voxels;
+  done.bytes = size_of(*file);
+  // One region is the whole.
+  if (read_all->regions > 1) done.regions = read_all->regions;
+  return {};
+}
+
+Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& options, OutputNames& names, const Progress& progress, Conversion& done) {
+  const auto check_target = [&](const fs::path& target) { return check_free(target, job, options, names); };
   // Checked before the work and, by the writer's rename, still whole or not at all after it.
   const bool splits = options.steps.splits();
   fs::path whole;
@@ -149,11 +206,7 @@ Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& op
     if (!format) return tl::unexpected<Error>(format.error());
     add_losses(done.losses, io::export_losses(part.scene, **format), changed->size() > 1);
   }
-  if (options.strict && (!done.warnings.empty() || !done.losses.empty())) {
-    std::vector<std::string> all = done.warnings;
-    for (const io::ExportLoss& loss : done.losses) all.push_back(loss.text);
-    return fail(ErrorCode::invalid_argument, fmt::format("--strict: not written, for it would lose: {}", fmt::join(all, "; ")));
-  }
+  if (auto ok = check_strict(options, done); !ok) return ok;
   for (size_t i = 0; i < changed->size(); ++i) {
     Scene& scene = (*changed)[i].scene;
     if (auto written = write(scene, files[i], options.picture, progress); !written) return written;
@@ -194,11 +247,26 @@ Result<fs::path> ConversionJob::file(const std::string& part) const {
   return file;
 }
 
+std::string why_whole(const ConversionJob& job, const ConversionOptions& options) {
+  if (!options.steps.empty()) return "its steps need the whole scene";
+  if (options.lod_levels > 0) return "--lod-levels needs the whole scene";
+  if (options.salvage) return "--salvage needs the whole scene";
+  if (options.picture != PictureKind::top) return "pictures need the whole scene";
+  if (options.load.executor == "cuda") return "--executor cuda makes all voxels at once";
+  const auto file = job.file();
+  const auto to = file ? io::format_for_writing(*file) : tl::unexpected<Error>(file.error());
+  const auto from = io::format_for_reading(job.inputs[0].file);
+  if (!to || !from) return (to ? from : to).error().message;
+  if (std::string_view((*to)->name) != "quarry") return fmt::format("{} files are written from the whole scene (.quarry is not)", (*to)->title);
+  if (!(*from)->read_regions) return fmt::format("{} files are read as a whole", (*from)->title);
+  return {};
+}
+
 Result<void> convert(const ConversionJob& job, const ConversionOptions& options, OutputNames& names, const Progress& progress, Conversion& done) {
   const auto start = std::chrono::steady_clock::now();
   Result<void> result;
   try {
-    result = convert_parts(job, options, names, progress, done);
+    result = options.in_regions ? convert_regions(job, options, names, progress, done) : convert_parts(job, options, names, progress, done);
   } catch (const std::bad_alloc&) {
     result = fail(ErrorCode::out_of_memory, shown(job.inputs[0].file) + ": out of memory; try a smaller --resolution, or a part of it with --crop");
   }

@@ -26,6 +26,8 @@ struct ConversionOptions {
   bool salvage = false;  // read what is whole of damaged inputs
   bool strict = false;  // a warning or a loss fails the job, before anything is written
   PictureKind picture = PictureKind::top;
+  bool in_regions = false;    // convert region by region (only if why_whole() says nothing)
+  uint64_t memory_bytes = 0;  // for that: what this process and its children may hold
 };
 
 struct ConversionJob {
@@ -40,6 +42,7 @@ struct ConversionJob {
 struct Conversion {
   std::vector<std::filesystem::path> outputs;
   uint64_t voxels = 0, bytes = 0;  // voxels of all instances of what was written
+  uint64_t regions = 0;            // it was converted region by region, in so many; 0: as a whole
   double seconds = 0;
   std::vector<std::string> warnings;        // of readers: what was skipped or mended
   std::vector<io::ExportLoss> losses;       // of salvage, of steps and of the format
@@ -59,6 +62,10 @@ class OutputNames {
   std::mutex mutex_;
   std::map<std::filesystem::path, const ConversionJob*> taken_;
 };
+
+// Why a job can only be converted with its whole scene in memory ("--crop needs the whole scene"); "" if it can be converted region by region. Opens
+// the inputs to see what they are.
+std::string why_whole(const ConversionJob& job, const ConversionOptions& options);
 
 // Any number of threads, different jobs. `progress` as everywhere. What was written before an error of a job with several outputs stays
 // written and is in `done`. Errors: those of readers, steps and writers; conflict (an output is there already, or is an input);

@@ -93,7 +93,7 @@ void add_options(Arguments& arguments, ConvertArguments& wanted) {
   arguments.flag("--slices", wanted.slices, "Write a folder OUT of PNG pictures, one a layer, the lowest first");
   arguments.group("Batches");
   arguments.integer("-j,--jobs", wanted.jobs, "N", "Threads in all: small files side by side, large ones on several (all cores)", 1, 1024);
-  arguments.text("--memory", wanted.memory, "SIZE", "Memory for all of it, as 2G or 512M; files wait for one another (three quarters of what is free)");
+  arguments.text("--memory", wanted.memory, "SIZE", "Memory for all of it, as 2G or 512M: files wait for one another, one too large is converted region by region (three quarters of what is free)");
   arguments.flag("--keep-going", wanted.keep_going, "Go on with the next input when one fails (exit code 3)");
   arguments.flag("--resume", wanted.resume, "Skip inputs that were converted before, with these options and unchanged; .quarry-resume beside the outputs remembers");
   arguments.text("--shard", wanted.shard, "I/N", "Only the I-th of N parts of the inputs (I from 1): each machine of a cluster its own");
@@ -203,7 +203,7 @@ class ConvertCommand {
     }
     for (ConversionJob& job : all)
       if (wanted_.shard_count == 1 || shard_of(job.inputs[0], wanted_.shard_count) == wanted_.shard_number) jobs_.push_back(std::move(job));
-    for (const ConversionJob& job : jobs_) estimates_.push_back(estimate(job, wanted_.options));
+    for (const ConversionJob& job : jobs_) estimates_.push_back(estimate(job, wanted_.options, wanted_.memory_bytes));
     makes_folders_ = is_template(output);
     root_ = fs::path(output.substr(0, output.find('{'))).parent_path();
     if (!wanted_.to.empty()) root_ = wanted_.output;
@@ -236,7 +236,7 @@ class ConvertCommand {
       else if (there && !wanted_.overwrite && !(wanted_.resume && manifest.wrote(file))) note = "is there already: would fail without --overwrite", ++counts.failed;
       else if (there) note = "would be replaced", ++counts.converted;
       else ++counts.converted;
-      log.planned(job, shown(file), estimates_[&job - jobs_.data()].memory_bytes, note);
+      log.planned(job, shown(file), estimates_[size_t(&job - jobs_.data())], note);
     }
     if (!wanted_.json)
       fmt::print("{} inputs: {} would be converted, {} skipped, {} would fail; nothing was written\n", counts.inputs, counts.converted, counts.skipped, counts.failed);
@@ -271,6 +271,8 @@ class ConvertCommand {
       const fs::path file = *job.file();
       std::string hash;
       ConversionOptions options = wanted_.options;
+      options.in_regions = context.save_memory;
+      options.memory_bytes = wanted_.memory_bytes;
       if (manifest) {
         const auto hashed = content_hash(job.inputs, text);
         if (!hashed) return tl::unexpected<Error>(hashed.error());
@@ -282,7 +284,7 @@ class ConvertCommand {
         const auto before = manifest->outputs(job_name(job));
         options.overwrite = options.overwrite || (!before.empty() && std::ranges::all_of(before, [&](const fs::path& f) { return manifest->wrote(f); }));
       }
-      log.started(job, context.threads);
+      log.started(job, context.threads, context.save_memory);
       std::error_code error;
       if (makes_folders_ || !wanted_.to.empty()) fs::create_directories(file.has_parent_path() ? file.parent_path() : fs::path("."), error);
       Progress progress;
@@ -304,7 +306,10 @@ class ConvertCommand {
         ++counts.failed;
         counts.failed_names.push_back(shown(jobs_[i].inputs[0].file));
         last_code = done[i].salvaged && wanted_.options.strict ? int(kExitSomeFailed) : exit_code_of(result.error());
-        log.failed(i, jobs_[i], result.error(), done[i]);
+        Error error = result.error();
+        if (const std::string whole = why_whole(jobs_[i], wanted_.options); error.code == ErrorCode::out_of_memory && !whole.empty())
+          error.message += "; it cannot be converted region by region: " + whole;
+        log.failed(i, jobs_[i], error, done[i]);
         return wanted_.keep_going;
       }
       return true;

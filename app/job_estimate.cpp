@@ -31,7 +31,9 @@ BatchItem estimate_input(const fs::path& file, const LoadOptions& load) {
   if (!sized_by_file) {
     // A mesh's voxels: the six sides of a box twice over, in bricks of 650 bytes.
     const double edge = load.voxel_size > 0 ? 1024 : static_cast<double>(load.resolution);
-    const double bricks = 12 * (edge / 8) * (edge / 8);
+    double bricks = 12 * (edge / 8) * (edge / 8);
+    // What is inside: a third of the box.
+    if (load.solid != "none") bricks += (edge / 8) * (edge / 8) * (edge / 8) / 3;
     memory += bricks * 650 * 2;
     work += bricks * 5;
   }
@@ -40,13 +42,15 @@ BatchItem estimate_input(const fs::path& file, const LoadOptions& load) {
 
 }  // namespace
 
-BatchItem estimate(const ConversionJob& job, const ConversionOptions& options) {
+BatchItem estimate(const ConversionJob& job, const ConversionOptions& options, uint64_t memory_limit) {
   BatchItem sum{0, 0};
   for (const Input& input : job.inputs) {
     const BatchItem one = estimate_input(input.file, options.load);
     sum.work += one.work;
     sum.memory_bytes += one.memory_bytes;
   }
+  sum.can_save_memory = why_whole(job, options).empty();
+  sum.saves_memory = sum.can_save_memory && sum.memory_bytes > memory_limit;
   return sum;
 }
 

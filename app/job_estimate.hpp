@@ -7,6 +7,7 @@
 
 namespace quarry::app {
 
-BatchItem estimate(const ConversionJob& job, const ConversionOptions& options);
+// `memory_limit`: one that needs more is begun region by region, if it can be.
+BatchItem estimate(const ConversionJob& job, const ConversionOptions& options, uint64_t memory_limit);
 
 }  // namespace quarry::app

@@ -7,11 +7,14 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <random>
 
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
 #include "tests/voxel/store_edits.hpp"
+#include "voxel/io/store_codec.hpp"
+#include "voxel/io/store_writer.hpp"
 #include "voxel/io/vox.hpp"
 
 using namespace quarry;
@@ -494,4 +497,52 @@ TEST_CASE("store: flipped bits and cuts anywhere in the file are found or change
   }
   INFO(harmless << " harmless");
   CHECK(found > 200);
+}
+
+TEST_CASE("store: a world written in pieces has the bytes of one saved at once, and comes whole or not at all") {
+  const fs::path dir = test::scratch_dir("store-pieces");
+  Scene scene;
+  std::mt19937 random(7);
+  scene.volumes.resize(4);
+  for (const size_t v : {size_t(0), size_t(2)})  // between and behind them are empty ones
+    for (int i = 0; i < 4000; ++i) scene.volumes[v].bricks.set({int32_t(random() % 900) - 400, int32_t(random() % 300), int32_t(random() % 500) - 250}, uint8_t(1 + random() % 9));
+  for (uint32_t v = 0; v < 4; ++v) {
+    scene.volumes[v].name = "volume " + std::to_string(v);
+    scene.instances.emplace_back().volume = v;
+  }
+  REQUIRE(Store::save(scene, dir / "whole.quarry"));
+  Scene head = scene;
+  for (Volume& v : head.volumes) v.bricks.clear();
+  for (const size_t chunks : {size_t(1), size_t(7), size_t(100000)}) {
+    const Progress progress;
+    auto writer = io::StoreWriter::create(head, dir / "pieces.quarry", progress);
+    REQUIRE(writer);
+    for (uint32_t v = 0; v < 4; ++v) {
+      std::map<Int3, BrickMap> by_chunk;
+      for (const auto& [at, brick] : scene.volumes[v].bricks.bricks()) by_chunk[io::chunk_of(at)].put(at, brick);
+      BrickMap piece;
+      size_t in_piece = 0;
+      for (const auto& [chunk, bricks] : by_chunk) {
+        for (const auto& [at, brick] : bricks.bricks()) piece.put(at, brick);
+        if (++in_piece % chunks) continue;
+        REQUIRE(writer->append(v, piece));
+        piece.clear();
+      }
+      REQUIRE(writer->append(v, piece));
+    }
+    CHECK(!fs::exists(dir / "pieces.quarry"));
+    REQUIRE(writer->commit());
+    CHECK(file_bytes(dir / "pieces.quarry") == file_bytes(dir / "whole.quarry"));
+    fs::remove(dir / "pieces.quarry");
+  }
+  {
+    const Progress progress;
+    auto writer = io::StoreWriter::create(head, dir / "pieces.quarry", progress);
+    REQUIRE(writer);
+    REQUIRE(writer->append(2, scene.volumes[2].bricks));
+    CHECK(writer->append(2, scene.volumes[2].bricks).error().code == ErrorCode::invalid_argument);
+    CHECK(writer->append(0, scene.volumes[0].bricks).error().code == ErrorCode::invalid_argument);
+    CHECK(writer->append(4, {}).error().code == ErrorCode::invalid_argument);
+  }
+  CHECK(names_in(dir) == std::vector<std::string>{"whole.quarry"});
 }

@@ -161,6 +161,24 @@ Result<Scene> read_scene(const std::filesystem::path& file, const ReadOptions& o
   }
 }
 
+Result<RegionsDone> read_scene_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
+  const auto format = format_for_reading(file);
+  if (!format) return tl::unexpected(format.error());
+  if (!(*format)->read_regions) return fail(ErrorCode::unsupported, file.string() + ": " + (*format)->title + " files are not read region by region");
+  RegionSink named_sink = sink;
+  named_sink.begin = [&](const Scene& scene) {
+    Scene with_source = scene;  // no bricks: small
+    with_source.metadata.try_emplace("source_format", (*format)->name);
+    with_source.metadata.try_emplace("source_file", file.filename().string());
+    return sink.begin(with_source);
+  };
+  try {
+    return (*format)->read_regions(file, options, named_sink).map_error([&](Error e) { return named(file, std::move(e)); });
+  } catch (const std::bad_alloc&) {
+    return tl::unexpected(named(file, {ErrorCode::out_of_memory, "not enough memory to read it, even region by region"}));
+  }
+}
+
 Result<void> write_scene(const Scene& scene, const std::filesystem::path& file, const Progress& progress) {
   const auto format = format_for_writing(file);
   if (!format) return tl::unexpected(format.error());

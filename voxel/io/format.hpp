@@ -10,6 +10,7 @@
 #include "hashgrid/result.hpp"
 #include "voxel/io/salvage.hpp"
 #include "voxel/progress.hpp"
+#include "voxel/region_sink.hpp"
 #include "voxel/scene.hpp"
 #include "voxel/voxelize_options.hpp"
 
@@ -56,6 +57,8 @@ struct Format {
   uint32_t keeps = 0;  // Keeps, of what is written
   bool salvages = false;         // the reader heeds ReadOptions::salvage
   const char* absent = nullptr;  // why this build can neither read nor write it, and what to do; null: it can do what it can
+  // Reads the same scene region by region, in as much memory as the sink says there is. Null: only as a whole.
+  Result<RegionsDone> (*read_regions)(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) = nullptr;
 };
 
 std::span<const Format> formats();
@@ -68,6 +71,8 @@ Result<const Format*> format_for_writing(const std::filesystem::path& file);
 // Reads any known file. Leaves "source_format" and "source_file" in the scene's metadata where the reader did not (a .quarry file
 // keeps those of the file that it was made from).
 Result<Scene> read_scene(const std::filesystem::path& file, const ReadOptions& options = {});
+// The same scene region by region. Errors: unsupported (the format has no such reader), those of the reader and of the sink.
+Result<RegionsDone> read_scene_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
 // The file appears whole or not at all (written beside, then renamed).
 Result<void> write_scene(const Scene& scene, const std::filesystem::path& file, const Progress& progress = {});
 

@@ -48,6 +48,8 @@ qry_result share_world(qry_world& world, const char* function) {
   if (qry_result r = place_world(moved, true, &memory, function)) return r;
   auto document = Document::create(world.document->scene(), memory);
   if (!document) return refuse(document.error());
+  if (world.document->world().packed())
+    if (auto ok = document->world().pack(); !ok) return refuse(ok.error());
   document->restore_history(world.document->history(), world.document->history_position());
   world.document.emplace(std::move(*document));
   world.executor = std::move(moved.executor);
@@ -124,8 +126,8 @@ Result<Opened> read_file(const qry_open_info& info, const ContextState& context)
 
 qry_result check_open_info(const qry_open_info& info, const char* function) {
   if (!info.path || !*info.path) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->path is %s", function, info.path ? "empty" : "NULL");
-  if (info.flags & ~uint32_t(QRY_OPEN_FLATTEN))
-    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->flags has unknown bits 0x%x", function, info.flags & ~uint32_t(QRY_OPEN_FLATTEN));
+  if (const uint32_t unknown = info.flags & ~uint32_t(QRY_OPEN_FLATTEN | QRY_OPEN_PACK))
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->flags has unknown bits 0x%x", function, unknown);
   if (info.resolution < 1 || info.resolution > 8192)
     return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->resolution is %d, expected 1..8192", function, info.resolution);
   if (!(info.voxel_size >= 0) || !std::isfinite(info.voxel_size))
@@ -184,6 +186,8 @@ qry_result qry_world_open(qry_context* context, const qry_open_info* info, qry_w
     const ProgressCall call(info->progress, info->progress_user);
     auto document = Document::create(std::move(opened->scene), memory, call.progress());
     if (!document) return refuse(result_of(document.error().code), "%s: %s", info->path, document.error().message.c_str());
+    if (info->flags & QRY_OPEN_PACK)
+      if (auto ok = document->world().pack(); !ok) return refuse(result_of(ok.error().code), "%s: %s", info->path, ok.error().message.c_str());
     document->restore_history(std::move(opened->history), opened->history_position);
     world->document.emplace(std::move(*document));
     *out = world.release();

@@ -1,7 +1,7 @@
 /* quarry.h - Quarry's plugin interface: sparse voxel worlds for any engine, in C99.
  *
  * A qry_context is one Vulkan device (ours or yours) and the settings of one user of the library. A qry_world is a scene of voxels:
- * set, edit, undo, read back, measure, save, open, render into your memory, shoot rays at. The guide is docs/plugin.md.
+ * set, edit, undo, read back, measure, save, open, pack for reading, render into your memory, shoot rays at. The guide is docs/plugin.md.
  *
  * Conventions, stated once
  *   Axes       y is up, right-handed, one unit is one voxel; voxel (x,y,z) is the cube [x,x+1) x [y,y+1) x [z,z+1). How long a voxel is
@@ -92,7 +92,7 @@ enum {
   QRY_OK = 0,
 
   QRY_INCOMPLETE = 1,    /* the array you gave was too small for all: it is full, and the count says how many there are */
-  QRY_NOTHING_TO_DO = 2, /* nothing to undo, nothing to redo */
+  QRY_NOTHING_TO_DO = 2, /* nothing to undo, nothing to redo; the world is in that form already */
 
   QRY_ERROR_INVALID_ARGUMENT = -1, /* a null pointer, a number out of its range: the message names the argument */
   QRY_ERROR_ABI_MISMATCH = -2,     /* program and library are of different ABI versions: the message has both */
@@ -133,7 +133,8 @@ enum {
   QRY_STYPE_EDIT = 7,
   QRY_STYPE_WORLD_STATE = 8,
   QRY_STYPE_GRID_STATS = 9,
-  QRY_STYPE_RENDER_INFO = 10
+  QRY_STYPE_RENDER_INFO = 10,
+  QRY_STYPE_MEMORY_STATE = 11
   /* 0x70000000 and above: for structures of out-of-tree builds; never used here. */
 };
 
@@ -281,7 +282,8 @@ QRY_API void QRY_CALL qry_world_destroy(qry_world** world);
 typedef int32_t(QRY_CALL* qry_progress_function)(void* user, const char* stage, double fraction);
 
 enum {
-  QRY_OPEN_FLATTEN = 1 /* all visible instances become one volume at the origin, whose axes are the world's; the scene's tree is dropped */
+  QRY_OPEN_FLATTEN = 1, /* all visible instances become one volume at the origin, whose axes are the world's; the scene's tree is dropped */
+  QRY_OPEN_PACK = 2     /* the world is packed when it is there, as by qry_world_pack */
 };
 typedef struct qry_open_info {
   qry_stype stype;
@@ -453,6 +455,42 @@ typedef struct qry_grid_stats {
 
 /* How well the hash grid does, by a pass over its table. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, DEVICE, OUT_OF_MEMORY. [read] */
 QRY_API qry_result QRY_CALL qry_world_get_grid_stats(const qry_world* world, qry_grid_stats* stats);
+
+/* ---- Memory ----------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct qry_memory_state {
+  qry_stype stype;
+  uint32_t reserved;
+  void* next;
+  uint64_t grid_bytes;      /* these four are qry_world_state.size_bytes: what is rendered */
+  uint64_t mask_bytes;
+  uint64_t material_bytes;
+  uint64_t pyramid_bytes;
+  uint64_t packed_bytes;    /* what the four come to when packed; while they are not, within 128 KiB and a hundredth */
+  uint64_t scene_bytes;     /* the scene's own bricks, which writing calls work on, in host memory; never packed */
+  uint64_t history_bytes;   /* bricks before and after, of all steps that can be undone and redone */
+  uint64_t device_bytes;    /* memory made for this world that the device reads; with QRY_SHARING_HOST_IMPORT the same bytes as the four. 0: no
+                               device yet */
+  uint32_t packed;          /* 1: packed */
+  uint32_t reserved2;
+} qry_memory_state;
+#define QRY_MEMORY_STATE_INIT {QRY_STYPE_MEMORY_STATE, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/* A pass over the bricks' masks. Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT. [read] */
+QRY_API qry_result QRY_CALL qry_world_get_memory(const qry_world* world, qry_memory_state* state);
+
+/* Makes what is rendered a world for reading, in about a third of the memory, of the device's above all: materials of voxels that are there
+ * alone, and nothing to spare. Voxels, version, pictures and everything that may be asked stay the same; a picture costs up to a twentieth
+ * more. The next call that changes voxels (or qry_world_unpack) turns it back first, at the cost of copying every brick. Both forms are in
+ * memory until it is done. QRY_NOTHING_TO_DO: it is packed already.
+ * Errors: INVALID_ARGUMENT, FULL (more than 16 GiB of materials), OUT_OF_MEMORY, DEVICE; then it is as before. [write] */
+QRY_API qry_result QRY_CALL qry_world_pack(qry_world* world);
+/* The other way, so that the next edit need not. Errors: as qry_world_pack. [write] */
+QRY_API qry_result QRY_CALL qry_world_unpack(qry_world* world);
+/* Gives back memory that no brick uses: worth it after much was built or removed; a world that was opened has been trimmed. It stays one
+ * under edit, and grows again by small parts of itself; the next picture gives the device all of it again. QRY_NOTHING_TO_DO: it is packed.
+ * Errors: INVALID_ARGUMENT, OUT_OF_MEMORY, DEVICE; then it is as before. [write] */
+QRY_API qry_result QRY_CALL qry_world_trim(qry_world* world);
 
 /* ---- Pictures and rays: these need a Vulkan device, and make the context's own if there is none yet --------------------------------- */
 

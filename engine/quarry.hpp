@@ -100,6 +100,14 @@ class World {
     const qry_result code = qry_world_get_grid_stats(handle_, &stats);
     return {code, stats};
   }
+  Result<qry_memory_state> memory() const {
+    qry_memory_state state = QRY_MEMORY_STATE_INIT;
+    const qry_result code = qry_world_get_memory(handle_, &state);
+    return {code, state};
+  }
+  Status pack() { return Status(qry_world_pack(handle_)); }
+  Status unpack() { return Status(qry_world_unpack(handle_)); }
+  Status trim() { return Status(qry_world_trim(handle_)); }
   Result<qry_camera> fit_camera(double vertical_fov_degrees, double aspect, double azimuth_degrees, double elevation_degrees) {
     qry_camera camera{};
     const qry_result code = qry_world_fit_camera(handle_, vertical_fov_degrees, aspect, azimuth_degrees, elevation_degrees, &camera);

@@ -17,6 +17,7 @@ namespace {
 
 constexpr uint32_t kAbsent = kQryReservedValue;
 constexpr size_t kBricksPerPiece = 256;  // of work for one thread: 150 KiB
+constexpr double kPackedLoads[] = {0.95, 0.93, 0.90, 0.85};  // of a packed world's grid: the first at which all keys find a place
 constexpr double kFitted = 0.8, kFullest = 0.9;  // load factors of a grid that was sized for its keys, and of the same when it grows
 
 void sort_unique(std::vector<uint32_t>& keys) {
@@ -79,8 +80,7 @@ struct World::State {
 
   // A packed world's table is as full as its keys allow; under edit it may fill up that far before it grows.
   Result<hashgrid::Grid> grid_of(const std::vector<uint32_t>& keys, const std::vector<uint32_t>& indices, bool full) {
-    constexpr double kLoads[] = {0.95, 0.93, 0.90, 0.85};
-    for (const double load : kLoads) {
+    for (const double load : kPackedLoads) {
       if (!full) break;
       auto fresh = hashgrid::Grid::create(*executor, {.capacity = keys.size(), .max_load_factor = load, .may_grow = false}, source);
       if (!fresh) return fresh;
@@ -314,6 +314,20 @@ uint64_t World::version() const { return state_->version; }
 uint64_t World::voxel_count() const { return state_->voxels; }
 uint32_t World::brick_count() const { return state_->pool.live(); }
 uint64_t World::size_bytes() const { return state_->grid.block().size_bytes + state_->pool.size_bytes() + state_->pyramid.size_bytes(); }
+uint64_t World::packed_bytes() const {
+  const State& s = *state_;
+  if (s.pool.packed()) return size_bytes();
+  uint64_t bricks = 0, words = 0;
+  for (const MemoryBlock& slab : s.pool.mask_slabs().slabs())
+    for (const BrickMask& mask : std::span(static_cast<const BrickMask*>(slab.data), slab.size_bytes / sizeof(BrickMask))) {
+      const uint32_t voxels = count_of(mask);  // 0: a place that no brick has
+      bricks += voxels != 0;
+      words += (voxels + 3) / 4;
+    }
+  const uint64_t materials = ((words + bricks) * 4 + sizeof(BrickMaterials) - 1) / sizeof(BrickMaterials) * sizeof(BrickMaterials);
+  const auto pages = uint64_t(double(bricks) / (kPackedLoads[0] * kQrySlotsPerPage)) + 1;
+  return pages * kQryPageBytes + bricks * sizeof(BrickMask) + materials + s.pyramid.used_bytes() + 64 * kGranuleBytes;
+}
 const hashgrid::Grid& World::grid() const { return state_->grid; }
 const BrickPool& World::pool() const { return state_->pool; }
 const OccupancyPyramid& World::pyramid() const { return state_->pyramid; }

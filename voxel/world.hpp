@@ -68,6 +68,7 @@ class World {
   uint32_t brick_count() const;
   Box3 bounds() const;               // tight in voxels; costs a pass over the bricks' masks after a change
   uint64_t size_bytes() const;       // grid + pool + pyramid
+  uint64_t packed_bytes() const;     // what that is when packed; of one that is not, within a few pages of the grid. A pass over the bricks' masks
   const hashgrid::Grid& grid() const;
   const BrickPool& pool() const;
   const OccupancyPyramid& pyramid() const;

@@ -33,6 +33,7 @@ void fill_example(qry_world* world);
 /* The parts of the test; `context` was made with QRY_DEVICE_NEVER. */
 void check_voxels(qry_context* context);   /* c_api_voxels_test.c */
 void check_files(qry_context* context);    /* c_api_files_test.c */
+void check_packed(qry_context* context);   /* c_api_packed_test.c */
 void check_pictures(qry_context* context); /* c_api_pictures_test.c */
 
 #endif

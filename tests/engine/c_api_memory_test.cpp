@@ -169,6 +169,36 @@ TEST_CASE("c_api: a writing call that runs out of memory at any allocation leave
   qry_context_destroy(&context);
 }
 
+TEST_CASE("c_api: packing, unpacking and trimming that run out of memory at any allocation leave the world and its form as they were") {
+  qry_context* context = one_thread_context();
+  qry_world* world = nullptr;
+  REQUIRE(qry_world_create(context, nullptr, &world) == QRY_OK);
+  qry_edit edit = QRY_EDIT_INIT;
+  edit.shape = QRY_SHAPE_SPHERE;
+  edit.radius = 11;
+  REQUIRE(qry_world_edit(world, &edit, nullptr) == QRY_OK);
+  edit.mode = QRY_MODE_REMOVE;  // places in the pool that a trim takes out
+  edit.radius = 6;
+  REQUIRE(qry_world_edit(world, &edit, nullptr) == QRY_OK);
+  const Snapshot before = snapshot(world);
+  qry_memory_state memory = QRY_MEMORY_STATE_INIT;
+  uint32_t packed = 0;
+  const auto unchanged = [&] {
+    REQUIRE(snapshot(world) == before);
+    REQUIRE(qry_world_get_memory(world, &memory) == QRY_OK);
+    REQUIRE(memory.packed == packed);
+  };
+  CHECK(starve([&] { return qry_world_trim(world); }, unchanged) > 0);
+  CHECK(starve([&] { return qry_world_pack(world); }, unchanged) > 0);
+  packed = 1;
+  unchanged();
+  CHECK(starve([&] { return qry_world_unpack(world); }, unchanged) > 0);
+  packed = 0;
+  unchanged();
+  qry_world_destroy(&world);
+  qry_context_destroy(&context);
+}
+
 TEST_CASE("c_api: reading, saving and opening that run out of memory at any allocation leave no half file and no handle") {
   const std::filesystem::path folder = quarry::test::scratch_dir("c_api_memory");
   qry_context* context = one_thread_context();

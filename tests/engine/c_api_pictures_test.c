@@ -198,6 +198,33 @@ static void pictures_and_rays_show_the_world(void) {
     OK(qry_world_render(world, &render, second, sizeof second, 0));
     CHECK(memcmp(first, second, sizeof first) == 0);
   }
+  /* Packed, it looks the same; the world that moved here, one that moves packed, and again after an edit. */
+  {
+    qry_memory_state editable = QRY_MEMORY_STATE_INIT, packed = QRY_MEMORY_STATE_INIT;
+    qry_context* late = NULL;
+    qry_world* mover;
+    OK(qry_world_get_memory(world, &editable));
+    OK(qry_world_pack(world));
+    OK(qry_world_render(world, &render, second, sizeof second, 0));
+    CHECK(memcmp(first, second, sizeof first) == 0);
+    OK(qry_world_get_memory(world, &packed));
+    CHECK(packed.packed == 1 && packed.device_bytes > 0 && packed.device_bytes < editable.device_bytes);
+    OK(qry_world_undo(world, NULL));
+    OK(qry_world_redo(world, NULL));
+    OK(qry_world_trim(world));
+    OK(qry_world_render(world, &render, second, sizeof second, 0));
+    CHECK(memcmp(first, second, sizeof first) == 0);
+    OK(qry_context_create(QRY_ABI_VERSION, &info, &late));
+    mover = new_world(late);
+    fill_example(mover);
+    OK(qry_world_pack(mover));
+    OK(qry_world_render(mover, &render, second, sizeof second, 0));
+    CHECK(memcmp(first, second, sizeof first) == 0);
+    OK(qry_world_get_memory(mover, &packed));
+    CHECK(packed.packed == 1 && packed.device_bytes > 0);
+    qry_world_destroy(&mover);
+    qry_context_destroy(&late);
+  }
   for (render.view = QRY_VIEW_ALBEDO; render.view <= QRY_VIEW_LOAD; ++render.view) {
     OK(qry_world_render(world, &render, second, sizeof second, 0));
     CHECK(memcmp(first, second, sizeof first) != 0);

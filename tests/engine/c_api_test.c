@@ -139,6 +139,7 @@ int main(int argc, char** argv) {
   context = new_context(QRY_DEVICE_NEVER); /* works on a machine without any Vulkan */
   check_voxels(context);
   check_files(context);
+  check_packed(context);
   check_pictures(context);
   qry_context_destroy(&context);
   return finish_checks();

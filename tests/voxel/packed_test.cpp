@@ -150,8 +150,12 @@ TEST_CASE("packed: memory is what masks, materials, offsets and a full grid come
     for (int y = 0; y < 8; ++y)
       for (int x = 0; x < 36; ++x) voxels += (model[{x, y, z}] = brick_with(60 + uint32_t(random() % 100), random)).count();
   World world = world_of(model, memory);
+  const uint64_t foretold = world.packed_bytes();
   REQUIRE(world.pack());
   require_same(world, model);
+  CHECK(world.packed_bytes() == world.size_bytes());
+  CHECK(foretold <= world.size_bytes() + 4096);
+  CHECK(foretold + 3 * kQryPageBytes >= world.size_bytes());
   const uint64_t bricks = model.size();
   // Pages of the grid, the pyramid's dense level and each array's last page are what may be there beside them.
   CHECK(world.pool().size_bytes() <= bricks * (64 + 4 + 2) + voxels + 4096);

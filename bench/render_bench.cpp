@@ -10,9 +10,8 @@
 
 #include "bench/render_scenes.hpp"
 #include "bench_rays_spirv.h"
-#include "engine/device_memory.hpp"
+#include "engine/offscreen.hpp"
 #include "engine/renderer.hpp"
-#include "engine/timeline.hpp"
 #include "engine/vulkan_loader.hpp"
 #include "hashgrid/parallel.hpp"
 #include "shaders/bench_rays.h"
@@ -66,15 +65,13 @@ class Passes {
   explicit Passes(engine::Device& d) : device_(&d) {}
   Result<VkPipeline> make(const Pass& pass);
   void record(uint32_t pass);
-  Result<void> submit(engine::Device::TimelinePoint ready);
   engine::Device* device_;
   uint32_t width_ = 0, height_ = 0;
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
   VkPipeline pipelines_[kPassCount] = {};
   VkQueryPool queries_ = VK_NULL_HANDLE;
-  VkCommandPool pool_ = VK_NULL_HANDLE;
-  VkCommandBuffer commands_ = VK_NULL_HANDLE;
-  std::unique_ptr<engine::Timeline> timeline_;
+  VkCommandBuffer commands_ = VK_NULL_HANDLE;  // that offscreen_ has begun
+  std::unique_ptr<engine::Offscreen> offscreen_;
   std::unique_ptr<DeviceMemory> frame_, near_frame_, visibility_, lit_, open_, picture_, beams_, seen_, seen_beams_;
 };
 
@@ -123,14 +120,9 @@ Result<std::unique_ptr<Passes>> Passes::create(engine::Device& device, uint32_t 
     if (!made) return tl::unexpected(made.error());
     *w.memory = std::move(*made);
   }
-  auto timeline = engine::Timeline::create(device, "quarry bench");
-  if (!timeline) return tl::unexpected(timeline.error());
-  self->timeline_ = std::move(*timeline);
-  const VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr, VK_COMMAND_POOL_CREATE_TRANSIENT_BIT, device.queue_family()};
-  if (auto ok = vk_check(vk.vkCreateCommandPool(device.handle(), &pool, nullptr, &self->pool_), "vkCreateCommandPool", "benchmark"); !ok) return tl::unexpected(ok.error());
-  const VkCommandBufferAllocateInfo allocate{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr, self->pool_, VK_COMMAND_BUFFER_LEVEL_PRIMARY, 1};
-  if (auto ok = vk_check(vk.vkAllocateCommandBuffers(device.handle(), &allocate, &self->commands_), "vkAllocateCommandBuffers", "benchmark"); !ok)
-    return tl::unexpected(ok.error());
+  auto offscreen = engine::Offscreen::create(device, "quarry bench");
+  if (!offscreen) return tl::unexpected(offscreen.error());
+  self->offscreen_ = std::move(*offscreen);
   const VkQueryPoolCreateInfo queries{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO, nullptr, 0, VK_QUERY_TYPE_TIMESTAMP, 2 * kPassCount, 0};
   if (auto ok = vk_check(vk.vkCreateQueryPool(device.handle(), &queries, nullptr, &self->queries_), "vkCreateQueryPool", "timestamps"); !ok) return tl::unexpected(ok.error());
   const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(QryBenchPush)};
@@ -157,7 +149,6 @@ Passes::~Passes() {
     if (pipeline) vk.vkDestroyPipeline(device_->handle(), pipeline, nullptr);
   if (layout_) vk.vkDestroyPipelineLayout(device_->handle(), layout_, nullptr);
   if (queries_) vk.vkDestroyQueryPool(device_->handle(), queries_, nullptr);
-  if (pool_) vk.vkDestroyCommandPool(device_->handle(), pool_, nullptr);
 }
 
 void Passes::record(uint32_t index) {
@@ -169,14 +160,6 @@ void Passes::record(uint32_t index) {
   const uint32_t tiles = ((width_ + kQryBenchBeamTile - 1) / kQryBenchBeamTile) * ((height_ + kQryBenchBeamTile - 1) / kQryBenchBeamTile);
   if (pass.pass == kQryBenchBeams) vk.vkCmdDispatch(commands_, (tiles + 3) / 4, 1, 1);
   else vk.vkCmdDispatch(commands_, (width_ + 7) / 8, (height_ + pass.rows - 1) / pass.rows, pass.pass == kQryBenchAmbient ? 4 / pass.rays_a_thread : 1);
-}
-
-Result<void> Passes::submit(engine::Device::TimelinePoint ready) {
-  if (auto ok = vk_check(device_->vk().vkEndCommandBuffer(commands_), "vkEndCommandBuffer", "benchmark"); !ok) return ok;
-  const uint64_t value = timeline_->last() + 1;
-  if (auto ok = device_->submit(commands_, {ready}, {{timeline_->handle(), value}}); !ok) return ok;
-  timeline_->next();
-  return timeline_->wait(value);
 }
 
 Result<void> Passes::measure(const engine::SharedWorld& world, engine::Device::TimelinePoint ready, const engine::View& view, uint32_t repeats,
@@ -207,12 +190,11 @@ Result<void> Passes::measure(const engine::SharedWorld& world, engine::Device::T
   const QryBenchPush push{world.root(), 0};
   constexpr VkAccessFlags kShader = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
   const VkMemoryBarrier between{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, kShader | VK_ACCESS_TRANSFER_READ_BIT, kShader | VK_ACCESS_TRANSFER_READ_BIT};
-  const VkMemoryBarrier to_host{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_TRANSFER_WRITE_BIT, VK_ACCESS_HOST_READ_BIT};
   constexpr VkPipelineStageFlags kWork = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
   for (uint32_t round = 0; round < repeats + 2; ++round) {
-    if (auto ok = vk_check(vk.vkResetCommandPool(device_->handle(), pool_, 0), "vkResetCommandPool", "benchmark"); !ok) return ok;
-    const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr};
-    if (auto ok = vk_check(vk.vkBeginCommandBuffer(commands_, &begin), "vkBeginCommandBuffer", "benchmark"); !ok) return ok;
+    auto begun = offscreen_->begin();
+    if (!begun) return tl::unexpected(begun.error());
+    commands_ = *begun;
     vk.vkCmdResetQueryPool(commands_, queries_, 0, 2 * kPassCount);
     vk.vkCmdPushConstants(commands_, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
     for (uint32_t i = 0; i < kPassCount; ++i) {
@@ -224,11 +206,11 @@ Result<void> Passes::measure(const engine::SharedWorld& world, engine::Device::T
       if (round == 0 && (plain || beams)) {  // kept for hits() and differing()
         const VkBufferCopy copy{0, 0, visibility_->size_bytes()};
         vk.vkCmdCopyBuffer(commands_, visibility_->buffer(), (plain ? seen_ : seen_beams_)->buffer(), 1, &copy);
-        vk.vkCmdPipelineBarrier(commands_, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &to_host, 0, nullptr, 0, nullptr);
+        engine::host_read_barrier(vk, commands_, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
         vk.vkCmdPipelineBarrier(commands_, kWork, kWork, 0, 1, &between, 0, nullptr, 0, nullptr);
       }
     }
-    if (auto ok = submit(ready); !ok) return ok;
+    if (auto ok = offscreen_->submit_and_wait(ready); !ok) return ok;
     uint64_t ticks[2 * kPassCount];
     if (auto ok = vk_check(vk.vkGetQueryPoolResults(device_->handle(), queries_, 0, 2 * kPassCount, sizeof ticks, ticks, 8, VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
                            "vkGetQueryPoolResults", "timestamps");

@@ -92,4 +92,13 @@ Result<DeviceMemory::Export> DeviceMemory::export_fd() const {
   return out;
 }
 
+Result<void> ensure_memory(Device& device, std::unique_ptr<DeviceMemory>& memory, BufferHome home, uint64_t size_bytes, const char* label) {
+  if (memory && memory->size_bytes() >= size_bytes) return {};
+  memory.reset();
+  auto made = DeviceMemory::create(device, home, size_bytes, label);
+  if (!made) return tl::unexpected(made.error());
+  memory = std::move(*made);
+  return {};
+}
+
 }  // namespace quarry::engine

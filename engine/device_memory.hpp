@@ -46,4 +46,7 @@ class DeviceMemory {
   bool dedicated_ = false;
 };
 
+// Makes `memory` at least so large; what it held is lost.
+Result<void> ensure_memory(Device& device, std::unique_ptr<DeviceMemory>& memory, BufferHome home, uint64_t size_bytes, const char* label);
+
 }  // namespace quarry::engine

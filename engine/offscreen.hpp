@@ -3,8 +3,10 @@
 
 #include <memory>
 
+#include "engine/commands.hpp"
 #include "engine/device_memory.hpp"
 #include "engine/renderer.hpp"
+#include "engine/target_image.hpp"
 #include "engine/timeline.hpp"
 
 namespace quarry::engine {
@@ -12,7 +14,6 @@ namespace quarry::engine {
 class Offscreen {
  public:
   static Result<std::unique_ptr<Offscreen>> create(Device& device, const char* label);
-  ~Offscreen();
   Offscreen(const Offscreen&) = delete;
   Offscreen& operator=(const Offscreen&) = delete;
 
@@ -32,27 +33,12 @@ class Offscreen {
 
  private:
   explicit Offscreen(Device& device) : device_(&device) {}
-  Result<void> make_image(uint32_t width, uint32_t height);
-  void drop_image();
-  void image_barrier(VkImageLayout from, VkImageLayout to, VkPipelineStageFlags from_stage, VkAccessFlags from_access, VkPipelineStageFlags to_stage,
-                     VkAccessFlags to_access);
 
   Device* device_;
-  VkCommandPool pool_ = VK_NULL_HANDLE;
-  VkCommandBuffer commands_ = VK_NULL_HANDLE;
+  std::unique_ptr<Commands> commands_;
   std::unique_ptr<Timeline> timeline_;
-  VkImage image_ = VK_NULL_HANDLE;
-  VkDeviceMemory memory_ = VK_NULL_HANDLE;
-  VkImageView view_ = VK_NULL_HANDLE;
-  uint32_t width_ = 0, height_ = 0;
+  std::unique_ptr<TargetImage> image_;
   std::unique_ptr<DeviceMemory> pixels_;
 };
-
-// Makes `memory` at least so large; what it held is lost.
-Result<void> ensure_memory(Device& device, std::unique_ptr<DeviceMemory>& memory, BufferHome home, uint64_t size_bytes, const char* label);
-// Compute writes before, compute reads and writes after; holds for earlier submissions on the queue, too.
-void compute_barrier(const VulkanFunctions& vk, VkCommandBuffer commands);
-// Compute writes before, the host's reads after the submission.
-void host_read_barrier(const VulkanFunctions& vk, VkCommandBuffer commands, VkPipelineStageFlags from_stage, VkAccessFlags from_access);
 
 }  // namespace quarry::engine

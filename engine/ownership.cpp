@@ -32,28 +32,17 @@ Result<std::unique_ptr<OwnershipTransfer>> OwnershipTransfer::create(Device& dev
 
 OwnershipTransfer::~OwnershipTransfer() {
   if (done_ && done_->last()) (void)done_->wait(done_->last());
-  for (auto& batch : batches_) device_->vk().vkDestroyCommandPool(device_->handle(), batch->pool, nullptr);
 }
 
 Result<OwnershipTransfer::Batch*> OwnershipTransfer::free_batch() {
   auto reached = done_->reached();
   if (!reached) return tl::unexpected(reached.error());
-  const VulkanFunctions& vk = device_->vk();
-  for (auto& batch : batches_) {
-    if (batch->value > *reached) continue;
-    if (auto ok = vk_check(vk.vkResetCommandPool(device_->handle(), batch->pool, 0), "vkResetCommandPool", "hand-over"); !ok) return tl::unexpected(ok.error());
-    return batch.get();
-  }
-  auto fresh = std::make_unique<Batch>();
-  VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr, VK_COMMAND_POOL_CREATE_TRANSIENT_BIT, device_->queue_family()};
-  if (auto ok = vk_check(vk.vkCreateCommandPool(device_->handle(), &pool, nullptr, &fresh->pool), "vkCreateCommandPool", "hand-over"); !ok)
-    return tl::unexpected(ok.error());
-  batches_.push_back(std::move(fresh));
-  Batch* batch = batches_.back().get();
-  VkCommandBufferAllocateInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr, batch->pool, VK_COMMAND_BUFFER_LEVEL_PRIMARY, 1};
-  if (auto ok = vk_check(vk.vkAllocateCommandBuffers(device_->handle(), &info, &batch->commands), "vkAllocateCommandBuffers", "hand-over"); !ok)
-    return tl::unexpected(ok.error());
-  return batch;
+  for (auto& batch : batches_)
+    if (batch->value <= *reached) return batch.get();
+  auto commands = Commands::create(*device_, "hand-over");
+  if (!commands) return tl::unexpected(commands.error());
+  batches_.push_back(std::make_unique<Batch>(Batch{std::move(*commands)}));
+  return batches_.back().get();
 }
 
 Result<void> OwnershipTransfer::submit(const std::vector<VkBufferMemoryBarrier>& barriers, VkPipelineStageFlags from, VkPipelineStageFlags to,
@@ -63,15 +52,14 @@ Result<void> OwnershipTransfer::submit(const std::vector<VkBufferMemoryBarrier>&
     auto free = free_batch();
     if (!free) return tl::unexpected(free.error());
     batch = *free;
-    const VulkanFunctions& vk = device_->vk();
-    VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr};
-    if (auto ok = vk_check(vk.vkBeginCommandBuffer(batch->commands, &begin), "vkBeginCommandBuffer", "hand-over"); !ok) return ok;
-    vk.vkCmdPipelineBarrier(batch->commands, from, to, 0, 0, nullptr, uint32_t(barriers.size()), barriers.data(), 0, nullptr);
-    if (auto ok = vk_check(vk.vkEndCommandBuffer(batch->commands), "vkEndCommandBuffer", "hand-over"); !ok) return ok;
+    auto begun = batch->commands->begin();
+    if (!begun) return tl::unexpected(begun.error());
+    device_->vk().vkCmdPipelineBarrier(*begun, from, to, 0, 0, nullptr, uint32_t(barriers.size()), barriers.data(), 0, nullptr);
+    if (auto ok = batch->commands->end(); !ok) return ok;
   }
   const uint64_t value = done_->last() + 1;
   signal.push_back({done_->handle(), value});
-  if (auto ok = device_->submit(batch ? batch->commands : VK_NULL_HANDLE, {wait}, signal); !ok) return ok;
+  if (auto ok = device_->submit(batch ? batch->commands->handle() : VK_NULL_HANDLE, {wait}, signal); !ok) return ok;
   if (batch) batch->value = value;
   done_->next();
   return {};

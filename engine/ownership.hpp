@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/commands.hpp"
 #include "engine/timeline.hpp"
 
 namespace quarry::engine {
@@ -32,8 +33,7 @@ class OwnershipTransfer {
  private:
   explicit OwnershipTransfer(Device& device) : device_(&device) {}
   struct Batch {
-    VkCommandPool pool = VK_NULL_HANDLE;
-    VkCommandBuffer commands = VK_NULL_HANDLE;
+    std::unique_ptr<Commands> commands;
     uint64_t value = 0;  // free again when done_ has reached it
   };
   Result<Batch*> free_batch();

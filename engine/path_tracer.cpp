@@ -30,14 +30,12 @@ constexpr uint64_t kPixelBytes = 16;
 
 struct PathTracer::State {
   Device* device = nullptr;
-  VkDescriptorSetLayout target_layout = VK_NULL_HANDLE;
+  std::unique_ptr<TargetSets> targets;
   VkPipelineLayout layout = VK_NULL_HANDLE;
   VkPipeline path = VK_NULL_HANDLE, resolve = VK_NULL_HANDLE;
-  VkDescriptorPool descriptor_pool = VK_NULL_HANDLE;
   struct Frame {
     std::unique_ptr<DeviceMemory> parameters;
     std::shared_ptr<DeviceMemory> sums;  // what this frame may still read
-    VkDescriptorSet target = VK_NULL_HANDLE;
   } frames[kFrames + 1];
   std::shared_ptr<DeviceMemory> sums, layers;
   std::unique_ptr<Offscreen> offscreen;
@@ -48,8 +46,6 @@ struct PathTracer::State {
     for (VkPipeline pipeline : {path, resolve})
       if (pipeline) vk.vkDestroyPipeline(device->handle(), pipeline, nullptr);
     if (layout) vk.vkDestroyPipelineLayout(device->handle(), layout, nullptr);
-    if (descriptor_pool) vk.vkDestroyDescriptorPool(device->handle(), descriptor_pool, nullptr);
-    if (target_layout) vk.vkDestroyDescriptorSetLayout(device->handle(), target_layout, nullptr);
   }
 
   Result<void> set_up();
@@ -60,16 +56,17 @@ struct PathTracer::State {
     memory = std::move(*made);
     return {};
   }
-  void show(VkCommandBuffer commands, const RenderSettings& settings, Frame& frame, uint32_t steps, VkImageView target);
+  void show(VkCommandBuffer commands, const RenderSettings& settings, uint32_t frame_index, uint32_t steps, VkImageView target);
   Result<void> record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, uint32_t first_step, uint32_t steps,
                       bool with_layers, VkImageView target, uint32_t frame_index);
 };
 
 Result<void> PathTracer::State::set_up() {
   const VulkanFunctions& vk = device->vk();
-  VkDescriptorSetLayoutBinding binding{0, VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
-  VkDescriptorSetLayoutCreateInfo set_info{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO, nullptr, 0, 1, &binding};
-  if (auto ok = vk_check(vk.vkCreateDescriptorSetLayout(device->handle(), &set_info, nullptr, &target_layout), "vkCreateDescriptorSetLayout", "paths"); !ok) return ok;
+  auto made_targets = TargetSets::create(*device, kFrames + 1);
+  if (!made_targets) return tl::unexpected(made_targets.error());
+  targets = std::move(*made_targets);
+  const VkDescriptorSetLayout target_layout = targets->layout();
   VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(QryPathPush)};
   VkPipelineLayoutCreateInfo layout_info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 1, &target_layout, 1, &push};
   if (auto ok = vk_check(vk.vkCreatePipelineLayout(device->handle(), &layout_info, nullptr, &layout), "vkCreatePipelineLayout", "paths"); !ok) return ok;
@@ -82,33 +79,19 @@ Result<void> PathTracer::State::set_up() {
   if (!made_resolve) return tl::unexpected(made_resolve.error());
   resolve = *made_resolve;
   (*cache)->store();
-  VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, kFrames + 1};
-  VkDescriptorPoolCreateInfo pool{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, nullptr, 0, kFrames + 1, 1, &size};
-  if (auto ok = vk_check(vk.vkCreateDescriptorPool(device->handle(), &pool, nullptr, &descriptor_pool), "vkCreateDescriptorPool", "paths"); !ok) return ok;
-  for (Frame& frame : frames) {
-    VkDescriptorSetAllocateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO, nullptr, descriptor_pool, 1, &target_layout};
-    if (auto ok = vk_check(vk.vkAllocateDescriptorSets(device->handle(), &info, &frame.target), "vkAllocateDescriptorSets", "paths"); !ok) return ok;
+  for (Frame& frame : frames)
     if (auto ok = ensure_memory(*device, frame.parameters, BufferHome::host_upload, sizeof(QryPathFrame), "quarry path frame"); !ok) return ok;
-  }
   auto made_offscreen = Offscreen::create(*device, "quarry path tracer");
   if (!made_offscreen) return tl::unexpected(made_offscreen.error());
   offscreen = std::move(*made_offscreen);
   return {};
 }
 
-void PathTracer::State::show(VkCommandBuffer commands, const RenderSettings& settings, Frame& frame, uint32_t steps, VkImageView target) {
+void PathTracer::State::show(VkCommandBuffer commands, const RenderSettings& settings, uint32_t frame_index, uint32_t steps, VkImageView target) {
   const VulkanFunctions& vk = device->vk();
-  VkDescriptorImageInfo image{VK_NULL_HANDLE, target, VK_IMAGE_LAYOUT_GENERAL};
-  VkWriteDescriptorSet write{};
-  write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
-  write.dstSet = frame.target;
-  write.descriptorCount = 1;
-  write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_IMAGE;
-  write.pImageInfo = &image;
-  vk.vkUpdateDescriptorSets(device->handle(), 1, &write, 0, nullptr);
   compute_barrier(vk, commands);
-  const QryPathPush push{frame.parameters->address(), 0, steps};
-  vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &frame.target, 0, nullptr);
+  const QryPathPush push{frames[frame_index].parameters->address(), 0, steps};
+  targets->bind(commands, layout, frame_index, target);
   vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, resolve);
   vk.vkCmdPushConstants(commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
   vk.vkCmdDispatch(commands, (settings.width + 7) / 8, (settings.height + 7) / 8, 1);
@@ -153,7 +136,7 @@ Result<void> PathTracer::State::record(VkCommandBuffer commands, SharedWorld& wo
   vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, path);
   vk.vkCmdPushConstants(commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
   vk.vkCmdDispatch(commands, (across + 7) / 8, (down + 3) / 4, 1);
-  if (target) show(commands, settings, frame, first_step + steps, target);
+  if (target) show(commands, settings, frame_index, first_step + steps, target);
   return {};
 }
 

@@ -15,16 +15,12 @@
 
 namespace quarry::engine {
 
-Result<std::unique_ptr<Pipelines>> Pipelines::create(Device& device) {
+Result<std::unique_ptr<Pipelines>> Pipelines::create(Device& device, VkDescriptorSetLayout target_layout) {
   std::unique_ptr<Pipelines> self(new Pipelines(device));
   const VulkanFunctions& vk = device.vk();
-  VkDescriptorSetLayoutBinding binding{0, VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
-  VkDescriptorSetLayoutCreateInfo set_info{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO, nullptr, 0, 1, &binding};
-  if (auto ok = vk_check(vk.vkCreateDescriptorSetLayout(device.handle(), &set_info, nullptr, &self->target_layout), "vkCreateDescriptorSetLayout", "shade"); !ok)
-    return tl::unexpected(ok.error());
   VkPushConstantRange frame_push{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(QryFramePush)}, list_push{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(QryTracePush)};
   static_assert(sizeof(QryTracePush) == sizeof(QryFindPush) && sizeof(QryTracePush) <= 128);
-  VkPipelineLayoutCreateInfo frame_info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 1, &self->target_layout, 1, &frame_push};
+  VkPipelineLayoutCreateInfo frame_info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 1, &target_layout, 1, &frame_push};
   VkPipelineLayoutCreateInfo list_info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 0, nullptr, 1, &list_push};
   if (auto ok = vk_check(vk.vkCreatePipelineLayout(device.handle(), &frame_info, nullptr, &self->frame_layout), "vkCreatePipelineLayout", "frames"); !ok)
     return tl::unexpected(ok.error());
@@ -65,7 +61,6 @@ Pipelines::~Pipelines() {
     if (pipeline) vk.vkDestroyPipeline(device->handle(), pipeline, nullptr);
   for (VkPipelineLayout layout : {frame_layout, list_layout})
     if (layout) vk.vkDestroyPipelineLayout(device->handle(), layout, nullptr);
-  if (target_layout) vk.vkDestroyDescriptorSetLayout(device->handle(), target_layout, nullptr);
 }
 
 }  // namespace quarry::engine

@@ -8,11 +8,11 @@
 namespace quarry::engine {
 
 struct Pipelines {
-  static Result<std::unique_ptr<Pipelines>> create(Device& device);
+  // `target_layout`: that of the set through which shade writes (TargetSets).
+  static Result<std::unique_ptr<Pipelines>> create(Device& device, VkDescriptorSetLayout target_layout);
   ~Pipelines();
 
-  VkDescriptorSetLayout target_layout = VK_NULL_HANDLE;  // binding 0: the storage image that shade writes
-  VkPipelineLayout frame_layout = VK_NULL_HANDLE;        // set 0 = target_layout, QryFramePush
+  VkPipelineLayout frame_layout = VK_NULL_HANDLE;        // set 0 = a target; QryFramePush
   VkPipelineLayout list_layout = VK_NULL_HANDLE;         // no sets; QryTracePush or QryFindPush
   VkPipeline march = VK_NULL_HANDLE, march_counted = VK_NULL_HANDLE, shadow = VK_NULL_HANDLE, ambient = VK_NULL_HANDLE;
   VkPipeline behind = VK_NULL_HANDLE, mirror = VK_NULL_HANDLE, shade = VK_NULL_HANDLE, page_load = VK_NULL_HANDLE;

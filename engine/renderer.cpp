@@ -28,18 +28,13 @@ constexpr uint32_t kListBatch = 1u << 20;  // rays or keys a dispatch: well belo
 
 struct Renderer::State {
   Device* device = nullptr;
+  std::unique_ptr<TargetSets> targets;
   std::unique_ptr<Pipelines> pipelines;
-  VkDescriptorPool descriptor_pool = VK_NULL_HANDLE;
   struct Frame {
     std::unique_ptr<DeviceMemory> parameters, visibility, behind, mirror, light, accumulation, page_loads;
-    VkDescriptorSet target = VK_NULL_HANDLE;
   } frames[kFrames + 1];
   std::unique_ptr<Offscreen> offscreen;
   std::unique_ptr<DeviceMemory> list_in, list_out;
-
-  ~State() {
-    if (descriptor_pool) device->vk().vkDestroyDescriptorPool(device->handle(), descriptor_pool, nullptr);
-  }
 
   Result<void> ensure(std::unique_ptr<DeviceMemory>& memory, BufferHome home, uint64_t size_bytes, const char* label) {
     return ensure_memory(*device, memory, home, size_bytes, label);
@@ -72,20 +67,14 @@ Result<std::unique_ptr<Renderer>> Renderer::create(Device& device) {
   auto state = std::make_unique<State>();
   State& s = *state;
   s.device = &device;
-  const VulkanFunctions& vk = device.vk();
-  auto pipelines = Pipelines::create(device);
+  auto targets = TargetSets::create(device, kFrames + 1);
+  if (!targets) return tl::unexpected(targets.error());
+  s.targets = std::move(*targets);
+  auto pipelines = Pipelines::create(device, s.targets->layout());
   if (!pipelines) return tl::unexpected(pipelines.error());
   s.pipelines = std::move(*pipelines);
-  VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, kFrames + 1};
-  VkDescriptorPoolCreateInfo pool{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, nullptr, 0, kFrames + 1, 1, &size};
-  if (auto ok = vk_check(vk.vkCreateDescriptorPool(device.handle(), &pool, nullptr, &s.descriptor_pool), "vkCreateDescriptorPool", "frames"); !ok)
-    return tl::unexpected(ok.error());
-  for (auto& frame : s.frames) {
-    VkDescriptorSetAllocateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO, nullptr, s.descriptor_pool, 1, &s.pipelines->target_layout};
-    if (auto ok = vk_check(vk.vkAllocateDescriptorSets(device.handle(), &info, &frame.target), "vkAllocateDescriptorSets", "frames"); !ok)
-      return tl::unexpected(ok.error());
+  for (auto& frame : s.frames)
     if (auto ok = s.ensure(frame.parameters, BufferHome::host_upload, sizeof(QryFrame), "quarry frame"); !ok) return tl::unexpected(ok.error());
-  }
   auto offscreen = Offscreen::create(device, "quarry renderer");
   if (!offscreen) return tl::unexpected(offscreen.error());
   s.offscreen = std::move(*offscreen);
@@ -145,14 +134,6 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   std::memcpy(frame.parameters->mapped(), &f, sizeof f);
 
   const VulkanFunctions& vk = s.device->vk();
-  VkDescriptorImageInfo image{VK_NULL_HANDLE, target, VK_IMAGE_LAYOUT_GENERAL};
-  VkWriteDescriptorSet write{};
-  write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
-  write.dstSet = frame.target;
-  write.descriptorCount = 1;
-  write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_IMAGE;
-  write.pImageInfo = &image;
-  vk.vkUpdateDescriptorSets(s.device->handle(), 1, &write, 0, nullptr);
 
   // A dispatch over all pixels, labelled for those who look at captures. Shaders' workgroups: 8 x `rows` pixels.
   const auto pass = [&](const char* name, VkPipeline pipeline, uint32_t rows) {
@@ -165,7 +146,7 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
     if (vk.vkCmdEndDebugUtilsLabelEXT) vk.vkCmdEndDebugUtilsLabelEXT(commands);
   };
   const Pipelines& with = *s.pipelines;
-  vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, with.frame_layout, 0, 1, &frame.target, 0, nullptr);
+  s.targets->bind(commands, with.frame_layout, frame_index, target);
   const bool counted = settings.view == DebugView::steps || settings.view == DebugView::probe_depth;
   for (uint32_t sample = 0; sample < samples; ++sample) {
     const QryFramePush push{frame.parameters->address(), sample};

@@ -17,7 +17,6 @@ Result<std::unique_ptr<Upload>> Upload::create(Device& device) {
 
 Upload::~Upload() {
   if (timeline_ && timeline_->last()) (void)timeline_->wait(timeline_->last());
-  for (auto& batch : batches_) device_->vk().vkDestroyCommandPool(device_->handle(), batch->pool, nullptr);
 }
 
 Result<Upload::Batch*> Upload::free_batch(uint64_t size_bytes) {
@@ -33,17 +32,13 @@ Result<Upload::Batch*> Upload::free_batch(uint64_t size_bytes) {
     if (!batch || (room(*batch) < size_bytes ? room(*candidate) > room(*batch) : room(*candidate) >= size_bytes && room(*candidate) < room(*batch)))
       batch = candidate.get();
   }
-  const VulkanFunctions& vk = device_->vk();
   if (!batch) {
     auto fresh = std::make_unique<Batch>();
-    VkCommandPoolCreateInfo pool_info{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr, VK_COMMAND_POOL_CREATE_TRANSIENT_BIT, device_->queue_family()};
-    if (auto ok = vk_check(vk.vkCreateCommandPool(device_->handle(), &pool_info, nullptr, &fresh->pool), "vkCreateCommandPool", "uploads"); !ok)
-      return tl::unexpected(ok.error());
+    auto commands = Commands::create(*device_, "uploads");
+    if (!commands) return tl::unexpected(commands.error());
+    fresh->commands = std::move(*commands);
     batches_.push_back(std::move(fresh));
     batch = batches_.back().get();
-    VkCommandBufferAllocateInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr, batch->pool, VK_COMMAND_BUFFER_LEVEL_PRIMARY, 1};
-    if (auto ok = vk_check(vk.vkAllocateCommandBuffers(device_->handle(), &info, &batch->commands), "vkAllocateCommandBuffers", "uploads"); !ok)
-      return tl::unexpected(ok.error());
   }
   if (!batch->memory || batch->memory->size_bytes() < size_bytes) {
     auto memory = DeviceMemory::create(*device_, BufferHome::host_upload, std::max<uint64_t>(size_bytes, 1u << 16), "quarry upload");
@@ -61,12 +56,12 @@ Result<Device::TimelinePoint> Upload::submit(const std::vector<Copy>& copies) {
   if (!batch) return tl::unexpected(batch.error());
   Batch& b = **batch;
   const VulkanFunctions& vk = device_->vk();
-  if (auto ok = vk_check(vk.vkResetCommandPool(device_->handle(), b.pool, 0), "vkResetCommandPool", "uploads"); !ok) return tl::unexpected(ok.error());
-  VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr};
-  if (auto ok = vk_check(vk.vkBeginCommandBuffer(b.commands, &begin), "vkBeginCommandBuffer", "uploads"); !ok) return tl::unexpected(ok.error());
+  auto begun = b.commands->begin();
+  if (!begun) return tl::unexpected(begun.error());
+  const VkCommandBuffer commands = *begun;
   // Frames submitted before may still read what is about to be written, and earlier copies may write the same bytes.
   VkMemoryBarrier before{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, VK_ACCESS_TRANSFER_WRITE_BIT};
-  vk.vkCmdPipelineBarrier(b.commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 1, &before, 0,
+  vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 1, &before, 0,
                           nullptr, 0, nullptr);
   uint64_t at = 0;
   std::vector<VkBufferCopy> regions;
@@ -75,15 +70,15 @@ Result<Device::TimelinePoint> Upload::submit(const std::vector<Copy>& copies) {
     regions.push_back({at, copies[i].offset_bytes, copies[i].size_bytes});
     at += copies[i].size_bytes;
     if (i + 1 == copies.size() || copies[i + 1].to != copies[i].to) {
-      vk.vkCmdCopyBuffer(b.commands, b.memory->buffer(), copies[i].to, uint32_t(regions.size()), regions.data());
+      vk.vkCmdCopyBuffer(commands, b.memory->buffer(), copies[i].to, uint32_t(regions.size()), regions.data());
       regions.clear();
     }
   }
   VkMemoryBarrier after{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_TRANSFER_WRITE_BIT, VK_ACCESS_SHADER_READ_BIT};
-  vk.vkCmdPipelineBarrier(b.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &after, 0, nullptr, 0, nullptr);
-  if (auto ok = vk_check(vk.vkEndCommandBuffer(b.commands), "vkEndCommandBuffer", "uploads"); !ok) return tl::unexpected(ok.error());
+  vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &after, 0, nullptr, 0, nullptr);
+  if (auto ok = b.commands->end(); !ok) return tl::unexpected(ok.error());
   b.value = timeline_->last() + 1;
-  if (auto ok = device_->submit(b.commands, {}, {{timeline_->handle(), b.value}}); !ok) return tl::unexpected(ok.error());
+  if (auto ok = device_->submit(commands, {}, {{timeline_->handle(), b.value}}); !ok) return tl::unexpected(ok.error());
   timeline_->next();
   return timeline_->point();
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/commands.hpp"
 #include "engine/device_memory.hpp"
 #include "engine/timeline.hpp"
 
@@ -28,8 +29,7 @@ class Upload {
   explicit Upload(Device& device) : device_(&device) {}
   struct Batch {
     std::unique_ptr<DeviceMemory> memory;
-    VkCommandPool pool = VK_NULL_HANDLE;
-    VkCommandBuffer commands = VK_NULL_HANDLE;
+    std::unique_ptr<Commands> commands;
     uint64_t value = 0;  // free again when the timeline has reached it
   };
   Result<Batch*> free_batch(uint64_t size_bytes);

@@ -13,20 +13,6 @@ namespace {
 
 tl::unexpected<Error> because(const Error& error) { return tl::unexpected<Error>(error); }
 
-// A full barrier on one image; frames are few and large, so finer stages would win nothing.
-void image_barrier(VkCommandBuffer commands, VkImage image, VkImageLayout from, VkImageLayout to, VkPipelineStageFlags from_stage,
-                   VkAccessFlags from_access, VkPipelineStageFlags to_stage, VkAccessFlags to_access) {
-  auto barrier = of_type<VkImageMemoryBarrier>(VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER);
-  barrier.srcAccessMask = from_access;
-  barrier.dstAccessMask = to_access;
-  barrier.oldLayout = from;
-  barrier.newLayout = to;
-  barrier.srcQueueFamilyIndex = barrier.dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;
-  barrier.image = image;
-  barrier.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
-  vkCmdPipelineBarrier(commands, from_stage, to_stage, 0, 0, nullptr, 0, nullptr, 1, &barrier);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Presenter>> Presenter::create(engine::Device& device, engine::Renderer& renderer, VkSurfaceKHR surface, uint32_t width,
@@ -77,14 +63,13 @@ Result<void> Presenter::set_up(uint32_t width, uint32_t height) {
   pass.pDependencies = dependencies;
   if (auto done = checked(vkCreateRenderPass(handle, &pass, nullptr, &render_pass_), "vkCreateRenderPass"); !done) return done;
 
-  const VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO, nullptr, VK_SEMAPHORE_TYPE_TIMELINE, 0};
-  const VkSemaphoreCreateInfo timeline{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type, 0};
-  if (auto done = checked(vkCreateSemaphore(handle, &timeline, nullptr, &timeline_), "vkCreateSemaphore"); !done) return done;
+  auto timeline = engine::Timeline::create(device_, "quarry editor");
+  if (!timeline) return because(timeline.error());
+  timeline_ = std::move(*timeline);
   for (Slot& slot : slots_) {
-    const VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr, VK_COMMAND_POOL_CREATE_TRANSIENT_BIT, device_.queue_family()};
-    if (auto done = checked(vkCreateCommandPool(handle, &pool, nullptr, &slot.pool), "vkCreateCommandPool"); !done) return done;
-    const VkCommandBufferAllocateInfo allocate{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr, slot.pool, VK_COMMAND_BUFFER_LEVEL_PRIMARY, 1};
-    if (auto done = checked(vkAllocateCommandBuffers(handle, &allocate, &slot.commands), "vkAllocateCommandBuffers"); !done) return done;
+    auto commands = engine::Commands::create(device_, "the window");
+    if (!commands) return because(commands.error());
+    slot.commands = std::move(*commands);
     const VkSemaphoreCreateInfo binary{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, nullptr, 0};
     if (auto done = checked(vkCreateSemaphore(handle, &binary, nullptr, &slot.acquired), "vkCreateSemaphore"); !done) return done;
   }
@@ -126,12 +111,12 @@ Result<void> Presenter::set_up_panels() {
   panels_ready_ = true;
   // The letters go to the device once, before the first frame.
   Slot& slot = slots_[0];
-  const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr};
-  if (auto done = checked(vkBeginCommandBuffer(slot.commands, &begin), "vkBeginCommandBuffer"); !done) return done;
-  if (!ImGui_ImplVulkan_CreateFontsTexture(slot.commands)) return fail(ErrorCode::device, "the letters' texture could not be made");
-  if (auto done = checked(vkEndCommandBuffer(slot.commands), "vkEndCommandBuffer"); !done) return done;
-  slot.value = ++submitted_;
-  if (auto done = device_.submit(slot.commands, {}, {{timeline_, slot.value}}); !done) return done;
+  auto commands = slot.commands->begin();
+  if (!commands) return because(commands.error());
+  if (!ImGui_ImplVulkan_CreateFontsTexture(*commands)) return fail(ErrorCode::device, "the letters' texture could not be made");
+  if (auto done = slot.commands->end(); !done) return done;
+  slot.value = timeline_->next();
+  if (auto done = device_.submit(*commands, {}, {{timeline_->handle(), slot.value}}); !done) return done;
   if (auto done = wait_for(slot.value); !done) return done;
   ImGui_ImplVulkan_DestroyFontUploadObjects();
   return {};
@@ -139,7 +124,7 @@ Result<void> Presenter::set_up_panels() {
 
 Presenter::~Presenter() {
   const VkDevice handle = device_.handle();
-  if (timeline_) (void)wait_for(submitted_);
+  if (timeline_) (void)wait_for(submitted());
   if (swapchain_.handle) {
     // Presentation has no semaphore of ours to wait for: the one place, at the end, where the whole device is waited for.
     device_.lock_queue();
@@ -148,16 +133,10 @@ Presenter::~Presenter() {
   }
   for (auto& [value, destroy] : retired_) destroy();
   if (panels_ready_) ImGui_ImplVulkan_Shutdown();
-  for (const auto& image : scene_images_) destroy_scene_image(*image);
   destroy_swapchain(handle, swapchain_);
-  if (screenshot_.buffer) vkDestroyBuffer(handle, screenshot_.buffer, nullptr);
-  if (screenshot_.memory) vkFreeMemory(handle, screenshot_.memory, nullptr);
-  for (Slot& slot : slots_) {
+  for (Slot& slot : slots_)
     if (slot.acquired) vkDestroySemaphore(handle, slot.acquired, nullptr);
-    if (slot.pool) vkDestroyCommandPool(handle, slot.pool, nullptr);
-  }
   if (times_) vkDestroyQueryPool(handle, times_, nullptr);
-  if (timeline_) vkDestroySemaphore(handle, timeline_, nullptr);
   if (descriptors_) vkDestroyDescriptorPool(handle, descriptors_, nullptr);
   if (render_pass_) vkDestroyRenderPass(handle, render_pass_, nullptr);
   vkDestroySurfaceKHR(device_.instance(), surface_, nullptr);
@@ -169,33 +148,23 @@ Result<void> Presenter::remake_swapchain(uint32_t width, uint32_t height) {
   if (swapchain_.handle) {
     // A presented image may be shown a little longer than its frame takes; a few frames more are surely enough.
     auto old = std::make_shared<Swapchain>(std::move(swapchain_));
-    retired_.emplace_back(submitted_ + 2 * kFrames, [this, old] { destroy_swapchain(device_.handle(), *old); });
+    retired_.emplace_back(submitted() + 2 * kFrames, [this, old] { destroy_swapchain(device_.handle(), *old); });
   }
   swapchain_ = std::move(*made);
   stale_ = false;
   return {};
 }
 
-uint64_t Presenter::completed() const {
-  uint64_t value = 0;
-  vkGetSemaphoreCounterValue(device_.handle(), timeline_, &value);
-  return value;
-}
+uint64_t Presenter::completed() const { return timeline_->reached().value_or(0); }
 
-Result<void> Presenter::wait_for(uint64_t value) {
-  auto info = of_type<VkSemaphoreWaitInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO);
-  info.semaphoreCount = 1;
-  info.pSemaphores = &timeline_;
-  info.pValues = &value;
-  return checked(vkWaitSemaphores(device_.handle(), &info, UINT64_MAX), "vkWaitSemaphores");
-}
+Result<void> Presenter::wait_for(uint64_t value) { return timeline_->wait(value); }
 
-void Presenter::retire(std::function<void()> destroy) { retired_.emplace_back(submitted_, std::move(destroy)); }
+void Presenter::retire(std::function<void()> destroy) { retired_.emplace_back(submitted(), std::move(destroy)); }
 
 Result<void> Presenter::begin() {
-  Slot& slot = slots_[submitted_ % kFrames];
+  Slot& slot = slots_[submitted() % kFrames];
   if (auto done = wait_for(slot.value); !done) return done;
-  read_times(slot, static_cast<uint32_t>(submitted_ % kFrames));
+  read_times(slot, static_cast<uint32_t>(submitted() % kFrames));
   const uint64_t done_value = completed();
   std::erase_if(retired_, [&](auto& entry) {
     if (entry.first > done_value) return false;
@@ -214,59 +183,21 @@ void Presenter::read_times(Slot& slot, uint32_t slot_index) {
     picture_ms_ = static_cast<double>(ticks[1] - ticks[0]) * nanoseconds_per_tick_ * 1e-6, picture_steps_ = slot.steps;
 }
 
-void Presenter::destroy_scene_image(SceneImage& image) {
-  if (image.view) vkDestroyImageView(device_.handle(), image.view, nullptr);
-  if (image.image) vkDestroyImage(device_.handle(), image.image, nullptr);
-  if (image.memory) vkFreeMemory(device_.handle(), image.memory, nullptr);
-}
-
-Result<Presenter::SceneImage*> Presenter::scene_image(uint32_t width, uint32_t height) {
+Result<engine::TargetImage*> Presenter::scene_image(uint32_t width, uint32_t height) {
   for (const auto& image : scene_images_)
-    if (image->width == width && image->height == height) return image.get();
+    if (image->width() == width && image->height() == height) return image.get();
   // A few sizes are kept (one per step of the resolution); a window being resized makes many, and the oldest go.
   constexpr size_t kKept = 5;
   if (scene_images_.size() >= kKept) {
     auto oldest = scene_images_.begin();
     if (oldest->get() == shown_) ++oldest;
-    std::shared_ptr<SceneImage> old = std::move(*oldest);
+    std::shared_ptr<engine::TargetImage> old = std::move(*oldest);
     scene_images_.erase(oldest);
-    retire([this, old] { destroy_scene_image(*old); });
+    retire([old]() mutable { old.reset(); });
   }
-  auto made = std::make_unique<SceneImage>();
-  made->width = width, made->height = height;
-  auto info = of_type<VkImageCreateInfo>(VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO);
-  info.imageType = VK_IMAGE_TYPE_2D;
-  info.format = VK_FORMAT_R8G8B8A8_UNORM;
-  info.extent = {width, height, 1};
-  info.mipLevels = info.arrayLayers = 1;
-  info.samples = VK_SAMPLE_COUNT_1_BIT;
-  info.tiling = VK_IMAGE_TILING_OPTIMAL;
-  info.usage = VK_IMAGE_USAGE_STORAGE_BIT | VK_IMAGE_USAGE_TRANSFER_SRC_BIT;
-  auto done = checked(vkCreateImage(device_.handle(), &info, nullptr, &made->image), "vkCreateImage");
-  if (done) {
-    VkMemoryRequirements needs{};
-    vkGetImageMemoryRequirements(device_.handle(), made->image, &needs);
-    const auto type = device_.memory_type(needs.memoryTypeBits, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
-    if (!type) done = because(type.error());
-    else {
-      const VkMemoryAllocateInfo allocate{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, nullptr, needs.size, *type};
-      done = checked(vkAllocateMemory(device_.handle(), &allocate, nullptr, &made->memory), "vkAllocateMemory");
-    }
-  }
-  if (done) done = checked(vkBindImageMemory(device_.handle(), made->image, made->memory, 0), "vkBindImageMemory");
-  if (done) {
-    auto view = of_type<VkImageViewCreateInfo>(VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO);
-    view.image = made->image;
-    view.viewType = VK_IMAGE_VIEW_TYPE_2D;
-    view.format = VK_FORMAT_R8G8B8A8_UNORM;
-    view.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
-    done = checked(vkCreateImageView(device_.handle(), &view, nullptr, &made->view), "vkCreateImageView");
-  }
-  if (!done) {
-    destroy_scene_image(*made);
-    return because(done.error());
-  }
-  scene_images_.push_back(std::move(made));
+  auto made = engine::TargetImage::create(device_, width, height);
+  if (!made) return because(made.error());
+  scene_images_.push_back(std::move(*made));
   return scene_images_.back().get();
 }
 
@@ -276,7 +207,7 @@ Result<bool> Presenter::draw(const FrameRequest& request, uint32_t window_width,
     if (auto done = remake_swapchain(window_width, window_height); !done) return because(done.error());
   if (!swapchain_.handle) return false;
 
-  const auto slot_index = static_cast<uint32_t>(submitted_ % kFrames);
+  const auto slot_index = static_cast<uint32_t>(submitted() % kFrames);
   Slot& slot = slots_[slot_index];
   uint32_t image = 0;
   const VkResult acquired = vkAcquireNextImageKHR(device_.handle(), swapchain_.handle, UINT64_MAX, slot.acquired, VK_NULL_HANDLE, &image);
@@ -290,7 +221,7 @@ Result<bool> Presenter::draw(const FrameRequest& request, uint32_t window_width,
     if (auto done = prepare_screenshot(); !done) return because(done.error());
   if (auto done = record(slot, slot_index, image, request); !done) return because(done.error());
 
-  slot.value = submitted_ + 1;
+  slot.value = submitted() + 1;
   std::vector<VkSemaphore> wait{slot.acquired};
   std::vector<VkPipelineStageFlags> stages{VK_PIPELINE_STAGE_TRANSFER_BIT | VK_PIPELINE_STAGE_COLOR_ATTACHMENT_OUTPUT_BIT};
   std::vector<uint64_t> wait_values{0};
@@ -299,7 +230,7 @@ Result<bool> Presenter::draw(const FrameRequest& request, uint32_t window_width,
     wait_values.push_back(request.scene->wait.value);
     stages.push_back(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
   }
-  const VkSemaphore signal[] = {swapchain_.drawn[image], timeline_};
+  const VkSemaphore signal[] = {swapchain_.drawn[image], timeline_->handle()};
   const uint64_t signal_values[] = {0, slot.value};
   auto values = of_type<VkTimelineSemaphoreSubmitInfo>(VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
   values.waitSemaphoreValueCount = static_cast<uint32_t>(wait_values.size());
@@ -311,8 +242,9 @@ Result<bool> Presenter::draw(const FrameRequest& request, uint32_t window_width,
   submit.waitSemaphoreCount = static_cast<uint32_t>(wait.size());
   submit.pWaitSemaphores = wait.data();
   submit.pWaitDstStageMask = stages.data();
+  const VkCommandBuffer commands = slot.commands->handle();
   submit.commandBufferCount = 1;
-  submit.pCommandBuffers = &slot.commands;
+  submit.pCommandBuffers = &commands;
   submit.signalSemaphoreCount = 2;
   submit.pSignalSemaphores = signal;
   auto present = of_type<VkPresentInfoKHR>(VK_STRUCTURE_TYPE_PRESENT_INFO_KHR);
@@ -326,36 +258,35 @@ Result<bool> Presenter::draw(const FrameRequest& request, uint32_t window_width,
   const VkResult presented = submitted == VK_SUCCESS ? vkQueuePresentKHR(device_.queue(), &present) : VK_SUCCESS;
   device_.unlock_queue();
   if (auto done = checked(submitted, "vkQueueSubmit"); !done) return because(done.error());
-  submitted_ = slot.value;
-  if (request.scene) request.scene->world->frame_submitted(submitted_);
+  timeline_->next();
+  if (request.scene) request.scene->world->frame_submitted(slot.value);
   if (presented == VK_ERROR_OUT_OF_DATE_KHR || presented == VK_SUBOPTIMAL_KHR) stale_ = true;
   else if (auto done = checked(presented, "vkQueuePresentKHR"); !done) return because(done.error());
   return true;
 }
 
 Result<void> Presenter::record(Slot& slot, uint32_t slot_index, uint32_t image_index, const FrameRequest& request) {
-  if (auto done = checked(vkResetCommandPool(device_.handle(), slot.pool, 0), "vkResetCommandPool"); !done) return done;
-  const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr};
-  if (auto done = checked(vkBeginCommandBuffer(slot.commands, &begin), "vkBeginCommandBuffer"); !done) return done;
-  const VkCommandBuffer commands = slot.commands;
+  auto begun = slot.commands->begin();
+  if (!begun) return because(begun.error());
+  const VkCommandBuffer commands = *begun;
   constexpr auto kTransfer = VK_PIPELINE_STAGE_TRANSFER_BIT;
   constexpr auto kCompute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
 
   if (request.scene) {
     const FrameRequest::Scene& wanted = *request.scene;
-    SceneImage* scene = nullptr;
+    engine::TargetImage* scene = nullptr;
     if (wanted.show) {
       auto target = scene_image(wanted.settings.width, wanted.settings.height);
       if (!target) return because(target.error());
       scene = *target;
       // All frames are on one queue, so this barrier also keeps the picture from being overwritten while an earlier frame copies it.
-      image_barrier(commands, scene->image, VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_GENERAL, kTransfer, 0, kCompute, VK_ACCESS_SHADER_WRITE_BIT);
+      engine::image_barrier(device_.vk(), commands, scene->image(), VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_GENERAL, kTransfer, 0, kCompute, VK_ACCESS_SHADER_WRITE_BIT);
     }
     if (times_) {
       vkCmdResetQueryPool(commands, times_, slot_index * 2, 2);
       vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, times_, slot_index * 2);
     }
-    const VkImageView view = scene ? scene->view : VK_NULL_HANDLE;
+    const VkImageView view = scene ? scene->view() : VK_NULL_HANDLE;
     auto done = wanted.tracer ? wanted.tracer->record(commands, *wanted.world, wanted.view, wanted.settings, wanted.first_step, wanted.steps, view, slot_index)
                               : renderer_.record(commands, *wanted.world, wanted.view, wanted.settings, view, slot_index);
     if (!done) return done;
@@ -363,14 +294,14 @@ Result<void> Presenter::record(Slot& slot, uint32_t slot_index, uint32_t image_i
     slot.has_times = times_ != VK_NULL_HANDLE;
     slot.steps = wanted.tracer ? wanted.steps : 0;
     if (scene) {
-      image_barrier(commands, scene->image, VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kTransfer,
+      engine::image_barrier(device_.vk(), commands, scene->image(), VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kTransfer,
                     VK_ACCESS_TRANSFER_READ_BIT);
       shown_ = scene;
     }
   }
 
   const VkImage screen = swapchain_.images[image_index];
-  image_barrier(commands, screen, VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, kTransfer, 0, kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT);
+  engine::image_barrier(device_.vk(), commands, screen, VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, kTransfer, 0, kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT);
   VkClearColorValue background{};
   std::copy_n(request.background, 4, background.float32);
   const VkImageSubresourceRange whole{VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
@@ -378,14 +309,14 @@ Result<void> Presenter::record(Slot& slot, uint32_t slot_index, uint32_t image_i
   const PixelRect& at = request.viewport;
   const int right = std::min(at.x + at.width, static_cast<int>(swapchain_.width)), bottom = std::min(at.y + at.height, static_cast<int>(swapchain_.height));
   if (shown_ && right > at.x && bottom > at.y && at.x >= 0 && at.y >= 0) {
-    image_barrier(commands, screen, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT, kTransfer,
+    engine::image_barrier(device_.vk(), commands, screen, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT, kTransfer,
                   VK_ACCESS_TRANSFER_WRITE_BIT);
     VkImageBlit blit{};
     blit.srcSubresource = blit.dstSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, 1};
-    blit.srcOffsets[1] = {static_cast<int32_t>(shown_->width), static_cast<int32_t>(shown_->height), 1};
+    blit.srcOffsets[1] = {static_cast<int32_t>(shown_->width()), static_cast<int32_t>(shown_->height()), 1};
     blit.dstOffsets[0] = {at.x, at.y, 0};
     blit.dstOffsets[1] = {right, bottom, 1};
-    vkCmdBlitImage(commands, shown_->image, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, screen, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, 1, &blit, VK_FILTER_LINEAR);
+    vkCmdBlitImage(commands, shown_->image(), VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, screen, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, 1, &blit, VK_FILTER_LINEAR);
   }
 
   auto pass = of_type<VkRenderPassBeginInfo>(VK_STRUCTURE_TYPE_RENDER_PASS_BEGIN_INFO);
@@ -396,66 +327,41 @@ Result<void> Presenter::record(Slot& slot, uint32_t slot_index, uint32_t image_i
   if (request.panels) ImGui_ImplVulkan_RenderDrawData(request.panels, commands);
   vkCmdEndRenderPass(commands);
   if (request.screenshot) copy_screen(commands, screen);
-  return checked(vkEndCommandBuffer(commands), "vkEndCommandBuffer");
+  return slot.commands->end();
 }
 
 Result<void> Presenter::prepare_screenshot() {
   if (!swapchain_.readable) return fail(ErrorCode::unsupported, "this window's images cannot be read back, so there is no screenshot");
   if (auto done = wait_for(screenshot_.value); !done) return done;
-  if (screenshot_.buffer && screenshot_.width == swapchain_.width && screenshot_.height == swapchain_.height) {
-    screenshot_.value = submitted_ + 1;
-    return {};
-  }
-  if (screenshot_.buffer) vkDestroyBuffer(device_.handle(), screenshot_.buffer, nullptr);
-  if (screenshot_.memory) vkFreeMemory(device_.handle(), screenshot_.memory, nullptr);
-  screenshot_ = {};
-  auto info = of_type<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
-  info.size = VkDeviceSize(swapchain_.width) * swapchain_.height * 4;
-  info.usage = VK_BUFFER_USAGE_TRANSFER_DST_BIT;
-  if (auto done = checked(vkCreateBuffer(device_.handle(), &info, nullptr, &screenshot_.buffer), "vkCreateBuffer"); !done) return done;
-  VkMemoryRequirements needs{};
-  vkGetBufferMemoryRequirements(device_.handle(), screenshot_.buffer, &needs);
-  const auto type = device_.memory_type(needs.memoryTypeBits, VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT);
-  if (!type) return because(type.error());
-  const VkMemoryAllocateInfo allocate{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, nullptr, needs.size, *type};
-  if (auto done = checked(vkAllocateMemory(device_.handle(), &allocate, nullptr, &screenshot_.memory), "vkAllocateMemory"); !done) return done;
-  if (auto done = checked(vkBindBufferMemory(device_.handle(), screenshot_.buffer, screenshot_.memory, 0), "vkBindBufferMemory"); !done) return done;
+  const uint64_t bytes = uint64_t(swapchain_.width) * swapchain_.height * 4;
+  if (auto done = engine::ensure_memory(device_, screenshot_.pixels, engine::BufferHome::host_readback, bytes, "quarry screenshot"); !done) return done;
   screenshot_.width = swapchain_.width;
   screenshot_.height = swapchain_.height;
   screenshot_.bgra = format_.format == VK_FORMAT_B8G8R8A8_UNORM;
-  screenshot_.value = submitted_ + 1;
+  screenshot_.value = submitted() + 1;
   return {};
 }
 
 void Presenter::copy_screen(VkCommandBuffer commands, VkImage image) {
-  image_barrier(commands, image, VK_IMAGE_LAYOUT_PRESENT_SRC_KHR, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, VK_PIPELINE_STAGE_COLOR_ATTACHMENT_OUTPUT_BIT,
+  engine::image_barrier(device_.vk(), commands, image, VK_IMAGE_LAYOUT_PRESENT_SRC_KHR, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, VK_PIPELINE_STAGE_COLOR_ATTACHMENT_OUTPUT_BIT,
                 VK_ACCESS_COLOR_ATTACHMENT_WRITE_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT);
   VkBufferImageCopy region{};
   region.imageSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, 1};
   region.imageExtent = {screenshot_.width, screenshot_.height, 1};
-  vkCmdCopyImageToBuffer(commands, image, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, screenshot_.buffer, 1, &region);
-  image_barrier(commands, image, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, VK_IMAGE_LAYOUT_PRESENT_SRC_KHR, VK_PIPELINE_STAGE_TRANSFER_BIT, 0,
+  vkCmdCopyImageToBuffer(commands, image, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, screenshot_.pixels->buffer(), 1, &region);
+  engine::image_barrier(device_.vk(), commands, image, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, VK_IMAGE_LAYOUT_PRESENT_SRC_KHR, VK_PIPELINE_STAGE_TRANSFER_BIT, 0,
                 VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, 0);
-  auto visible = of_type<VkBufferMemoryBarrier>(VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER);
-  visible.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
-  visible.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
-  visible.srcQueueFamilyIndex = visible.dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;
-  visible.buffer = screenshot_.buffer;
-  visible.size = VK_WHOLE_SIZE;
-  vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 0, nullptr, 1, &visible, 0, nullptr);
+  engine::host_read_barrier(device_.vk(), commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
 }
 
 Result<engine::Picture> Presenter::take_screenshot() {
-  if (!screenshot_.buffer) return fail(ErrorCode::invalid_argument, "no frame was drawn for a screenshot");
+  if (!screenshot_.pixels) return fail(ErrorCode::invalid_argument, "no frame was drawn for a screenshot");
   if (auto done = wait_for(screenshot_.value); !done) return because(done.error());
   engine::Picture picture;
   picture.width = screenshot_.width;
   picture.height = screenshot_.height;
-  picture.rgba.resize(size_t(picture.width) * picture.height * 4);
-  void* mapped = nullptr;
-  if (auto done = checked(vkMapMemory(device_.handle(), screenshot_.memory, 0, VK_WHOLE_SIZE, 0, &mapped), "vkMapMemory"); !done) return because(done.error());
-  std::memcpy(picture.rgba.data(), mapped, picture.rgba.size());
-  vkUnmapMemory(device_.handle(), screenshot_.memory);
+  const auto* first = static_cast<const uint8_t*>(screenshot_.pixels->mapped());
+  picture.rgba.assign(first, first + uint64_t(picture.width) * picture.height * 4);
   for (size_t i = 0; i < picture.rgba.size(); i += 4) {
     if (screenshot_.bgra) std::swap(picture.rgba[i], picture.rgba[i + 2]);
     picture.rgba[i + 3] = 255;

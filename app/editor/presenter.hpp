@@ -14,7 +14,11 @@
 #include <vector>
 
 #include "app/editor/swapchain.hpp"
+#include "engine/commands.hpp"
+#include "engine/device_memory.hpp"
 #include "engine/path_tracer.hpp"
+#include "engine/target_image.hpp"
+#include "engine/timeline.hpp"
 
 struct ImDrawData;
 
@@ -56,7 +60,7 @@ class Presenter {
   Result<void> begin();
   // Records, submits and presents. False: the window has no size now or changed it; nothing was shown.
   Result<bool> draw(const FrameRequest& request, uint32_t window_width, uint32_t window_height);
-  uint64_t submitted() const { return submitted_; }  // timeline value of the newest frame
+  uint64_t submitted() const { return timeline_->last(); }  // timeline value of the newest frame
   uint64_t completed() const;                        // of the newest one that is done
   Result<void> wait_for(uint64_t value);             // of frames, not of the device
   // `destroy` runs when no frame submitted until now is in flight any more.
@@ -72,25 +76,17 @@ class Presenter {
  private:
   static constexpr uint32_t kFrames = 3;
   struct Slot {
-    VkCommandPool pool = VK_NULL_HANDLE;
-    VkCommandBuffer commands = VK_NULL_HANDLE;
+    std::unique_ptr<engine::Commands> commands;
     VkSemaphore acquired = VK_NULL_HANDLE;
     uint64_t value = 0;         // timeline value that this slot's frame signals
     bool has_times = false;
     uint32_t steps = 0;
   };
-  struct SceneImage {
-    VkImage image = VK_NULL_HANDLE;
-    VkDeviceMemory memory = VK_NULL_HANDLE;
-    VkImageView view = VK_NULL_HANDLE;
-    uint32_t width = 0, height = 0;
-  };
   Presenter(engine::Device& device, engine::Renderer& renderer, VkSurfaceKHR surface);
   Result<void> set_up(uint32_t width, uint32_t height);
   Result<void> set_up_panels();
   Result<void> remake_swapchain(uint32_t width, uint32_t height);
-  Result<SceneImage*> scene_image(uint32_t width, uint32_t height);
-  void destroy_scene_image(SceneImage& image);
+  Result<engine::TargetImage*> scene_image(uint32_t width, uint32_t height);
   Result<void> record(Slot& slot, uint32_t slot_index, uint32_t image_index, const FrameRequest& request);
   void copy_screen(VkCommandBuffer commands, VkImage image);
   Result<void> prepare_screenshot();
@@ -102,21 +98,19 @@ class Presenter {
   VkSurfaceFormatKHR format_{};
   VkRenderPass render_pass_ = VK_NULL_HANDLE;
   VkDescriptorPool descriptors_ = VK_NULL_HANDLE;
-  VkSemaphore timeline_ = VK_NULL_HANDLE;
+  std::unique_ptr<engine::Timeline> timeline_;
   VkQueryPool times_ = VK_NULL_HANDLE;
   double nanoseconds_per_tick_ = 0;
   Swapchain swapchain_;
   std::array<Slot, kFrames> slots_;
-  std::vector<std::unique_ptr<SceneImage>> scene_images_;
-  SceneImage* shown_ = nullptr;
-  uint64_t submitted_ = 0;
+  std::vector<std::unique_ptr<engine::TargetImage>> scene_images_;
+  engine::TargetImage* shown_ = nullptr;
   double picture_ms_ = 0;
   uint32_t picture_steps_ = 0;
   bool panels_ready_ = false, stale_ = false;
   std::vector<std::pair<uint64_t, std::function<void()>>> retired_;
   struct {
-    VkBuffer buffer = VK_NULL_HANDLE;
-    VkDeviceMemory memory = VK_NULL_HANDLE;
+    std::unique_ptr<engine::DeviceMemory> pixels;
     uint32_t width = 0, height = 0;
     uint64_t value = 0;
     bool bgra = false;

@@ -1,0 +1,56 @@
+// target_image.hpp - the picture that passes write, and the descriptor sets through which they do: the engine's only descriptors, since
+// everything else is reached by address. Read back or shown by offscreen.hpp, the editor's presenter, or a host engine (whose own image it is).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/device.hpp"
+#include "engine/vulkan_functions.hpp"
+
+namespace quarry::engine {
+
+// RGBA8, device-local; a storage image that can be copied from. In no layout at first.
+class TargetImage {
+ public:
+  static Result<std::unique_ptr<TargetImage>> create(Device& device, uint32_t width, uint32_t height);
+  ~TargetImage();
+  TargetImage(const TargetImage&) = delete;
+  TargetImage& operator=(const TargetImage&) = delete;
+
+  VkImage image() const { return image_; }
+  VkImageView view() const { return view_; }
+  uint32_t width() const { return width_; }
+  uint32_t height() const { return height_; }
+
+ private:
+  TargetImage(Device& device, uint32_t width, uint32_t height) : device_(&device), width_(width), height_(height) {}
+  Device* device_;
+  uint32_t width_, height_;
+  VkImage image_ = VK_NULL_HANDLE;
+  VkDeviceMemory memory_ = VK_NULL_HANDLE;
+  VkImageView view_ = VK_NULL_HANDLE;
+};
+
+// A descriptor set a frame in flight, whose binding 0 is the storage image that compute shaders write.
+class TargetSets {
+ public:
+  static Result<std::unique_ptr<TargetSets>> create(Device& device, uint32_t frames);
+  ~TargetSets();
+  TargetSets(const TargetSets&) = delete;
+  TargetSets& operator=(const TargetSets&) = delete;
+
+  VkDescriptorSetLayout layout() const { return layout_; }
+  // Lets the frame's set point to `target` (in layout GENERAL when the commands run) and records that it is set 0. The frame's work before
+  // must be done.
+  void bind(VkCommandBuffer commands, VkPipelineLayout pipelines, uint32_t frame, VkImageView target);
+
+ private:
+  explicit TargetSets(Device& device) : device_(&device) {}
+  Device* device_;
+  VkDescriptorSetLayout layout_ = VK_NULL_HANDLE;
+  VkDescriptorPool pool_ = VK_NULL_HANDLE;
+  std::vector<VkDescriptorSet> sets_;
+};
+
+}  // namespace quarry::engine

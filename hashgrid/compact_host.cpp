@@ -89,11 +89,6 @@ void sweep_page(const Page& page) {
   });
 }
 
-void count_outcome(BulkReport& report, Outcome outcome) {
-  uint64_t* const counts[] = {&report.inserted, &report.present, &report.assigned, &report.erased, &report.absent, &report.full, &report.reserved};
-  ++*counts[size_t(outcome)];
-}
-
 class HostCompact final : public BulkOperations<CompactView> {
  public:
   explicit HostCompact(uint32_t threads) : threads_(threads) {}
@@ -141,7 +136,7 @@ class HostCompact final : public BulkOperations<CompactView> {
     for (size_t i = 0; i < count; ++i) {
       if (outcomes[i] != Outcome::full) continue;
       outcomes[i] = hashgrid::insert(view, keys[i], values[i]);
-      count_outcome(report, outcomes[i]);
+      add(report, outcomes[i]);
     }
     return report;
   }
@@ -223,15 +218,7 @@ class HostCompact final : public BulkOperations<CompactView> {
           add_page_stats(pieces[piece], view, uint32_t(page));
     }, threads_);
     Stats sum;
-    for (const Stats& piece : pieces) {
-      sum.live += piece.live;
-      sum.freed += piece.freed;
-      sum.overflow_live += piece.overflow_live;
-      sum.spilled_buckets += piece.spilled_buckets;
-      sum.fullest_page_live = std::max(sum.fullest_page_live, piece.fullest_page_live);
-      for (size_t i = 0; i < sum.depth_histogram.size(); ++i) sum.depth_histogram[i] += piece.depth_histogram[i];
-      for (size_t i = 0; i < sum.bucket_fill.size(); ++i) sum.bucket_fill[i] += piece.bucket_fill[i];
-    }
+    for (const Stats& piece : pieces) add(sum, piece);
     detail::finish_compact_stats(sum, view.page_count);
     return sum;
   }
@@ -287,21 +274,13 @@ class HostCompact final : public BulkOperations<CompactView> {
         for (size_t i = group; i < last; ++i) {
           const Outcome outcome = operate(i);
           if (outcomes != nullptr) outcomes[i] = outcome;
-          count_outcome(report, outcome);
+          add(report, outcome);
         }
       }
       reports[begin / kKeysPerPiece] = report;
     }, threads_);
     BulkReport sum;
-    for (const BulkReport& r : reports) {
-      sum.inserted += r.inserted;
-      sum.present += r.present;
-      sum.assigned += r.assigned;
-      sum.erased += r.erased;
-      sum.absent += r.absent;
-      sum.full += r.full;
-      sum.reserved += r.reserved;
-    }
+    for (const BulkReport& one : reports) add(sum, one);
     return sum;
   }
 

@@ -19,6 +19,26 @@ namespace quarry::hashgrid {
 struct BulkReport {
   uint64_t inserted = 0, present = 0, assigned = 0, erased = 0, absent = 0, full = 0, reserved = 0;
 };
+inline void add(BulkReport& sum, const BulkReport& part) {
+  sum.inserted += part.inserted;
+  sum.present += part.present;
+  sum.assigned += part.assigned;
+  sum.erased += part.erased;
+  sum.absent += part.absent;
+  sum.full += part.full;
+  sum.reserved += part.reserved;
+}
+inline void add(BulkReport& sum, Outcome of_one_key) {
+  switch (of_one_key) {
+    case Outcome::inserted: ++sum.inserted; break;
+    case Outcome::present: ++sum.present; break;
+    case Outcome::assigned: ++sum.assigned; break;
+    case Outcome::erased: ++sum.erased; break;
+    case Outcome::absent: ++sum.absent; break;
+    case Outcome::full: ++sum.full; break;
+    case Outcome::reserved: ++sum.reserved; break;
+  }
+}
 
 // The bulk operations on tables of one layout: View is GridView (pairs) or CompactView.
 //
@@ -40,6 +60,15 @@ class BulkOperations {
     (void)fresh;
     return insert(view, keys, values, count, nullptr);
   }
+  // assign, find_or_insert and erase for a caller who is the only one to write to the table; as for insert_alone, the table may be changed page by
+  // page, so of assign_alone and find_or_insert_alone there may be no readers either; beside erase_alone there may. `full` as above.
+  virtual Result<BulkReport> assign_alone(const View& view, const uint32_t* keys, const uint32_t* values, size_t count) {
+    return assign(view, keys, values, count, nullptr);
+  }
+  virtual Result<BulkReport> find_or_insert_alone(const View& view, const uint32_t* keys, uint32_t* values, size_t count) {
+    return find_or_insert(view, keys, values, count, nullptr);
+  }
+  virtual Result<BulkReport> erase_alone(const View& view, const uint32_t* keys, size_t count) { return erase(view, keys, count, nullptr, nullptr); }
   virtual Result<BulkReport> assign(const View& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) = 0;
   // values[i]: in, what to insert if absent; out, what the table holds.
   virtual Result<BulkReport> find_or_insert(const View& view, const uint32_t* keys, uint32_t* values, size_t count, Outcome* outcomes) = 0;

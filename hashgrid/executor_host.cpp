@@ -8,7 +8,9 @@
 #include "hashgrid/arguments.hpp"
 #include "hashgrid/compact_host.hpp"
 #include "hashgrid/executor.hpp"
+#include "hashgrid/host_find.hpp"
 #include "hashgrid/host_groups.hpp"
+#include "hashgrid/host_owned.hpp"
 #include "hashgrid/host_pages.hpp"
 #include "hashgrid/page_settle.hpp"
 #include "hashgrid/parallel.hpp"
@@ -20,18 +22,6 @@ using detail::kKeysPerGroup;
 using detail::SharedWords;
 
 constexpr size_t kKeysPerPiece = 4096;  // what a thread takes at a time
-
-void count_outcome(BulkReport& report, Outcome outcome) {
-  switch (outcome) {
-    case Outcome::inserted: ++report.inserted; break;
-    case Outcome::present: ++report.present; break;
-    case Outcome::assigned: ++report.assigned; break;
-    case Outcome::erased: ++report.erased; break;
-    case Outcome::absent: ++report.absent; break;
-    case Outcome::full: ++report.full; break;
-    case Outcome::reserved: ++report.reserved; break;
-  }
-}
 
 using detail::check_view;
 
@@ -68,6 +58,22 @@ class HostExecutor final : public Executor {
       if (const auto report = detail::insert_by_windows(view, keys, values, count, threads_)) return *report;
     return insert(view, keys, values, count, nullptr);
   }
+  Result<BulkReport> assign_alone(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count) override {
+    if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
+    if (!may_own(count)) return assign(view, keys, values, count, nullptr);
+    // Read only, as the way of visiting says.
+    return put_owned(view, keys, const_cast<uint32_t*>(values), count, detail::Present::assign);
+  }
+  Result<BulkReport> find_or_insert_alone(const GridView& view, const uint32_t* keys, uint32_t* values, size_t count) override {
+    if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
+    if (!may_own(count)) return find_or_insert(view, keys, values, count, nullptr);
+    return put_owned(view, keys, values, count, detail::Present::tell);
+  }
+  Result<BulkReport> erase_alone(const GridView& view, const uint32_t* keys, size_t count) override {
+    if (auto ok = detail::check_batch(view, keys, keys, count); !ok) return tl::unexpected(ok.error());
+    if (!may_own(count)) return erase(view, keys, count, nullptr, nullptr);
+    return detail::erase_owned(view, keys, count, threads_);
+  }
   Result<BulkReport> assign(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
     return put_all<detail::IfPresent::replace>(view, keys, values, count, outcomes, [](size_t, uint32_t) {});
   }
@@ -76,24 +82,22 @@ class HostExecutor final : public Executor {
   }
   Result<BulkReport> find(const GridView& view, const uint32_t* keys, size_t count, uint32_t* values_out, uint8_t* depths_out) override {
     return for_pieces(view, keys, keys, count, [&](size_t begin, size_t end, BulkReport& report) {
-      Beyond beyond(view, values_out, depths_out);
-      for_groups<true>(view, keys, begin, end, [&](const Group& group) {
-        const uint32_t hits = group.found.keys;
-        if (values_out != nullptr) std::memcpy(values_out + group.first, group.values, group.count * sizeof(uint32_t));
-        if (depths_out != nullptr) std::memset(depths_out + group.first, 1, group.count);
-        report.present += uint32_t(std::popcount(hits));
-        if (group.refused != 0) {
-          report.reserved += uint32_t(std::popcount(group.refused));
-          for (size_t j = 0; j < group.count && depths_out != nullptr; ++j)
-            if (group.refused >> j & 1u) depths_out[group.first + j] = 0;
-        }
-        for (uint32_t open = group.all() & ~(hits | group.found.nevers | group.refused); open != 0; open &= open - 1)
-          beyond.note(group, size_t(std::countr_zero(open)));
-        beyond.admit();
-        if (beyond.count() >= kKeysPerGroup) beyond.work(report);
+      size_t next = begin, first = begin;
+      detail::for_blocks(view, [&](detail::Block& block) {
+        block.count = std::min(detail::kKeysPerBlock, end - next);
+        block.some_refused = detail::group_look().store(keys + next, block.count, view.locality, block.stored);
+        next += block.count;
+      }, [&](const detail::Block& block) {
+        uint32_t absent = 0;
+        for (size_t i = 0; i < block.count; ++i) absent += block.values[i] == kQryReservedValue;
+        report.absent += absent;
+        if (block.some_refused) report.reserved += uint64_t(std::count(block.stored, block.stored + block.count, kQryReservedKey));
+        if (values_out != nullptr) std::memcpy(values_out + first, block.values, block.count * sizeof(uint32_t));
+        if (depths_out != nullptr) std::memcpy(depths_out + first, block.depths, block.count);
+        first += block.count;
       });
-      beyond.work(report);
-      report.absent = end - begin - report.present - report.reserved;
+      report.present = end - begin - report.absent;
+      report.absent -= report.reserved;
     });
   }
   Result<void> find_neighbours(const GridView& view, const uint32_t* bricks, size_t count, Neighbourhood which, uint32_t* values_out) override {
@@ -109,7 +113,7 @@ class HostExecutor final : public Executor {
       const auto answer = [&](size_t j, Outcome outcome, uint32_t old) {
         if (old_values != nullptr) old_values[group.first + j] = old;
         if (outcomes != nullptr) outcomes[group.first + j] = outcome;
-        count_outcome(report, outcome);
+        add(report, outcome);
       };
       uint32_t rest[kKeysPerGroup];
       size_t left = 0;
@@ -169,7 +173,7 @@ class HostExecutor final : public Executor {
       }
     }, threads_);
     BulkReport report;
-    for (const Waiting& w : waiting) count_outcome(report, outcomes[w.position]);
+    for (const Waiting& w : waiting) add(report, outcomes[w.position]);
     return report;
   }
 
@@ -224,20 +228,34 @@ class HostExecutor final : public Executor {
       }
     }, threads_);
     Stats sum;
-    for (const Stats& piece : pieces) {
-      sum.live += piece.live;
-      sum.freed += piece.freed;
-      sum.overflow_live += piece.overflow_live;
-      sum.spilled_buckets += piece.spilled_buckets;
-      sum.fullest_page_live = std::max(sum.fullest_page_live, piece.fullest_page_live);
-      for (size_t i = 0; i < sum.depth_histogram.size(); ++i) sum.depth_histogram[i] += piece.depth_histogram[i];
-      for (size_t i = 0; i < sum.bucket_fill.size(); ++i) sum.bucket_fill[i] += piece.bucket_fill[i];
-    }
+    for (const Stats& piece : pieces) add(sum, piece);
     detail::finish_stats(sum, view.page_count);
     return sum;
   }
 
  private:
+  bool may_own(size_t count) const { return threads_ <= detail::kMostOwners && count <= 0xFFFFFFFFu; }
+
+  // Keys that are there first, then the new ones, as a batch of their own.
+  Result<BulkReport> put_owned(const GridView& view, const uint32_t* keys, uint32_t* values, size_t count, detail::Present what) {
+    std::vector<uint32_t> absent;
+    BulkReport report = detail::visit_owned(view, keys, values, count, what, threads_, absent);
+    if (absent.empty()) return report;
+    std::vector<uint32_t> new_keys(absent.size()), new_values(absent.size());
+    for (size_t i = 0; i < absent.size(); ++i) new_keys[i] = keys[absent[i]], new_values[i] = values[absent[i]];
+    const auto inserted = insert_alone(view, new_keys.data(), new_values.data(), absent.size(), false);
+    if (!inserted) return inserted;
+    report.inserted += inserted->inserted;
+    report.full += inserted->full;
+    if (inserted->present == 0) return report;
+    // Copies of a new key: once more, now that the first of them is in.
+    std::vector<uint32_t> refused;
+    const BulkReport again = detail::visit_owned(view, new_keys.data(), new_values.data(), absent.size(), what, threads_, refused);
+    (what == detail::Present::assign ? report.assigned : report.present) += again.assigned + again.present - inserted->inserted;
+    for (size_t i = 0; i < absent.size() && what == detail::Present::tell; ++i) values[absent[i]] = new_values[i];
+    return report;
+  }
+
   static uint64_t* page_words(const GridView& view, uint32_t page) { return view.words + size_t{page} * kQryPageWords; }
 
   template <Neighbourhood kWhich>
@@ -268,18 +286,12 @@ class HostExecutor final : public Executor {
     uint32_t stored[kKeysPerGroup], sectors[kKeysPerGroup];
     uint8_t seen[kKeysPerGroup];
     uint32_t values[kKeysPerGroup];
-    detail::GroupSeen found;
     bool some_refused = false;
-    uint32_t refused = 0;  // bit j: key j is the reserved one
 
-    uint32_t all() const { return count == kKeysPerGroup ? ~0u : (1u << count) - 1; }
     // The reserved key was seen in empty slots: not so.
     void forget_refused() {
-      refused = 0;
       for (size_t j = 0; j < count && some_refused; ++j) {
         if (keys[j] != kQryReservedKey) continue;
-        refused |= 1u << j;
-        found.keys &= ~(1u << j);
         seen[j] = 0;
         values[j] = kQryReservedValue;
       }
@@ -294,70 +306,6 @@ class HostExecutor final : public Executor {
     }
   };
 
-  // Keys that their home bucket neither holds nor rules out, gathered from several groups: their second buckets are fetched as the first ones
-  // were.
-  class Beyond {
-   public:
-    Beyond(const GridView& view, uint32_t* values_out, uint8_t* depths_out) : view_(view), values_out_(values_out), depths_out_(depths_out) {}
-
-    // Key j of the group. Room for one group more than kKeysPerGroup.
-    void note(const Group& group, size_t j) {
-      at_[noted_] = group.first + j;
-      stored_[noted_] = group.stored[j];
-      sectors_[noted_] = group.sectors[j];
-      ++noted_;
-    }
-    // Leaves out, of those noted since, those whose home bucket says that nothing went past it.
-    void admit() {
-      const size_t first = admitted_;
-      for (size_t n = first; n < noted_; ++n) {
-        const uint32_t page = sectors_[n] / kQrySectorsPerPage, sector = sectors_[n] % kQrySectorsPerPage;
-        const uint32_t state = detail::bucket_state<SharedWords>(page_words(view_, page), sector);
-        at_[admitted_] = at_[n];
-        stored_[admitted_] = stored_[n];
-        states_[admitted_] = uint8_t(state);
-        admitted_ += state & kQryBucketSpilled;
-      }
-      noted_ = admitted_;
-      detail::group_look().nexts(stored_ + first, admitted_ - first, view_.page_count, sectors_ + first);
-      for (size_t n = first; n < admitted_; ++n) __builtin_prefetch(view_.words + size_t{sectors_[n]} * kQrySlotsPerSector);
-    }
-    size_t count() const { return admitted_; }
-    // Answers all that were admitted.
-    void work(BulkReport& report) {
-      for (size_t first = 0; first < admitted_; first += kKeysPerGroup) work_on(first, std::min(admitted_, first + kKeysPerGroup), report);
-      noted_ = admitted_ = 0;
-    }
-
-   private:
-    void work_on(size_t first, size_t last, BulkReport& report) {
-      const detail::GroupSeen found = detail::group_look().find(view_.words, stored_ + first, sectors_ + first, last - first, values_ + first);
-      for (size_t n = first; n < last; ++n) {
-        bool hit = (found.keys >> (n - first) & 1u) != 0;
-        uint32_t value = values_[n], depth = 2;
-        if (!hit && (states_[n] & kQryBucketToStash) != 0) {
-          const QryPlace place = qry_place_stored(stored_[n], view_.page_count);
-          const detail::Located at = detail::locate_in_stash<SharedWords>(view_, place, stored_[n]);
-          hit = at.slot != nullptr;
-          if (hit) value = detail::high(at.word);
-          depth = at.sectors;
-        }
-        if (depths_out_ != nullptr) depths_out_[at_[n]] = uint8_t(depth);
-        if (values_out_ != nullptr) values_out_[at_[n]] = value;
-        report.present += hit;
-      }
-    }
-
-    static constexpr size_t kRoom = 2 * kKeysPerGroup;
-    const GridView& view_;
-    uint32_t* values_out_;
-    uint8_t* depths_out_;
-    size_t noted_ = 0, admitted_ = 0;
-    size_t at_[kRoom];
-    uint32_t stored_[kRoom], sectors_[kRoom], values_[kRoom];
-    uint8_t states_[kRoom];
-  };
-
   // work(begin, end, report) for pieces of a batch, on all threads.
   template <class Work>
   Result<BulkReport> for_pieces(const GridView& view, const uint32_t* keys, const uint32_t* inputs, size_t count, const Work& work) const {
@@ -369,21 +317,12 @@ class HostExecutor final : public Executor {
       reports[begin / kKeysPerPiece] = report;
     }, threads_);
     BulkReport sum;
-    for (const BulkReport& r : reports) {
-      sum.inserted += r.inserted;
-      sum.present += r.present;
-      sum.assigned += r.assigned;
-      sum.erased += r.erased;
-      sum.absent += r.absent;
-      sum.full += r.full;
-      sum.reserved += r.reserved;
-    }
+    for (const BulkReport& one : reports) add(sum, one);
     return sum;
   }
 
   // operate(group) for keys [begin, end), in order; the home buckets of the next group are fetched meanwhile.
-  // kFinds: `found` is wanted, else `seen`.
-  template <bool kFinds, class Operate>
+  template <class Operate>
   static void for_groups(const GridView& view, const uint32_t* keys, size_t begin, size_t end, const Operate& operate) {
     const detail::GroupLook& look = detail::group_look();
     Group groups[2] = {Group(view), Group(view)};
@@ -400,10 +339,7 @@ class HostExecutor final : public Executor {
     for (size_t first = begin; first < end; first += kKeysPerGroup, now ^= 1) {
       prepare(groups[now ^ 1], first + kKeysPerGroup);
       Group& group = groups[now];
-      if (kFinds)
-        group.found = look.find(view.words, group.stored, group.sectors, group.count, group.values);
-      else
-        look.buckets(view.words, group.stored, group.sectors, group.count, group.seen, group.values);
+      look.buckets(view.words, group.stored, group.sectors, group.count, group.seen, group.values);
       group.forget_refused();
       operate(group);
     }
@@ -412,7 +348,7 @@ class HostExecutor final : public Executor {
   template <class Operate>
   Result<BulkReport> for_each_group(const GridView& view, const uint32_t* keys, const uint32_t* inputs, size_t count, const Operate& operate) const {
     return for_pieces(view, keys, inputs, count, [&](size_t begin, size_t end, BulkReport& report) {
-      for_groups<false>(view, keys, begin, end, [&](const Group& group) { operate(group, report); });
+      for_groups(view, keys, begin, end, [&](const Group& group) { operate(group, report); });
     });
   }
 
@@ -458,7 +394,7 @@ class HostExecutor final : public Executor {
           if (outcome != Outcome::full) note(i, value);
         }
         if (outcomes != nullptr) outcomes[i] = outcome;
-        count_outcome(report, outcome);
+        add(report, outcome);
       }
     });
   }

@@ -162,10 +162,10 @@ struct Grid::State {
   }
 
   // Runs a batch until every key has its place or the table may not grow. operate(outcomes) does the batch once; what it refuses is
-  // first settled (BulkOperations::settle), then by growth. `may_stream`: the batch is a plain insert, which an executor may do page by page.
-  template <class Operate>
+  // first settled (BulkOperations::settle), then by growth. operate_alone(fresh) does the same for a caller that has the table to itself.
+  template <class Operate, class OperateAlone>
   Result<BulkReport> place_all(std::span<const uint32_t> keys, const uint32_t* values, std::vector<uint64_t>* refused, const char* what,
-                               bool assigns, bool may_stream, const Operate& operate) {
+                               bool assigns, const Operate& operate, const OperateAlone& operate_alone) {
     if (refused != nullptr) refused->clear();
     begin_change();
     if (auto ok = make_room(keys); !ok) return tl::unexpected(ok.error());
@@ -173,16 +173,15 @@ struct Grid::State {
     std::string why = "growth is turned off";
     const bool fresh = untouched.exchange(false);
     // A call that may grow has the table to itself, by the contract of grid.hpp.
-    bool alone = may_stream && (fresh || options.may_grow);
+    bool alone = fresh || options.may_grow;
     for (;;) {
-      const auto insert_alone = [&](auto& operations, const auto& view) { return operations.insert_alone(view, keys.data(), values, keys.size(), fresh); };
-      auto report = alone ? on_table(insert_alone) : operate(nullptr);
+      auto report = alone ? operate_alone(fresh) : operate(nullptr);
       if (!report) return report;
       if (alone && report->full != 0) {
         auto rest = operate(nullptr);
         if (!rest) return rest;
         rest->inserted += report->inserted;
-        rest->present -= report->inserted;
+        (assigns ? rest->assigned : rest->present) -= report->inserted;
         report = rest;
       }
       alone = false;
@@ -307,22 +306,28 @@ Result<void> same_length(const char* what, size_t keys, size_t values) {
 
 Result<BulkReport> Grid::insert(std::span<const uint32_t> keys, std::span<const uint32_t> values, std::vector<uint64_t>* refused) {
   if (auto ok = same_length("insert", keys.size(), values.size()); !ok) return tl::unexpected(ok.error());
-  return state_->place_all(keys, values.data(), refused, "insert", false, true, [&](Outcome* outcomes) {
+  return state_->place_all(keys, values.data(), refused, "insert", false, [&](Outcome* outcomes) {
     return state_->on_table([&](auto& operations, const auto& view) { return operations.insert(view, keys.data(), values.data(), keys.size(), outcomes); });
+  }, [&](bool fresh) {
+    return state_->on_table([&](auto& operations, const auto& view) { return operations.insert_alone(view, keys.data(), values.data(), keys.size(), fresh); });
   });
 }
 
 Result<BulkReport> Grid::assign(std::span<const uint32_t> keys, std::span<const uint32_t> values, std::vector<uint64_t>* refused) {
   if (auto ok = same_length("assign", keys.size(), values.size()); !ok) return tl::unexpected(ok.error());
-  return state_->place_all(keys, values.data(), refused, "assign", true, false, [&](Outcome* outcomes) {
+  return state_->place_all(keys, values.data(), refused, "assign", true, [&](Outcome* outcomes) {
     return state_->on_table([&](auto& operations, const auto& view) { return operations.assign(view, keys.data(), values.data(), keys.size(), outcomes); });
+  }, [&](bool) {
+    return state_->on_table([&](auto& operations, const auto& view) { return operations.assign_alone(view, keys.data(), values.data(), keys.size()); });
   });
 }
 
 Result<BulkReport> Grid::find_or_insert(std::span<const uint32_t> keys, std::span<uint32_t> values, std::vector<uint64_t>* refused) {
   if (auto ok = same_length("find_or_insert", keys.size(), values.size()); !ok) return tl::unexpected(ok.error());
-  return state_->place_all(keys, values.data(), refused, "find_or_insert", false, false, [&](Outcome* outcomes) {
+  return state_->place_all(keys, values.data(), refused, "find_or_insert", false, [&](Outcome* outcomes) {
     return state_->on_table([&](auto& operations, const auto& view) { return operations.find_or_insert(view, keys.data(), values.data(), keys.size(), outcomes); });
+  }, [&](bool) {
+    return state_->on_table([&](auto& operations, const auto& view) { return operations.find_or_insert_alone(view, keys.data(), values.data(), keys.size()); });
   });
 }
 
@@ -342,7 +347,7 @@ Result<void> Grid::find_neighbours(std::span<const uint32_t> bricks, Neighbourho
 
 Result<BulkReport> Grid::erase(std::span<const uint32_t> keys) {
   state_->begin_change();
-  auto report = state_->on_table([&](auto& operations, const auto& view) { return operations.erase(view, keys.data(), keys.size(), nullptr, nullptr); });
+  auto report = state_->on_table([&](auto& operations, const auto& view) { return operations.erase_alone(view, keys.data(), keys.size()); });
   if (report) {
     state_->size -= std::min(state_->size, report->erased);
     state_->erased += report->erased;

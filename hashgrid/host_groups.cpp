@@ -1,5 +1,8 @@
 #include "hashgrid/host_groups.hpp"
 
+#include <bit>
+
+#include "hashgrid/page_passes.hpp"
 #include "hashgrid/view.hpp"
 
 // ThreadSanitizer does not know that an aligned vector load reads each of its 64-bit words whole: under it, atomics one by one.
@@ -34,6 +37,45 @@ namespace {
   }
 }
 
+[[gnu::always_inline]] inline void others_of(const uint64_t* page, uint32_t page_count, uint16_t* others, uint8_t* room) {
+  for (uint32_t i = kFirstSlotWord; i < kQryOwnWords; ++i) {
+    const QryPlace place = qry_place_stored(low(page[i]), page_count);
+    const bool at_home = place.home_sector == i / kQrySlotsPerSector;
+    others[i] = uint16_t(at_home ? place.next_sector | kAtHome : place.home_sector);
+  }
+  for (uint32_t sector = kQryStateSectors; sector < kQryStashFirstSector; ++sector) {
+    uint32_t empty = 0;
+    for (uint32_t slot = 0; slot < kQrySlotsPerSector; ++slot) empty += is_empty(page[sector * kQrySlotsPerSector + slot]);
+    room[sector] = uint8_t(empty);
+  }
+}
+[[gnu::always_inline]] inline size_t live_of(const uint64_t* words, size_t count) {
+  size_t live = 0;
+  for (size_t i = 0; i < count; ++i) live += !is_empty(words[i]);
+  return live;
+}
+
+[[gnu::always_inline]] inline size_t owned_of(const uint32_t* keys, size_t count, const GridView& view, uint32_t first_page, uint32_t pages,
+                                              uint32_t first_tag, uint32_t* stored, uint32_t* tags, bool* refused) {
+  uint32_t all[kKeysPerBlock];
+  *refused = store_of(keys, count, view.locality, all) || *refused;
+  uint32_t page[kKeysPerBlock];
+  for (size_t i = 0; i < count; ++i) page[i] = qry_page(all[i], view.page_count) - first_page;
+  size_t own = 0;
+  for (size_t i = 0; i < count; ++i) {
+    stored[own] = all[i];
+    tags[own] = first_tag + uint32_t(i);
+    own += page[i] < pages;
+  }
+  return own;
+}
+
+size_t owned_plain(const uint32_t* keys, size_t count, const GridView& view, uint32_t first_page, uint32_t pages, uint32_t first_tag, uint32_t* stored,
+                   uint32_t* tags, bool* refused) {
+  return owned_of(keys, count, view, first_page, pages, first_tag, stored, tags, refused);
+}
+void others_plain(const uint64_t* page, uint32_t page_count, uint16_t* others, uint8_t* room) { others_of(page, page_count, others, room); }
+size_t live_plain(const uint64_t* words, size_t count) { return live_of(words, count); }
 bool store_plain(const uint32_t* keys, size_t count, uint32_t locality, uint32_t* stored) { return store_of(keys, count, locality, stored); }
 void homes_plain(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) { homes_of(stored, count, page_count, sectors); }
 void nexts_plain(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) { nexts_of(stored, count, page_count, sectors); }
@@ -54,15 +96,52 @@ void buckets_plain(const uint64_t* words, const uint32_t* stored, const uint32_t
   }
 }
 
-GroupSeen find_plain(const uint64_t* words, const uint32_t* stored, const uint32_t* sectors, size_t count, uint32_t* values) {
-  uint8_t seen[kKeysPerGroup];
-  buckets_plain(words, stored, sectors, count, seen, values);
-  GroupSeen all;
-  for (size_t i = 0; i < count; ++i) {
-    all.keys |= uint32_t{(seen[i] & kSeenKey) != 0} << i;
-    all.nevers |= uint32_t{(seen[i] & kSeenNever) != 0} << i;
+// By mask: the dword of a sector that answers for it. A key's value; or, for a never-used slot, whose value half is all ones, just that.
+struct Picks {
+  uint8_t dword[256] = {};
+  constexpr Picks() {
+    for (uint32_t mask = 1; mask < 256; ++mask) {
+      const uint32_t hits = mask & kMaskKeys;
+      dword[mask] = uint8_t(hits != 0 ? std::countr_zero(hits) + 1 : std::countr_zero(mask));
+    }
   }
-  return all;
+};
+constexpr Picks kPicks;
+
+size_t look_plain(const uint64_t* words, const uint32_t* stored, const uint32_t* sectors, size_t count, uint32_t* values, uint8_t* masks,
+                  uint8_t* open) {
+  size_t opens = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const Bucket bucket = SharedWords::load_bucket(words + size_t{sectors[i]} * kQrySlotsPerSector);
+    uint32_t mask = 0;
+    for (uint32_t slot = 0; slot < kQrySlotsPerSector; ++slot)
+      mask |= uint32_t{low(bucket.slot[slot]) == stored[i]} << 2 * slot | uint32_t{high(bucket.slot[slot]) == kQryReservedValue} << (2 * slot + 1);
+    values[i] = high(bucket.slot[kPicks.dword[mask] / 2]);
+    masks[i] = uint8_t(mask);
+    open[opens] = uint8_t(i);
+    opens += mask == 0;
+  }
+  return opens;
+}
+
+PlacedInGroup place_plain(uint64_t* words, const uint64_t* pairs, const uint32_t* sectors, size_t count, uint8_t* open) {
+  PlacedInGroup placed{};
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t* const bucket = words + size_t{sectors[i]} * kQrySlotsPerSector;
+    uint32_t hit = 0, never = kQrySlotsPerSector;
+    for (uint32_t slot = kQrySlotsPerSector; slot-- > 0;) {
+      hit |= low(bucket[slot]) == low(pairs[i]);
+      never = bucket[slot] == kNeverUsed ? slot : never;
+    }
+    if (hit != 0) {
+      ++placed.present;
+    } else if (never != kQrySlotsPerSector) {
+      bucket[never] = pairs[i];
+    } else {
+      open[placed.open++] = uint8_t(i);
+    }
+  }
+  return placed;
 }
 
 #if QRY_HOST_AVX2
@@ -100,23 +179,51 @@ QRY_AVX2 void buckets_avx2(const uint64_t* words, const uint32_t* stored, const 
   }
 }
 
-QRY_AVX2 GroupSeen find_avx2(const uint64_t* words, const uint32_t* stored, const uint32_t* sectors, size_t count, uint32_t* values) {
-  const __m256i ones = _mm256_set1_epi32(-1);
-  GroupSeen all;
+// One comparison for both halves of the four slots: the key in the low ones, all ones in the high ones. A slot that was never used is all
+// ones; no key has that value, and no erase leaves it.
+QRY_AVX2 size_t look_avx2(const uint64_t* words, const uint32_t* stored, const uint32_t* sectors, size_t count, uint32_t* values, uint8_t* masks,
+                          uint8_t* open) {
+  const __m256i high_ones = _mm256_set1_epi64x(int64_t(0xFFFFFFFF00000000));
+  size_t opens = 0;
   for (size_t i = 0; i < count; ++i) {
-    const uint64_t* const slots = words + size_t{sectors[i]} * kQrySlotsPerSector;
-    const __m256i bucket = load_once(slots);
-    const __m256i is_key = _mm256_slli_epi64(_mm256_cmpeq_epi32(bucket, _mm256_set1_epi32(int(stored[i]))), 32);
-    const uint32_t hit = uint32_t(_mm256_movemask_pd(_mm256_castsi256_pd(is_key)));
-    const uint32_t never = uint32_t(_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(bucket, ones))));
-    const uint64_t word = SharedWords::load(slots + (((hit >> 1) - (hit >> 3)) & 3u));
-    const bool there = low(word) == stored[i];
-    values[i] = there ? high(word) : kQryReservedValue;
-    all.keys |= uint32_t{there} << i;
-    all.nevers |= uint32_t{never != 0} << i;
+    const __m256i bucket = load_once(words + size_t{sectors[i]} * kQrySlotsPerSector);
+    const __m256i wanted = _mm256_or_si256(_mm256_set1_epi32(int(stored[i])), high_ones);
+    const uint32_t mask = uint32_t(_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(bucket, wanted))));
+    const __m256i pick = _mm256_castsi128_si256(_mm_cvtsi32_si128(kPicks.dword[mask]));
+    values[i] = uint32_t(_mm256_cvtsi256_si32(_mm256_permutevar8x32_epi32(bucket, pick)));
+    masks[i] = uint8_t(mask);
+    open[opens] = uint8_t(i);
+    opens += mask == 0;
   }
-  return all;
+  return opens;
 }
+
+QRY_AVX2 PlacedInGroup place_avx2(uint64_t* words, const uint64_t* pairs, const uint32_t* sectors, size_t count, uint8_t* open) {
+  const __m256i high_ones = _mm256_set1_epi64x(int64_t(0xFFFFFFFF00000000));
+  PlacedInGroup placed{};
+  uint64_t nowhere = 0;
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t* const bucket = words + size_t{sectors[i]} * kQrySlotsPerSector;
+    const __m256i wanted = _mm256_or_si256(_mm256_set1_epi32(int(low(pairs[i]))), high_ones);
+    const __m256i equal = _mm256_cmpeq_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(bucket)), wanted);
+    const uint32_t mask = uint32_t(_mm256_movemask_ps(_mm256_castsi256_ps(equal)));
+    const bool hit = (mask & kMaskKeys) != 0;
+    // No branch: what may not be stored is stored elsewhere.
+    uint64_t* const to = hit || mask == 0 ? &nowhere : bucket + kPicks.dword[mask] / 2;
+    *to = pairs[i];
+    open[placed.open] = uint8_t(i);
+    placed.open += mask == 0;
+    placed.present += hit;
+  }
+  return placed;
+}
+
+QRY_AVX2 size_t owned_avx2(const uint32_t* keys, size_t count, const GridView& view, uint32_t first_page, uint32_t pages, uint32_t first_tag,
+                           uint32_t* stored, uint32_t* tags, bool* refused) {
+  return owned_of(keys, count, view, first_page, pages, first_tag, stored, tags, refused);
+}
+QRY_AVX2 void others_avx2(const uint64_t* page, uint32_t page_count, uint16_t* others, uint8_t* room) { others_of(page, page_count, others, room); }
+QRY_AVX2 size_t live_avx2(const uint64_t* words, size_t count) { return live_of(words, count); }
 #endif
 
 }  // namespace
@@ -124,9 +231,9 @@ QRY_AVX2 GroupSeen find_avx2(const uint64_t* words, const uint32_t* stored, cons
 const GroupLook& group_look() {
   static const GroupLook chosen = [] {
 #if QRY_HOST_AVX2
-    if (__builtin_cpu_supports("avx2")) return GroupLook{store_avx2, homes_avx2, nexts_avx2, find_avx2, buckets_avx2};
+    if (__builtin_cpu_supports("avx2")) return GroupLook{store_avx2, homes_avx2, nexts_avx2, look_avx2, buckets_avx2, place_avx2, others_avx2, owned_avx2, live_avx2};
 #endif
-    return GroupLook{store_plain, homes_plain, nexts_plain, find_plain, buckets_plain};
+    return GroupLook{store_plain, homes_plain, nexts_plain, look_plain, buckets_plain, place_plain, others_plain, owned_plain, live_plain};
   }();
   return chosen;
 }

@@ -103,15 +103,9 @@ QRY_HD inline void bring_back(uint64_t* page, const GridView& view, uint64_t* sl
   SharedWords::exchange(slot, word, freed_word(view.phase == 0 ? 1 : view.phase - 1), false);
 }
 
-// insert with moves, for a key known to be absent: the two buckets, then a row of moves, then the stash; and where the key's sectors of the
-// stash are full, a key of its two buckets goes there instead. `page` is the key's page, which nobody else touches, in the table or a copy.
-QRY_HD inline Outcome place_absent(uint64_t* page, const GridView& view, const QryPlace& place, uint64_t pair, SettleScratch& scratch) {
-  const uint32_t index = make_room(page, place, view.page_count, scratch);
-  if (index != kNoSlot) {
-    page[index] = pair;
-    note_place(page, place, index);
-    return Outcome::inserted;
-  }
+// For an absent key whose two buckets are full, and no moves help: the stash; and where the key's sectors of the stash are full, a key of its
+// two buckets goes there instead. `page` is the key's page, which nobody else touches, in the table or a copy.
+QRY_HD inline Outcome place_behind(uint64_t* page, const GridView& view, const QryPlace& place, uint64_t pair) {
   if (place_in_stash(page, view, place, pair)) return Outcome::inserted;
   for (uint32_t i = 0; i < 2 * kQrySlotsPerSector; ++i) {
     const uint32_t sector = i < kQrySlotsPerSector ? place.home_sector : place.next_sector;
@@ -122,6 +116,15 @@ QRY_HD inline Outcome place_absent(uint64_t* page, const GridView& view, const Q
     return Outcome::inserted;
   }
   return Outcome::full;
+}
+
+// insert with moves, for a key known to be absent: the two buckets, then a row of moves, then the stash.
+QRY_HD inline Outcome place_absent(uint64_t* page, const GridView& view, const QryPlace& place, uint64_t pair, SettleScratch& scratch) {
+  const uint32_t index = make_room(page, place, view.page_count, scratch);
+  if (index == kNoSlot) return place_behind(page, view, place, pair);
+  page[index] = pair;
+  note_place(page, place, index);
+  return Outcome::inserted;
 }
 QRY_HD inline Outcome place_with_moves(uint64_t* page, const GridView& view, uint64_t pair, SettleScratch& scratch) {
   const QryPlace place = qry_place_stored(low(pair), view.page_count);

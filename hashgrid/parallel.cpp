@@ -41,15 +41,16 @@ struct Loop {
   }
 };
 
+// To wake a sleeping thread costs both sides some microseconds, and often a loop follows close upon another: so who has nothing to do
+// looks again so many times (some 20 microseconds) before it sleeps. In between it yields: whom it waits for may be waiting for its processor.
+constexpr uint32_t kLooks = 40;
+
 void pause_briefly() {
 #if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
+  for (int i = 0; i < 8; ++i) __builtin_ia32_pause();
 #endif
+  std::this_thread::yield();
 }
-
-// To wake a sleeping thread costs both sides some microseconds, and often a loop follows close upon another: so who has nothing to do
-// looks again for about so many pauses (20 to 60 microseconds) before it sleeps.
-constexpr uint32_t kLooks = 1000;
 
 class Pool {
  public:

@@ -1,7 +1,9 @@
 // stats.hpp - what a grid says of itself: the numbers of the statistics panel, `quarry info` and the benchmarks.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace quarry::hashgrid {
@@ -25,5 +27,16 @@ struct Stats {
   double depth_mean = 0;
   uint32_t depth_p50 = 0, depth_p99 = 0, depth_max = 0;
 };
+
+// Adds what was counted in one part of a table to what was counted in others. Sizes, load factor and percentiles are for who has them all.
+inline void add(Stats& sum, const Stats& part) {
+  sum.live += part.live;
+  sum.freed += part.freed;
+  sum.overflow_live += part.overflow_live;
+  sum.spilled_buckets += part.spilled_buckets;
+  sum.fullest_page_live = std::max(sum.fullest_page_live, part.fullest_page_live);
+  for (size_t i = 0; i < sum.depth_histogram.size(); ++i) sum.depth_histogram[i] += part.depth_histogram[i];
+  for (size_t i = 0; i < sum.bucket_fill.size(); ++i) sum.bucket_fill[i] += part.bucket_fill[i];
+}
 
 }  // namespace quarry::hashgrid

@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "engine/path_tracer.hpp"
 #include "engine/quarry.h"
 #include "engine/renderer.hpp"
 #include "voxel/progress.hpp"
@@ -37,6 +38,7 @@ struct ContextState {
   std::recursive_mutex mutex;
   std::unique_ptr<engine::Device> device;
   std::unique_ptr<engine::Renderer> renderer;  // after `device`: destroyed before it
+  uint64_t worlds_made = 0;
 
   void say(int32_t level, const char* message) const {
     if (log) log(log_user, level, message);
@@ -112,8 +114,25 @@ struct qry_world {
   std::optional<quarry::Document> document;
   uint32_t max_bricks = 0;
   uint64_t version = 0;
+  uint64_t number = 0;  // among the context's worlds
 
   ~qry_world();
+};
+
+struct qry_paths {
+  std::shared_ptr<quarry::c_api::ContextState> context;
+  std::unique_ptr<quarry::engine::PathTracer> tracer;
+  // What the tracer's sums are of.
+  uint64_t world = 0, world_version = 0;
+  quarry::engine::View view;
+  quarry::engine::RenderSettings settings;
+  bool layers = false;
+  // What can be read.
+  quarry::engine::PathPicture picture;
+  uint32_t samples = 0;
+  uint64_t picture_version = 0;
+
+  ~qry_paths();
 };
 
 namespace quarry::c_api {
@@ -122,5 +141,15 @@ namespace quarry::c_api {
 qry_result place_world(qry_world& world, bool device_needed, WorldMemory* memory, const char* function);
 // Moves a world that was made without a device to memory that the device reads. Call with the context's mutex held.
 qry_result share_world(qry_world& world, const char* function);
+
+// Checks that pictures of both kinds share.
+qry_result check_camera(const char* function, const qry_camera& camera);
+qry_result check_picture_size(const char* function, uint32_t width, uint32_t height);
+qry_result check_sun(const char* function, const float (&direction)[3], float strength, float sky_strength, float exposure);
+// Rows in the caller's memory; `pitch` 0 becomes that of rows without gaps.
+qry_result check_rows(const char* function, uint32_t width, uint32_t height, uint32_t pixel_bytes, uint64_t size_bytes, uint64_t* pitch);
+void copy_rows(const void* from, void* to, uint32_t width, uint32_t height, uint32_t pixel_bytes, uint64_t pitch);
+// `look` may be null: then nothing is set.
+qry_result apply_look(const char* function, const qry_look_info* look, engine::RenderSettings& settings);
 
 }  // namespace quarry::c_api

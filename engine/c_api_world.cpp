@@ -67,6 +67,7 @@ qry_result begin_world(qry_context* context, uint32_t max_bricks, const char* fu
   fresh->max_bricks = max_bricks;
   {
     const std::lock_guard lock(context->state->mutex);
+    fresh->number = ++context->state->worlds_made;
     if (qry_result r = place_world(*fresh, false, memory, function)) return r;
   }
   *world = std::move(fresh);

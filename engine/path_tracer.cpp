@@ -40,6 +40,7 @@ struct PathTracer::State {
   std::shared_ptr<DeviceMemory> sums, layers;
   std::unique_ptr<Offscreen> offscreen;
   std::unique_ptr<DeviceMemory> back;
+  uint32_t paths = 0;  // in the sums, by render()
 
   ~State() {
     const VulkanFunctions& vk = device->vk();
@@ -155,11 +156,16 @@ Result<void> PathTracer::record(VkCommandBuffer commands, SharedWorld& world, co
   return state_->record(commands, world, view, settings, first_step, steps, false, target, frame);
 }
 
+uint32_t PathTracer::paths_done() const { return state_->paths; }
+
 Result<PathPicture> PathTracer::render(SharedWorld& world, World& data, const Palette& palette, const View& view, const RenderSettings& settings, uint32_t paths,
-                                       bool layers, const Progress& progress) {
+                                       bool layers, const Progress& progress, uint32_t first_path) {
   if (auto ok = check_settings(settings); !ok) return tl::unexpected(ok.error());
-  if (!paths || paths > kMaxPaths) return fail(ErrorCode::invalid_argument, std::to_string(paths) + " paths a pixel: must be 1 to " + std::to_string(kMaxPaths));
+  if (!paths || paths > kMaxPaths || first_path > kMaxPaths - paths)
+    return fail(ErrorCode::invalid_argument, std::to_string(uint64_t(first_path) + paths) + " paths a pixel: must be 1 to " + std::to_string(kMaxPaths));
   State& s = *state_;
+  if (first_path != 0 && first_path != s.paths)
+    return fail(ErrorCode::invalid_argument, "path " + std::to_string(first_path) + " does not follow the " + std::to_string(s.paths) + " that are done");
   const VulkanFunctions& vk = s.device->vk();
   auto ready = world.publish(data, palette);
   if (!ready) return tl::unexpected(ready.error());
@@ -169,10 +175,12 @@ Result<PathPicture> PathTracer::render(SharedWorld& world, World& data, const Pa
   constexpr double kWantedSeconds = 0.25;
   // llvmpipe (22.3 at least) ends all loops of an invocation after 65,535 rounds together, and says nothing; with 1024 paths at once pictures lacked light.
   const uint32_t most_at_once = s.device->info().type == VK_PHYSICAL_DEVICE_TYPE_CPU ? 16 : 1024;
-  for (uint32_t done = 0, at_once = 1; done < paths;) {
-    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped after " + std::to_string(done) + " of " + std::to_string(paths) + " paths a pixel");
-    const uint32_t count = std::min(at_once, paths - done);
-    const bool last = done + count == paths;
+  const uint32_t wanted = first_path + paths;
+  s.paths = first_path;
+  for (uint32_t done = first_path, at_once = 1; done < wanted;) {
+    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped after " + std::to_string(done) + " of " + std::to_string(wanted) + " paths a pixel");
+    const uint32_t count = std::min(at_once, wanted - done);
+    const bool last = done + count == wanted;
     auto commands = s.offscreen->begin();
     if (!commands) return tl::unexpected(commands.error());
     VkImageView target = VK_NULL_HANDLE;
@@ -193,10 +201,11 @@ Result<PathPicture> PathTracer::render(SharedWorld& world, World& data, const Pa
       host_read_barrier(vk, *commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
     }
     const auto start = std::chrono::steady_clock::now();
+    s.paths = 0;  // if this fails, nobody knows what the sums hold
     if (auto ok = s.offscreen->submit_and_wait(*ready); !ok) return tl::unexpected(ok.error());
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    done += count;
-    progress.say("tracing paths", double(done) / paths);
+    s.paths = done += count;
+    progress.say("tracing paths", double(done - first_path) / paths);
     if (seconds < kWantedSeconds / 2) at_once = std::min(at_once * 2, most_at_once);
     else if (seconds > kWantedSeconds * 2) at_once = std::max(at_once / 2, 1u);
   }
@@ -204,7 +213,7 @@ Result<PathPicture> PathTracer::render(SharedWorld& world, World& data, const Pa
   PathPicture out;
   out.picture = s.offscreen->picture();
   const auto* sums = static_cast<const float*>(s.back->mapped());
-  const float share = 1.0f / float(paths);
+  const float share = 1.0f / float(wanted);
   out.radiance.resize(pixels * 4);
   for (uint64_t i = 0; i < pixels * 4; ++i) out.radiance[i] = sums[i] * share;
   if (layers) {

@@ -41,8 +41,11 @@ class PathTracer {
 
   // Blocking: `paths` paths a pixel, in submissions of about a quarter of a second, reporting after each. `layers`: albedo, normal and
   // depth, too. The same input gives the same bytes on one driver. Errors: cancelled; else as Renderer::render. One thread at a time.
+  // first_path not 0: goes on with the picture of the call before, which left so many paths_done(); everything else given must be the same.
   Result<PathPicture> render(SharedWorld& world, World& data, const Palette& palette, const View& view, const RenderSettings& settings, uint32_t paths,
-                             bool layers, const Progress& progress = {});
+                             bool layers, const Progress& progress = {}, uint32_t first_path = 0);
+  // Paths a pixel that render() has gathered, those of a cancelled call included; 0 after other errors.
+  uint32_t paths_done() const;
 
  private:
   struct State;

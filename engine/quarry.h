@@ -1,7 +1,8 @@
 /* quarry.h - Quarry's plugin interface: sparse voxel worlds for any engine, in C99.
  *
  * A qry_context is one Vulkan device (ours or yours) and the settings of one user of the library. A qry_world is a scene of voxels:
- * set, edit, undo, read back, measure, save, open, pack for reading, render into your memory, shoot rays at. The guide is docs/plugin.md.
+ * set, edit, undo, read back, measure, save, open, pack for reading, render into your memory by marching rays or tracing paths,
+ * shoot rays at. The guide is docs/plugin.md.
  *
  * Conventions, stated once
  *   Axes       y is up, right-handed, one unit is one voxel; voxel (x,y,z) is the cube [x,x+1) x [y,y+1) x [z,z+1). How long a voxel is
@@ -134,7 +135,10 @@ enum {
   QRY_STYPE_WORLD_STATE = 8,
   QRY_STYPE_GRID_STATS = 9,
   QRY_STYPE_RENDER_INFO = 10,
-  QRY_STYPE_MEMORY_STATE = 11
+  QRY_STYPE_MEMORY_STATE = 11,
+  QRY_STYPE_LOOK_INFO = 12,
+  QRY_STYPE_PATHS_INFO = 13,
+  QRY_STYPE_PATHS_STATE = 14
   /* 0x70000000 and above: for structures of out-of-tree builds; never used here. */
 };
 
@@ -469,8 +473,8 @@ typedef struct qry_memory_state {
   uint64_t packed_bytes;    /* what the four come to when packed; while they are not, within 128 KiB and a hundredth */
   uint64_t scene_bytes;     /* the scene's own bricks, which writing calls work on, in host memory; never packed */
   uint64_t history_bytes;   /* bricks before and after, of all steps that can be undone and redone */
-  uint64_t device_bytes;    /* memory made for this world that the device reads; with QRY_SHARING_HOST_IMPORT the same bytes as the four. 0: no
-                               device yet */
+  uint64_t device_bytes;    /* memory made for this world that the device reads, 0: no device yet; with QRY_SHARING_HOST_IMPORT it is the
+                               four's own */
   uint32_t packed;          /* 1: packed */
   uint32_t reserved2;
 } qry_memory_state;
@@ -518,10 +522,34 @@ enum {
   QRY_VIEW_LOAD = 8         /* heat map of how full the hit brick's page of the hash grid is */
 };
 
-typedef struct qry_render_info {
+enum { QRY_SKY_DAY = 0, QRY_SKY_UNIFORM = 1 };
+enum { QRY_BACKGROUND_SKY = 0, QRY_BACKGROUND_COLOR = 1, QRY_BACKGROUND_NONE = 2 };
+enum { QRY_TONE_FILMIC = 0, QRY_TONE_LINEAR = 1 };
+
+/* What stands around the world, and how its light is shown. Chain it to qry_render_info or qry_paths_info; without it, as INIT says. */
+typedef struct qry_look_info {
   qry_stype stype;
   uint32_t reserved;
   const void* next;
+  uint32_t sky;               /* QRY_SKY_...: day, evening or night by the sun's height; or sky_color from everywhere */
+  float sky_color[3];         /* linear, 0 or more */
+  uint32_t background;        /* QRY_BACKGROUND_...: what is seen where nothing is hit; with NONE, alpha is a pixel's coverage */
+  float background_color[3];  /* sRGB, 0..1: shown as it is */
+  float sun_radius;           /* of its disc, in radians, 0..0.5: how soft shadows are */
+  uint32_t ground;            /* 1: an unseen floor under the lowest voxel catches shadows */
+  float fog_distance;         /* voxels over which, at the world's foot, 63 % of the light is lost; 0: no fog */
+  float fog_height;           /* voxels over which it thins out to 1/e; 0: a third of the world's height */
+  uint32_t tone;              /* QRY_TONE_...; LINEAR is cut off at white */
+  uint32_t reserved2;
+} qry_look_info;
+#define QRY_LOOK_INFO_INIT                                                                                          \
+  {QRY_STYPE_LOOK_INFO, 0, NULL, QRY_SKY_DAY, {1.0f, 1.0f, 1.0f}, QRY_BACKGROUND_SKY, {1.0f, 1.0f, 1.0f}, 0.012f, 0, \
+   0.0f, 0.0f, QRY_TONE_FILMIC, 0}
+
+typedef struct qry_render_info {
+  qry_stype stype;
+  uint32_t reserved;
+  const void* next;             /* accepts qry_look_info */
   qry_camera camera;
   uint32_t width, height;       /* 1..16384 each */
   uint32_t view;                /* QRY_VIEW_... */
@@ -542,7 +570,8 @@ typedef struct qry_render_info {
 /* Renders, waits for it, and copies the picture to `rgba`: 4 bytes a pixel, row 0 on top, rows row_pitch_bytes apart (0: width * 4).
  * size_bytes: at least row_pitch_bytes * (height - 1) + width * 4. The first call of a world that was made before the context had a
  * device moves it to memory that the device can read: once, at the cost of flattening it again, with both copies there meanwhile.
- * Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, BUFFER_TOO_SMALL, UNSUPPORTED, NOT_FOUND, MISSING_FEATURE, DEVICE, OUT_OF_MEMORY. [write] */
+ * Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, DUPLICATE_STRUCT, BUFFER_TOO_SMALL, UNSUPPORTED, NOT_FOUND, MISSING_FEATURE, DEVICE,
+ * OUT_OF_MEMORY. [write] */
 QRY_API qry_result QRY_CALL qry_world_render(qry_world* world, const qry_render_info* info, void* rgba, uint64_t size_bytes,
                                              uint64_t row_pitch_bytes);
 
@@ -567,6 +596,87 @@ QRY_API qry_result QRY_CALL qry_world_trace(qry_world* world, const qry_ray* ray
 /* The ray through point (x, y) of a picture, in pixels from its upper left corner: (0.5, 0.5) is the middle of the first pixel.
  * Errors: INVALID_ARGUMENT. Needs no device. [free] */
 QRY_API qry_result QRY_CALL qry_camera_ray(const qry_camera* camera, uint32_t width, uint32_t height, double x, double y, qry_ray* ray);
+
+/* ---- Pictures that converge: light followed over many bounces ----------------------------------------------------------------------- */
+
+/* A picture that paths are added to, call by call, until it is good enough. It belongs to a context, and to no world: it begins anew
+ * when what it shows is no longer the same. Holds about 60 bytes a pixel on device and host together, 150 with layers. */
+typedef struct qry_paths qry_paths;
+
+/* Nothing is made on a device yet. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. [free] */
+QRY_API qry_result QRY_CALL qry_paths_create(qry_context* context, qry_paths** out);
+/* In any order with worlds and the context. [last] */
+QRY_API void QRY_CALL qry_paths_destroy(qry_paths** paths);
+
+enum {
+  QRY_PATHS_RESTART = 1, /* begin anew in any case */
+  QRY_PATHS_LAYERS = 2   /* albedo, normals and depth, too */
+};
+typedef struct qry_paths_info {
+  qry_stype stype;
+  uint32_t reserved;
+  const void* next;               /* accepts qry_look_info */
+  qry_camera camera;
+  uint32_t width, height;         /* 1..16384 each */
+  uint32_t samples;               /* paths a pixel that this call adds, 1..65536 */
+  uint32_t flags;                 /* QRY_PATHS_... */
+  uint32_t bounces;               /* times that a path may scatter, 0..256 */
+  uint32_t seed;                  /* of the noise; the same seed gives the same picture */
+  float exposure;                 /* above 0; may change on the way */
+  float sun_direction[3];         /* towards the sun, any length but 0 */
+  float sun_strength;             /* 0 or more */
+  float sky_strength;             /* 0 or more */
+  float lens_radius;              /* voxels, 0 or more: how much of what lies before and behind the focus is blurred */
+  float focus;                    /* voxels from the eye to what is sharp; 0: everything is */
+  float firefly_limit;            /* brightest radiance that scattered light may bring; 0: no limit, and no bias */
+  uint32_t reserved2;
+  qry_progress_function progress; /* about four times a second; may be NULL */
+  void* progress_user;
+} qry_paths_info;
+#define QRY_PATHS_INFO_INIT                                                                                                        \
+  {QRY_STYPE_PATHS_INFO, 0, NULL, {{0.0, 0.0, 0.0}, {0.0, 0.0, -1.0}, 45.0}, 1280, 720, 16, 0, 4, 0, 1.0f, {-0.43f, 0.77f, -0.37f}, \
+   3.0f, 1.0f, 0.0f, 0.0f, 0.0f, 0, NULL, NULL}
+
+/* Adds `samples` paths a pixel to the picture and waits for them. Goes on with the paths of earlier calls if world, its version, and all
+ * of info but samples, exposure, tone and progress are as they were then; else, or with QRY_PATHS_RESTART, it begins anew. 16 calls of one
+ * path and one call of 16 give the same picture. Shows voxels as they are now: after an edit, the next call's picture is of the new world.
+ * CANCELLED: the picture that can be read stays that of the call before; paths that were traced until then are kept, and the next call goes
+ * on with them. Any other failure leaves the picture too, and the next call begins anew.
+ * world and paths must be of one context. The first call makes two pipelines: where the cache on disk has none, that takes a second or two
+ * on a software device.
+ * Errors: INVALID_ARGUMENT (also more than 2^24 paths a pixel in all), UNKNOWN_STRUCT, DUPLICATE_STRUCT, CANCELLED, UNSUPPORTED, NOT_FOUND,
+ * MISSING_FEATURE, DEVICE, OUT_OF_MEMORY. [write] for world and paths alike */
+QRY_API qry_result QRY_CALL qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_paths_info* info);
+
+typedef struct qry_paths_state {
+  qry_stype stype;
+  uint32_t reserved;
+  void* next;
+  uint64_t world_version;  /* of the world that the picture shows */
+  uint32_t width, height;  /* of the picture; 0: there is none yet */
+  uint32_t samples;        /* paths a pixel in it */
+  uint32_t traced;         /* paths a pixel that the next call would go on from */
+  uint32_t has_layers;     /* 1: it was traced with QRY_PATHS_LAYERS */
+  uint32_t reserved2;
+} qry_paths_state;
+#define QRY_PATHS_STATE_INIT {QRY_STYPE_PATHS_STATE, 0, NULL, 0, 0, 0, 0, 0, 0, 0}
+
+/* Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT. [read] for paths */
+QRY_API qry_result QRY_CALL qry_paths_get_state(const qry_paths* paths, qry_paths_state* state);
+
+enum {
+  QRY_LAYER_COLOR = 0,    /* RGBA8, as it is shown: exposure and tone of the last call, sRGB, straight alpha */
+  QRY_LAYER_RADIANCE = 1, /* 4 floats: linear colour multiplied by coverage, and coverage; before exposure and tone */
+  QRY_LAYER_ALBEDO = 2,   /* 3 floats, linear; this one and those below only with QRY_PATHS_LAYERS */
+  QRY_LAYER_NORMAL = 3,   /* 3 floats, in world axes, the mean over the pixel; 0 where nothing is hit */
+  QRY_LAYER_DEPTH = 4     /* 1 float: voxels from the eye, the mean of what is hit; infinite where nothing is */
+};
+
+/* Copies a layer of the picture to `out`: row 0 on top, rows row_pitch_bytes apart (0: no gaps), size_bytes at least row_pitch_bytes *
+ * (height - 1) + the bytes of a row. Needs no device.
+ * Errors: INVALID_ARGUMENT (also: no picture yet, or none with layers), BUFFER_TOO_SMALL. [read] for paths */
+QRY_API qry_result QRY_CALL qry_paths_read(const qry_paths* paths, uint32_t layer, void* out, uint64_t size_bytes,
+                                           uint64_t row_pitch_bytes);
 
 #ifdef __cplusplus
 }

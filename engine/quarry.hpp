@@ -49,6 +49,48 @@ class Result : public Status {
   T value_;
 };
 
+// A path-traced picture that is gathered over calls of World::trace_paths.
+class Paths {
+ public:
+  Paths() = default;
+  explicit Paths(qry_paths* handle) : handle_(handle) {}
+  Paths(Paths&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Paths& operator=(Paths&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Paths() { qry_paths_destroy(&handle_); }
+  qry_paths* get() const { return handle_; }
+
+  Result<qry_paths_state> state() const {
+    qry_paths_state state = QRY_PATHS_STATE_INIT;
+    const qry_result code = qry_paths_get_state(handle_, &state);
+    return {code, state};
+  }
+  // RGBA8, row 0 on top.
+  Result<std::vector<uint8_t>> color() const { return read<uint8_t>(QRY_LAYER_COLOR, 4); }
+  // Linear, 4 floats a pixel.
+  Result<std::vector<float>> radiance() const { return read<float>(QRY_LAYER_RADIANCE, 4); }
+  // 3 floats a pixel, 3, and 1: only with QRY_PATHS_LAYERS.
+  Result<std::vector<float>> albedo() const { return read<float>(QRY_LAYER_ALBEDO, 3); }
+  Result<std::vector<float>> normals() const { return read<float>(QRY_LAYER_NORMAL, 3); }
+  Result<std::vector<float>> depth() const { return read<float>(QRY_LAYER_DEPTH, 1); }
+
+ private:
+  template <class T>
+  Result<std::vector<T>> read(uint32_t layer, size_t channels) const {
+    qry_paths_state state = QRY_PATHS_STATE_INIT;
+    const qry_result asked = qry_paths_get_state(handle_, &state);
+    if (asked != QRY_OK) return {asked, {}};
+    std::vector<T> values(static_cast<size_t>(state.width) * state.height * channels);
+    T none{};  // no picture: the call says so, but wants an address
+    const qry_result code = qry_paths_read(handle_, layer, values.empty() ? &none : values.data(), values.size() * sizeof(T), 0);
+    return {code, std::move(values)};
+  }
+
+  qry_paths* handle_ = nullptr;
+};
+
 class World {
  public:
   World() = default;
@@ -119,6 +161,7 @@ class World {
     const qry_result code = qry_world_render(handle_, &info, rgba.data(), rgba.size(), 0);
     return {code, std::move(rgba)};
   }
+  Status trace_paths(Paths& paths, const qry_paths_info& info) { return Status(qry_world_trace_paths(handle_, paths.get(), &info)); }
   Result<qry_hit> trace(const qry_ray& ray) {
     qry_hit hit{};
     const qry_result code = qry_world_trace(handle_, &ray, 1, &hit);
@@ -155,6 +198,11 @@ class Context {
     qry_world* handle = nullptr;
     const qry_result code = qry_world_create(handle_, &info, &handle);
     return {code, World(handle)};
+  }
+  Result<Paths> create_paths() {
+    qry_paths* handle = nullptr;
+    const qry_result code = qry_paths_create(handle_, &handle);
+    return {code, Paths(handle)};
   }
   Result<World> open_world(const qry_open_info& info) {
     qry_world* handle = nullptr;

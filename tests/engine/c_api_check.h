@@ -35,5 +35,6 @@ void check_voxels(qry_context* context);   /* c_api_voxels_test.c */
 void check_files(qry_context* context);    /* c_api_files_test.c */
 void check_packed(qry_context* context);   /* c_api_packed_test.c */
 void check_pictures(qry_context* context); /* c_api_pictures_test.c */
+void check_paths(qry_context* context);    /* c_api_paths_test.c */
 
 #endif

@@ -141,6 +141,7 @@ int main(int argc, char** argv) {
   check_files(context);
   check_packed(context);
   check_pictures(context);
+  check_paths(context);
   qry_context_destroy(&context);
   return finish_checks();
 }

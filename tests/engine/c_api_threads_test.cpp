@@ -188,6 +188,58 @@ TEST_CASE("c_api: worlds of one context render on two threads at once, each its 
   CHECK(second == blue);
 }
 
+TEST_CASE("c_api: paths of two worlds are traced on two threads at once, a pack and an edit between them, and many threads read one picture") {
+  auto context = qry::Context::create();
+  INFO(context.message());
+  REQUIRE(context.ok());
+  if (const auto device = context->device(); device.code() == QRY_ERROR_NOT_FOUND || device.code() == QRY_ERROR_MISSING_FEATURE) {
+    quarry::test::skip(device.message());
+    return;
+  }
+  const auto trace = [&](qry::Paths& paths, uint32_t material) -> bool {
+    auto world = context->create_world();
+    if (!world.ok() || !world->edit(sphere(0, 6, material, QRY_MODE_FILL)).ok()) return false;
+    qry_paths_info info = QRY_PATHS_INFO_INIT;
+    info.width = info.height = 24;
+    info.samples = 3;
+    info.flags = QRY_PATHS_LAYERS;
+    auto camera = world->fit_camera(45, 1, 20, 30);
+    if (!camera.ok()) return false;
+    info.camera = *camera;
+    if (!world->trace_paths(paths, info).ok() || !world->pack().ok() || !world->trace_paths(paths, info).ok()) return false;
+    if (paths.state()->samples != 6) return false;
+    return world->edit(sphere(4, 6, material, QRY_MODE_FILL)).ok() && world->trace_paths(paths, info).ok() && paths.state()->samples == 3;
+  };
+  std::vector<qry::Paths> paths;
+  for (int i = 0; i < 4; ++i) {
+    auto made = context->create_paths();
+    REQUIRE(made.ok());
+    CHECK_FALSE(made->color().ok());  // no picture yet
+    paths.push_back(std::move(*made));
+  }
+  REQUIRE(trace(paths[0], 3));
+  REQUIRE(trace(paths[1], 90));
+  bool good = false;
+  std::thread other([&] { good = trace(paths[2], 90); });
+  REQUIRE(trace(paths[3], 3));
+  other.join();
+  REQUIRE(good);
+  const auto red = paths[0].radiance(), blue = paths[1].radiance();
+  REQUIRE(red.ok());
+  CHECK(*red != *blue);
+  CHECK(*red == *paths[3].radiance());
+  CHECK(*blue == *paths[2].radiance());
+  CHECK(*paths[1].albedo() == *paths[2].albedo());
+  CHECK(paths[1].normals()->size() == 24 * 24 * 3);
+  CHECK(paths[1].depth()->size() == 24 * 24);
+  std::vector<int> same(4, 0);
+  std::vector<std::thread> readers;
+  for (size_t t = 0; t < same.size(); ++t)
+    readers.emplace_back([&, t] { same[t] = *paths[0].radiance() == *red && paths[0].color()->size() == 24 * 24 * 4 && paths[0].state()->samples == 3; });
+  for (std::thread& reader : readers) reader.join();
+  CHECK(same == std::vector<int>(4, 1));
+}
+
 TEST_CASE("c_api: the C++ handles free what they hold, once, in any order, and move") {
   auto context = qry::Context::create();
   REQUIRE(context.ok());

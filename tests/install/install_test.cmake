@@ -30,6 +30,7 @@ endfunction()
 extract("/* hello_quarry.c " hello_quarry.c)
 extract("/* adopt_device.c " adopt_device.c)
 extract("// hello_quarry.cpp " hello_quarry.cpp)
+extract("// traced_quarry.cpp " traced_quarry.cpp)
 
 foreach(component runtime development)
   run("install ${component}" ${CMAKE_COMMAND} --install ${BUILD_DIR} --config ${CONFIG} --prefix ${WORK_DIR}/first --component ${component})
@@ -79,6 +80,7 @@ run("configure the C++ consumer" ${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/install
   -DCMAKE_CXX_COMPILER=${CXX_COMPILER} -DSOURCES=${WORK_DIR}/programs)
 run("build the C++ consumer" ${CMAKE_COMMAND} --build ${WORK_DIR}/cpp)
 run("run the C++ consumer" ${WORK_DIR}/cpp/hello_quarry_cpp)
+run("run the C++ consumer that traces paths" ${WORK_DIR}/cpp/traced_quarry)
 
 find_program(pkg_config pkg-config REQUIRED)
 set(ENV{PKG_CONFIG_PATH} ${prefix}/${LIBDIR}/pkgconfig)

@@ -31,8 +31,8 @@ Brick Slab::brick(int32_t by, int32_t bz) const {
   return out;
 }
 
-Result<BrickMap> paint_slabs(Int3 size, Int3 shift, const std::function<void(Slab&)>& paint, const Progress& progress) {
-  const Int3 bricks{(size.x + 7) / 8, (size.y + 7) / 8, (size.z + 7) / 8}, moved{shift.x / 8, shift.y / 8, shift.z / 8};
+Result<Scene> paint_scene(const char* name, Int3 size, uint32_t seed, const Palette& palette, const std::function<void(Slab&)>& paint, const Progress& progress) {
+  const Int3 bricks{(size.x + 7) / 8, (size.y + 7) / 8, (size.z + 7) / 8}, moved{-(size.x / 16), 0, -(size.z / 16)};
   std::vector<std::vector<std::pair<Int3, Brick>>> done(size_t(bricks.x));
   std::atomic<bool> out_of_memory{false};
   std::atomic<int32_t> finished{0};
@@ -56,25 +56,19 @@ Result<BrickMap> paint_slabs(Int3 size, Int3 shift, const std::function<void(Sla
   });
   if (progress.cancelled()) return fail(ErrorCode::cancelled, "cancelled while generating");
   if (out_of_memory) return fail(ErrorCode::out_of_memory, "not enough memory to generate a scene of this size; use a smaller one");
-  BrickMap map;
-  for (auto& part : done) {
-    for (const auto& [where, brick] : part) map.put(where, brick);
-    std::vector<std::pair<Int3, Brick>>().swap(part);
-  }
-  return map;
-}
-
-Scene single_volume(const std::string& name, BrickMap bricks, const Palette& palette, uint32_t seed, int32_t size) {
   Scene scene;
   scene.palette = palette;
   Volume& volume = scene.volumes.emplace_back();
   volume.name = name;
-  volume.bricks = std::move(bricks);
+  for (auto& part : done) {
+    for (const auto& [where, brick] : part) volume.bricks.put(where, brick);
+    std::vector<std::pair<Int3, Brick>>().swap(part);
+  }
   Instance instance;
   instance.name = name;
   scene.instances.push_back(instance);
   scene.metadata["generator"] = name;
-  scene.metadata["generator_size"] = std::to_string(size);
+  scene.metadata["generator_size"] = std::to_string(size.x);
   scene.metadata["generator_seed"] = std::to_string(seed);
   return scene;
 }

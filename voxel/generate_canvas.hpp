@@ -44,12 +44,9 @@ class Slab {
   std::vector<uint8_t> cells_;
 };
 
-// Paints every slab of a scene of `size` voxels and moves the result by `shift` (a multiple of 8 on each axis). `paint` is called from
-// several threads at once, each time with a slab of its own. Errors: cancelled, out_of_memory.
-Result<BrickMap> paint_slabs(Int3 size, Int3 shift, const std::function<void(Slab&)>& paint, const Progress& progress);
-
-// A scene of one volume at the origin.
-Scene single_volume(const std::string& name, BrickMap bricks, const Palette& palette, uint32_t seed, int32_t size);
+// A scene of one volume at the origin: `size` voxels painted slab by slab, then moved so that x and z are centred on 0 (nearly: by whole
+// bricks). `paint` is called from several threads at once, each time with a slab of its own. Errors: cancelled, out_of_memory.
+Result<Scene> paint_scene(const char* name, Int3 size, uint32_t seed, const Palette& palette, const std::function<void(Slab&)>& paint, const Progress& progress);
 Camera camera_at(const std::string& name, std::array<double, 3> position, std::array<double, 3> target, double fov_degrees);
 
 inline uint64_t mixed(uint64_t h) {  // the splitmix64 finaliser

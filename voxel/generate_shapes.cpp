@@ -22,7 +22,7 @@ Result<Scene> menger(int32_t size, uint32_t seed, const Progress& progress) {
   paints.ramp("inside", 0x4FB3A5, 0xFFD166, kShades / 2, 0.45f, 0.2f);
   const uint8_t hot = paints.ramp("core", 0xF4A261, 0xFF3D1F, kCore, 0.6f, 0, 3.0f);
   const int32_t half = size / 2;
-  auto bricks = paint_slabs({size, size, size}, {-(size / 16 * 8), 0, -(size / 16 * 8)}, [&](Slab& slab) {
+  auto scene = paint_scene("menger", {size, size, size}, seed, paints.palette(), [&](Slab& slab) {
     for (int32_t y = 0; y < size; ++y)
       for (int32_t z = 0; z < size; ++z) {
         const uint32_t my = middle[size_t(y)], mz = middle[size_t(z)];
@@ -42,10 +42,9 @@ Result<Scene> menger(int32_t size, uint32_t seed, const Progress& progress) {
         }
       }
   }, progress);
-  if (!bricks) return tl::unexpected(bricks.error());
-  Scene scene = single_volume("menger", std::move(*bricks), paints.palette(), seed, size);
+  if (!scene) return scene;
   const double s = size;
-  scene.cameras.push_back(camera_at("corner", {s * 1.15, s * 1.35, s * 1.6}, {0, s * 0.44, 0}, 42));
+  scene->cameras.push_back(camera_at("corner", {s * 1.15, s * 1.35, s * 1.6}, {0, s * 0.44, 0}, 42));
   return scene;
 }
 
@@ -64,7 +63,7 @@ Result<Scene> spheres(int32_t size, uint32_t seed, const Progress& progress) {
       {84, 26, 9, paints.add("neon", 0x38D6FF, 0.5f, 0, 5.0f)},       {28, 86, 5, paints.add("violet", 0x7A4FC0, 0.4f)},
   };
   const int32_t tile = std::max(4, size / 8), floor = std::max(2, size / 24), tall = (size * 6 / 10 + 7) / 8 * 8;
-  auto bricks = paint_slabs({size, tall, size}, {-(size / 16 * 8), 0, -(size / 16 * 8)}, [&](Slab& slab) {
+  auto scene = paint_scene("spheres", {size, tall, size}, seed, paints.palette(), [&](Slab& slab) {
     for (int32_t x = slab.x0(); x < std::min(size, slab.x0() + 8); ++x)
       for (int32_t z = 0; z < size; ++z) {
         for (int32_t y = 0; y < floor; ++y) slab.set(x, y, z, (x / tile + z / tile) % 2 ? light : dark);
@@ -79,10 +78,9 @@ Result<Scene> spheres(int32_t size, uint32_t seed, const Progress& progress) {
         }
       }
   }, progress);
-  if (!bricks) return tl::unexpected(bricks.error());
-  Scene scene = single_volume("spheres", std::move(*bricks), paints.palette(), seed, size);
+  if (!scene) return scene;
   const double s = size;
-  scene.cameras.push_back(camera_at("front", {s * 0.55, s * 0.75, s * 1.25}, {0, s * 0.14, 0}, 36));
+  scene->cameras.push_back(camera_at("front", {s * 0.55, s * 0.75, s * 1.25}, {0, s * 0.14, 0}, 36));
   return scene;
 }
 

@@ -189,35 +189,22 @@ size_t Session::stroke_start_after(size_t position) const {
   return at == stroke_starts_.end() ? document_->history().size() : *at;
 }
 
-Result<void> Session::undo_record() {
-  const auto record = document_->undo();
+Result<void> Session::step_record(bool back) {
+  const auto record = back ? document_->undo() : document_->redo();
   if (!record) return because(record.error());
   changed_ = true;
   if (!store_) return {};
-  if (auto kept = store_->commit_undo(document_->scene(), **record); !kept) {
-    if (auto back = document_->redo(); !back) return because(back.error());
-    return kept;
-  }
-  return {};
-}
-
-Result<void> Session::redo_record() {
-  const auto record = document_->redo();
-  if (!record) return because(record.error());
-  changed_ = true;
-  if (!store_) return {};
-  if (auto kept = store_->commit_redo(document_->scene(), **record); !kept) {
-    if (auto back = document_->undo(); !back) return because(back.error());
-    return kept;
-  }
-  return {};
+  const auto kept = back ? store_->commit_undo(document_->scene(), **record) : store_->commit_redo(document_->scene(), **record);
+  if (!kept)
+    if (auto reversed = back ? document_->redo() : document_->undo(); !reversed) return because(reversed.error());
+  return kept;
 }
 
 Result<void> Session::undo() {
   end_stroke();
   const size_t start = stroke_start_before(document_->history_position());
   while (document_->history_position() > start)
-    if (auto done = undo_record(); !done) return done;
+    if (auto done = step_record(true); !done) return done;
   return {};
 }
 
@@ -225,7 +212,7 @@ Result<void> Session::redo() {
   end_stroke();
   const size_t end = stroke_start_after(document_->history_position());
   while (document_->history_position() < end)
-    if (auto done = redo_record(); !done) return done;
+    if (auto done = step_record(false); !done) return done;
   return {};
 }
 

@@ -30,11 +30,16 @@ std::array<int32_t, 6> bounds_of(SceneWorld& world) {
   return bounds;
 }
 
-const test::SceneKind& scene(const std::string& name) {
-  for (const test::SceneKind& kind : test::scene_kinds())
-    if (name == kind.name) return kind;
-  FAIL("no scene " << name);
-  return test::scene_kinds()[0];
+constexpr uint32_t kWidth = 128, kHeight = 72;
+
+std::vector<uint8_t> picture(Renderer& renderer, SceneWorld& world, const View& view, DebugView what = DebugView::shaded) {
+  RenderSettings settings;
+  settings.width = kWidth;
+  settings.height = kHeight;
+  settings.view = what;
+  auto made = renderer.render(world.shared(), world.world(), world.palette, view, settings);
+  REQUIRE(made);
+  return std::move(made->rgba);
 }
 
 }  // namespace
@@ -44,30 +49,21 @@ TEST_CASE("packed world: every kind of world looks the same to the byte, shaded 
   if (!device) return;
   auto renderer = Renderer::create(*device);
   REQUIRE(renderer);
-  RenderSettings settings;
-  settings.width = 128;
-  settings.height = 72;
   for (const test::SceneKind& kind : test::scene_kinds()) {
     if (kind.quick_rays < 500) continue;
     INFO(kind.name);
     SceneWorld world(*device);
     REQUIRE(world.fill(kind));
     for (size_t i = 1; i < 40; ++i) world.palette.materials[i].transparency = 0.6f;  // rays go on through some
-    const View view = view_of(world.world().bounds(), settings.width, settings.height);
+    const View view = view_of(world.world().bounds(), kWidth, kHeight);
     for (const DebugView what : {DebugView::shaded, DebugView::material}) {
-      settings.view = what;
       REQUIRE(world.world().unpack());
-      const auto editable = (*renderer)->render(world.shared(), world.world(), world.palette, view, settings);
-      REQUIRE(editable);
+      const auto editable = picture(**renderer, world, view, what);
       REQUIRE(world.world().pack());
-      const auto packed = (*renderer)->render(world.shared(), world.world(), world.palette, view, settings);
-      REQUIRE(packed);
-      CHECK((packed->rgba == editable->rgba));
+      CHECK((picture(**renderer, world, view, what) == editable));
       REQUIRE(world.world().packed());  // drawing is reading
       REQUIRE(world.world().unpack());
-      const auto again = (*renderer)->render(world.shared(), world.world(), world.palette, view, settings);
-      REQUIRE(again);
-      CHECK((again->rgba == editable->rgba));
+      CHECK((picture(**renderer, world, view, what) == editable));
     }
   }
 }
@@ -77,37 +73,26 @@ TEST_CASE("packed world: in every sharing mode an edit of a packed world is seen
   if (!device) return;
   auto renderer = Renderer::create(*device);
   REQUIRE(renderer);
-  RenderSettings settings;
-  settings.width = 128;
-  settings.height = 72;
-  for (const SharingMode mode : {SharingMode::host_import, SharingMode::staged, SharingMode::zero_copy}) {
-    if (auto choice = choose_sharing(*device, mode); !choice) {
-      test::skip(choice.error().message);
-      continue;
-    }
+  for (const SharingMode mode : test::possible_modes(*device)) {
     INFO(to_string(mode));
     SceneWorld packed(*device, mode), editable(*device, mode);
-    const View view = view_of({{-100, 0, -100}, {350, 140, 160}}, settings.width, settings.height);
-    const auto picture_of = [&](SceneWorld& world) {
-      auto picture = (*renderer)->render(world.shared(), world.world(), world.palette, view, settings);
-      REQUIRE(picture);
-      return std::move(picture->rgba);
-    };
-    REQUIRE(packed.fill(scene("hills")));
-    REQUIRE(editable.fill(scene("hills")));
+    const View view = view_of({{-100, 0, -100}, {350, 140, 160}}, kWidth, kHeight);
+    const auto picture_of = [&](SceneWorld& world) { return picture(**renderer, world, view); };
+    REQUIRE(packed.fill(test::scene_kind("hills")));
+    REQUIRE(editable.fill(test::scene_kind("hills")));
     std::vector<uint8_t> last;
     for (int round = 0; round < 3; ++round) {
       INFO("round " << round);
       REQUIRE(packed.world().pack());
-      std::vector<uint8_t> picture = picture_of(packed);
-      CHECK((picture == picture_of(editable)));
-      CHECK((picture != last));
+      std::vector<uint8_t> now = picture_of(packed);
+      CHECK((now == picture_of(editable)));
+      CHECK((now != last));
       CHECK((bounds_of(packed) == bounds_of(editable)));  // rays start at them: whatever the edits were
       packed.shared().frame_completed(uint64_t(1) << 40);  // nothing is under way
       editable.shared().frame_completed(uint64_t(1) << 40);
-      CHECK((picture_of(packed) == picture));
+      CHECK((picture_of(packed) == now));
       CHECK(packed.shared().device_bytes() < editable.shared().device_bytes());
-      last = std::move(picture);
+      last = std::move(now);
       std::vector<std::pair<Int3, uint8_t>> edit;
       for (int y = 0; y < 60; ++y)
         for (int z = 0; z < 12; ++z)
@@ -125,36 +110,25 @@ TEST_CASE("fitted world: in every sharing mode it looks as before, before and af
   if (!device) return;
   auto renderer = Renderer::create(*device);
   REQUIRE(renderer);
-  RenderSettings settings;
-  settings.width = 128;
-  settings.height = 72;
-  for (const SharingMode mode : {SharingMode::host_import, SharingMode::staged, SharingMode::zero_copy}) {
-    if (auto choice = choose_sharing(*device, mode); !choice) {
-      test::skip(choice.error().message);
-      continue;
-    }
+  for (const SharingMode mode : test::possible_modes(*device)) {
     INFO(to_string(mode));
     SceneWorld fitted(*device, mode), other(*device, mode);
-    const View view = view_of({{-100, 0, -100}, {350, 140, 160}}, settings.width, settings.height);
-    const auto picture_of = [&](SceneWorld& world) {
-      auto picture = (*renderer)->render(world.shared(), world.world(), world.palette, view, settings);
-      REQUIRE(picture);
-      return std::move(picture->rgba);
-    };
-    REQUIRE(fitted.fill(scene("hills")));
-    REQUIRE(other.fill(scene("hills")));
+    const View view = view_of({{-100, 0, -100}, {350, 140, 160}}, kWidth, kHeight);
+    const auto picture_of = [&](SceneWorld& world) { return picture(**renderer, world, view); };
+    REQUIRE(fitted.fill(test::scene_kind("hills")));
+    REQUIRE(other.fill(test::scene_kind("hills")));
     std::vector<uint8_t> last;
     for (int round = 0; round < 4; ++round) {
       INFO("round " << round);
       if (round % 2) (void)picture_of(fitted);  // the device has it already, in the memory that it is about to leave
       REQUIRE(fitted.world().fit());
-      std::vector<uint8_t> picture = picture_of(fitted);
-      CHECK((picture == picture_of(other)));
-      CHECK((picture != last));
+      std::vector<uint8_t> now = picture_of(fitted);
+      CHECK((now == picture_of(other)));
+      CHECK((now != last));
       fitted.shared().frame_completed(uint64_t(1) << 40);  // nothing is under way
-      CHECK((picture_of(fitted) == picture));
+      CHECK((picture_of(fitted) == now));
       CHECK(fitted.shared().device_bytes() <= fitted.world().size_bytes());
-      last = std::move(picture);
+      last = std::move(now);
       std::vector<std::pair<Int3, uint8_t>> edit;  // adds bricks, and changes some that lie in the last slab
       for (int y = 0; y < 60; ++y)
         for (int z = 0; z < 24; ++z)
@@ -175,7 +149,7 @@ TEST_CASE("packed world: traced paths are the same to the byte") {
   settings.width = 64;
   settings.height = 36;
   SceneWorld world(*device);
-  REQUIRE(world.fill(scene("hills")));
+  REQUIRE(world.fill(test::scene_kind("hills")));
   for (size_t i = 1; i < 60; ++i) world.palette.materials[i].transparency = 0.7f;
   const View view = view_of(world.world().bounds(), settings.width, settings.height);
   const auto editable = (*tracer)->render(world.shared(), world.world(), world.palette, view, settings, 4, false);

@@ -1,5 +1,6 @@
 #include "tests/engine/scene_world.hpp"
 
+#include <catch2/catch.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -94,6 +95,13 @@ static_assert(std::size(kKinds) == 20);
 }  // namespace
 
 std::span<const SceneKind> scene_kinds() { return kKinds; }
+
+const SceneKind& scene_kind(std::string_view name) {
+  for (const SceneKind& kind : kKinds)
+    if (name == kind.name) return kind;
+  FAIL("no scene " << name);
+  return kKinds[0];
+}
 
 SceneWorld::SceneWorld(engine::Device& device, engine::SharingMode mode) {
   auto shared = engine::SharedWorld::create(device, mode);

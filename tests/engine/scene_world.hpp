@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "engine/renderer.hpp"
@@ -19,6 +20,7 @@ struct SceneKind {
   void (*build)(const Put& put);
 };
 std::span<const SceneKind> scene_kinds();
+const SceneKind& scene_kind(std::string_view name);  // fails the test if there is none
 
 class SceneWorld {
  public:

@@ -16,15 +16,6 @@ using quarry::test::SceneWorld;
 
 namespace {
 
-constexpr SharingMode kModes[] = {SharingMode::host_import, SharingMode::staged, SharingMode::zero_copy};
-
-const test::SceneKind& scene(const char* name) {
-  for (const test::SceneKind& kind : test::scene_kinds())
-    if (std::string_view(name) == kind.name) return kind;
-  FAIL("no scene " << name);
-  return test::scene_kinds()[0];
-}
-
 View view_of(const Box3& bounds, uint32_t width, uint32_t height) {
   double position[3], target[3];
   fit_camera(bounds, 45, double(width) / height, 30, 25, position, target);
@@ -60,15 +51,11 @@ TEST_CASE("sharing: every mode gives the same picture, before and after edits, r
   settings.width = 160;
   settings.height = 90;
   std::vector<Picture> first;
-  for (SharingMode mode : kModes) {
-    if (auto choice = choose_sharing(*device, mode); !choice) {
-      test::skip(choice.error().message);
-      continue;
-    }
+  for (const SharingMode mode : test::possible_modes(*device)) {
     INFO(to_string(mode));
     SceneWorld world(*device, mode);
     REQUIRE(world.shared().mode() == mode);
-    REQUIRE(world.fill(scene("hills")));
+    REQUIRE(world.fill(test::scene_kind("hills")));
     const View view = view_of({{-100, 0, -100}, {350, 140, 160}}, settings.width, settings.height);
     std::vector<Picture> pictures;
     const auto take = [&] {
@@ -139,11 +126,7 @@ TEST_CASE("grid_find: GLSL and host answer alike, value and sectors read, for pr
   if (!device) return;
   auto renderer = Renderer::create(*device);
   REQUIRE(renderer);
-  for (SharingMode mode : kModes) {
-    if (auto choice = choose_sharing(*device, mode); !choice) {
-      test::skip(choice.error().message);
-      continue;
-    }
+  for (const SharingMode mode : test::possible_modes(*device)) {
     INFO(to_string(mode));
     SceneWorld scene_world(*device, mode);
     World& world = scene_world.world();

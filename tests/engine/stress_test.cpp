@@ -31,7 +31,6 @@ using quarry::test::SceneWorld;
 
 namespace {
 
-constexpr SharingMode kModes[] = {SharingMode::host_import, SharingMode::staged, SharingMode::zero_copy};
 constexpr uint32_t kSide = 16, kInFlight = 3;  // bricks and pixels a side of the board; frames under way
 constexpr double kDistance = 4000;             // of the eye: rays are nearly parallel
 
@@ -154,11 +153,7 @@ TEST_CASE("hand-over: with three frames under way, while bricks come and go and 
   const bool software = device->info().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
   const char* wanted = std::getenv("QUARRY_STRESS_FRAMES");
   const uint32_t frames = wanted ? uint32_t(std::atoi(wanted)) : (software ? 400 : 1000) / kSlower;
-  for (SharingMode mode : kModes) {
-    if (auto choice = choose_sharing(*device, mode); !choice) {
-      test::skip(choice.error().message);
-      continue;
-    }
+  for (const SharingMode mode : test::possible_modes(*device)) {
     INFO(to_string(mode));
     Board board(*device, mode);
     const uint32_t missed = missed_color(**renderer, board);
@@ -244,11 +239,7 @@ TEST_CASE("hand-over: publish returns while a frame that was submitted before it
   if (!device) return;
   auto renderer = Renderer::create(*device);
   REQUIRE(renderer);
-  for (SharingMode mode : {SharingMode::staged, SharingMode::zero_copy}) {
-    if (auto choice = choose_sharing(*device, mode); !choice) {
-      test::skip(choice.error().message);
-      continue;
-    }
+  for (const SharingMode mode : test::possible_modes(*device, {SharingMode::staged, SharingMode::zero_copy})) {
     INFO(to_string(mode));
     Board board(*device, mode);
     const uint32_t missed = missed_color(**renderer, board);

@@ -1,7 +1,9 @@
 // test_device.hpp - the Vulkan device the engine's tests share, with validation where the layer is installed.
 #pragma once
 
-#include "engine/device.hpp"
+#include <vector>
+
+#include "engine/shared_buffer.hpp"
 
 namespace quarry::test {
 
@@ -9,5 +11,7 @@ namespace quarry::test {
 // the last test of the executable fails if there were any.
 engine::Device* test_device();
 bool test_device_validates();
+// Those of the modes (all, if none are named) that the device can do; of the others the reason is said aloud.
+std::vector<engine::SharingMode> possible_modes(engine::Device& device, std::vector<engine::SharingMode> modes = {});
 
 }  // namespace quarry::test

@@ -105,10 +105,7 @@ TEST_CASE("binvox: cut after any byte, a file is an error that says so") {
 }
 
 TEST_CASE("binvox: thousands of seeded mutations end in a whole scene or a clean error") {
-  std::vector<Bytes> seeds;
-  for (const auto& [name, bytes] : test::binvox_seeds()) seeds.push_back(bytes);
+  std::vector<Bytes> seeds = test::contents(test::binvox_seeds());
   if (const fs::path data = test::data_dir(); !data.empty()) seeds.push_back(test::file_bytes(data / "other/chair_model.binvox"));
-  const int good = test::check_mutations(seeds, parse, 4000);
-  CHECK(good > 100);
-  CHECK(good < 3900);
+  test::check_mutations(seeds, parse, 4000);
 }

@@ -51,6 +51,19 @@ inline void check_sane(const Result<Scene>& scene) {
     for (const auto& [at, brick] : v.bricks.bricks()) REQUIRE_FALSE(brick.empty());
 }
 
+inline void check_refused(const Result<Scene>& scene, const std::string& begin, const std::string& part) {
+  REQUIRE_FALSE(scene);
+  CHECK_THAT(scene.error().message, Catch::StartsWith(begin));
+  CHECK_THAT(scene.error().message, Catch::Contains(part));
+}
+
+// The files of <format>_seeds.hpp without their names.
+inline std::vector<Bytes> contents(const std::vector<std::pair<std::string, Bytes>>& seeds) {
+  std::vector<Bytes> all;
+  for (const auto& [name, bytes] : seeds) all.push_back(bytes);
+  return all;
+}
+
 // Every cut is an error that begins with `begin`, tried at up to `most` places spread over the file.
 inline void check_cuts(const Bytes& whole, const Parse& parse, const std::string& begin = "byte ", size_t most = 20000) {
   REQUIRE(parse(whole, nullptr));
@@ -62,8 +75,8 @@ inline void check_cuts(const Bytes& whole, const Parse& parse, const std::string
   }
 }
 
-// Returns how many of the mutated files were read.
-inline int check_mutations(const std::vector<Bytes>& seeds, const Parse& parse, int rounds) {
+// Some of the mutated files are read and some are not: `least` of each.
+inline void check_mutations(const std::vector<Bytes>& seeds, const Parse& parse, int rounds, int least = 100) {
   std::mt19937 random(20240611);
   constexpr uint32_t kNasty[] = {0, 1, 2, 0x7f, 0x80, 0xff, 0x100, 0x7fffffff, 0x80000000, 0xffffffff, 0x10000, 0x40000000, 0xfffffffe};
   int good = 0;
@@ -89,7 +102,8 @@ inline int check_mutations(const std::vector<Bytes>& seeds, const Parse& parse, 
     REQUIRE(warnings.size() <= 51);
     good += scene.has_value();
   }
-  return good;
+  CHECK(good > least);
+  CHECK(good < rounds - 100);
 }
 
 }  // namespace quarry::test

@@ -37,12 +37,7 @@ Bytes gzipped(const Bytes& plain) {
   return out;
 }
 
-void says(const Bytes& bytes, const std::string& part) {
-  const auto scene = parse_minecraft(bytes, kLimit);
-  REQUIRE_FALSE(scene);
-  CHECK_THAT(scene.error().message, Catch::StartsWith("byte "));
-  CHECK_THAT(scene.error().message, Catch::Contains(part));
-}
+void says(const Bytes& bytes, const std::string& part) { test::check_refused(parse(bytes, nullptr), "byte ", part); }
 }  // namespace
 
 TEST_CASE("minecraft: the real schematic has the known size, palette and blocks") {
@@ -234,15 +229,12 @@ TEST_CASE("minecraft: cut after any byte, a file is an error that says so") {
 }
 
 TEST_CASE("minecraft: thousands of seeded mutations end in a whole scene or a clean error") {
-  std::vector<Bytes> seeds;
-  for (const auto& [name, bytes] : test::minecraft_seeds()) seeds.push_back(bytes);
+  std::vector<Bytes> seeds = test::contents(test::minecraft_seeds());
   if (const fs::path data = test::data_dir(); !data.empty()) {
     const auto plain = io::inflated(test::file_bytes(data / "other/smallhouse1.schem"), kLimit);
     REQUIRE(plain);
     seeds.push_back(*plain);
     seeds.push_back(test::file_bytes(data / "other/smallhouse1.schem"));
   }
-  const int good = test::check_mutations(seeds, parse, 4000);
-  CHECK(good > 100);
-  CHECK(good < 3900);
+  test::check_mutations(seeds, parse, 4000);
 }

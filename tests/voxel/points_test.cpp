@@ -26,11 +26,7 @@ std::array<int, 3> colour(const Scene& scene, Int3 cell) {
   if (!m) return {-1, -1, -1};
   return {scene.palette.materials[m].r, scene.palette.materials[m].g, scene.palette.materials[m].b};
 }
-void says(const Result<Scene>& scene, const std::string& part, const std::string& begin = "byte ") {
-  REQUIRE_FALSE(scene);
-  CHECK_THAT(scene.error().message, Catch::StartsWith(begin));
-  CHECK_THAT(scene.error().message, Catch::Contains(part));
-}
+void says(const Result<Scene>& scene, const std::string& part, const std::string& begin = "byte ") { test::check_refused(scene, begin, part); }
 }  // namespace
 
 TEST_CASE("points: the real LAS fills the voxels that its records fall into, at either kind of size") {
@@ -181,15 +177,12 @@ TEST_CASE("points: cut after any byte, LAS and binary PLY are errors that say so
 }
 
 TEST_CASE("points: thousands of seeded mutations end in a whole scene or a clean error") {
-  std::vector<Bytes> seeds;
-  for (const auto& [name, bytes] : test::points_seeds()) seeds.push_back(bytes);
+  std::vector<Bytes> seeds = test::contents(test::points_seeds());
   const auto parse = [](const Bytes& b, std::vector<std::string>* warnings) {
     io::ReadOptions options;
     options.warnings = warnings;
     const std::span<const uint8_t> rest = std::span(b).subspan(1);
     return b[0] == 0 ? io::parse_las(rest, options) : b[0] == 1 ? io::parse_xyz(rest, options) : io::parse_ply_points(rest, options);
   };
-  const int good = test::check_mutations(seeds, parse, 4000);
-  CHECK(good > 100);
-  CHECK(good < 3900);
+  test::check_mutations(seeds, parse, 4000);
 }

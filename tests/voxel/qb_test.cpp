@@ -23,12 +23,7 @@ std::array<int, 4> colour_at(const Scene& scene, size_t volume, Int3 cell) {
   return {material.r, material.g, material.b, material.a};
 }
 
-void says(const Bytes& bytes, const std::string& begin, const std::string& part) {
-  const auto scene = parse_qb(bytes);
-  REQUIRE_FALSE(scene);
-  CHECK_THAT(scene.error().message, Catch::StartsWith(begin));
-  CHECK_THAT(scene.error().message, Catch::Contains(part));
-}
+void says(const Bytes& bytes, const std::string& begin, const std::string& part) { test::check_refused(parse(bytes, nullptr), begin, part); }
 }  // namespace
 
 TEST_CASE("qb: the real file has the known matrices and voxels, each with its colour and place") {
@@ -170,10 +165,7 @@ TEST_CASE("qb: cut after any byte, a file is an error that says so") {
 }
 
 TEST_CASE("qb: thousands of seeded mutations end in a whole scene or a clean error") {
-  std::vector<Bytes> seeds;
-  for (const auto& [name, bytes] : test::qb_seeds()) seeds.push_back(bytes);
+  std::vector<Bytes> seeds = test::contents(test::qb_seeds());
   if (const fs::path data = test::data_dir(); !data.empty()) seeds.push_back(test::file_bytes(data / "other/chr_knight.qb"));
-  const int good = test::check_mutations(seeds, parse, 3000);
-  CHECK(good > 100);
-  CHECK(good < 2900);
+  test::check_mutations(seeds, parse, 3000);
 }

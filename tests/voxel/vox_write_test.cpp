@@ -4,7 +4,6 @@
 
 #include <catch2/catch.hpp>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <set>
 
@@ -12,6 +11,7 @@
 #include "tests/test_data.hpp"
 #include "tests/voxel/store_edits.hpp"
 #include "tests/voxel/vox_builder.hpp"
+#include "tests/voxel/vox_known.hpp"
 #include "voxel/io/format.hpp"
 #include "voxel/io/vox.hpp"
 
@@ -60,17 +60,10 @@ std::vector<Rotation> all_rotations() {
 }  // namespace
 
 TEST_CASE("vox writer: every real file goes through .quarry and back with all that the reader sees") {
-  const fs::path data = test::data_dir();
-  if (data.empty() || !fs::exists(data / "vox_facts.json")) return test::skip("no .vox files with known facts");
-  const auto facts = nlohmann::json::parse(std::ifstream(data / "vox_facts.json"));
   const fs::path dir = test::scratch_dir("vox-write-real");
-  int files = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(data / "vox")) {
-    if (entry.path().extension() != ".vox") continue;
-    ++files;
-    const std::string name = entry.path().filename().string();
-    INFO(name);
-    const auto first = io::read_scene(entry.path());
+  for (const auto& [file, known] : test::known_vox_files()) {
+    INFO(file);
+    const auto first = io::read_scene(file);
     REQUIRE(first);
     REQUIRE(io::write_scene(*first, dir / "way.quarry"));
     const auto way = io::read_scene(dir / "way.quarry");
@@ -87,37 +80,15 @@ TEST_CASE("vox writer: every real file goes through .quarry and back with all th
 
     io::VoxFacts got;
     REQUIRE(io::vox_facts(last, &got));
-    const auto& known = facts[name];
-    CHECK(got.version == known["version"]);
-    CHECK(got.models == known["models"]);
-    CHECK(got.empty_models == known["empty_models"]);
-    CHECK(got.instances == known["instances"]);
-    CHECK(got.mirrored_instances == known["mirrored_instances"]);
-    CHECK(got.rotated_instances == known["rotated_instances"]);
-    CHECK(got.groups == known["groups"]);
-    CHECK(got.layers == known["layers"]);
-    CHECK(got.cameras == known["cameras"]);
-    CHECK(got.nondiffuse_mats == known["nondiffuse_mats"]);
-    nlohmann::json list = nlohmann::json::array();
-    for (const auto& m : got.model_list) list.push_back({m.size[0], m.size[1], m.size[2], m.voxels});
-    CHECK(list == known["model_list"]);
+    test::check_facts(got, known);
     const auto sums = scene_facts(last, Axes::z_up);
     REQUIRE(sums);
-    CHECK(sums->placed == known["placed"]);
-    CHECK(sums->flat_all == known["flat_all"]);
-    CHECK(sums->flat_visible == known["flat_visible"]);
-    CHECK(nlohmann::json({sums->bounds.min.x, sums->bounds.min.y, sums->bounds.min.z}) == known["min"]);
-    char text[17];
-    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(sums->pos_sum));
-    CHECK(text == known["pos_sum"]);
-    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(sums->col_sum));
-    CHECK(text == known["col_sum"]);
+    test::check_facts(*sums, known);
     // Written once more it is the same file: nothing grows or drifts.
     const auto bytes = file_bytes(dir / "last.vox");
     REQUIRE(io::write_scene(*io::read_scene(dir / "last.vox"), dir / "again.vox"));
     CHECK(file_bytes(dir / "again.vox") == bytes);
   }
-  CHECK(files >= 36);
 }
 
 TEST_CASE("vox writer: every rotation of volumes with even and odd edges comes back as the same integers") {

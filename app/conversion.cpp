@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <malloc.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -15,7 +16,9 @@
 #include "app/terminal.hpp"
 #include "voxel/io/mesh_write.hpp"
 #include "voxel/io/picture_write.hpp"
+#include "voxel/io/store_reader.hpp"
 #include "voxel/io/store_writer.hpp"
+#include "voxel/io/visible_regions.hpp"
 #include "voxel/operations.hpp"
 #include "voxel/source_units.hpp"
 
@@ -99,6 +102,8 @@ Result<void> check_free(const fs::path& file, const ConversionJob& job, const Co
   return {};
 }
 
+bool is_world(const io::Format& format) { return std::string_view(format.name) == "quarry"; }
+
 // With --strict: an error if anything is said or lost.
 Result<void> check_strict(const ConversionOptions& options, const Conversion& done) {
   if (!options.strict || (done.warnings.empty() && done.losses.empty())) return {};
@@ -107,15 +112,39 @@ Result<void> check_strict(const ConversionOptions& options, const Conversion& do
   return fail(ErrorCode::invalid_argument, fmt::format("--strict: not written, for it would lose: {}", fmt::join(all, "; ")));
 }
 
-// One input without steps, its bricks written as they come.
+// A name in the folder of `file` for a world on its way there; the file goes when this does.
+class PassingWorld {
+ public:
+  explicit PassingWorld(const fs::path& file) : path_(file.parent_path() / fmt::format(".{}.regions-{}.quarry", file.filename().string(), getpid())) {}
+  PassingWorld(const PassingWorld&) = delete;
+  PassingWorld& operator=(const PassingWorld&) = delete;
+  ~PassingWorld() {
+    std::error_code error;
+    fs::remove(path_, error);
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+// One input without steps. Its bricks are written as they come if the output is a world; else they go into one that only lasts until the output has
+// been made of it, layer by layer.
 Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& options, OutputNames& names, const Progress& progress, Conversion& done) {
   const auto file = job.file();
   if (!file) return tl::unexpected<Error>(file.error());
   if (auto ok = check_free(*file, job, options, names); !ok) return ok;
+  const fs::path& input = job.inputs[0].file;
+  const auto from = io::format_for_reading(input), to = io::format_for_writing(*file);
+  if (!from || !to) return tl::unexpected<Error>((from ? to : from).error());
+  const bool from_world = is_world(**from), to_world = is_world(**to);
+  const PassingWorld passing(*file);
   io::ReadOptions read = options.load.read_options();
   read.warnings = &done.warnings;
   read.progress = progress;
   std::optional<io::StoreWriter> writer;
+  Scene head;
+  std::vector<io::VolumeSummary> volumes;
   Progress quiet;  // what is written is no stage of its own
   quiet.cancel = progress.cancel;
   RegionSink sink;
@@ -126,27 +155,45 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
   };
   sink.begin = [&](const Scene& scene) -> Result<void> {
     palette_loss(scene, done.losses);
+    head = scene;
+    volumes.resize(scene.volumes.size());
     if (auto ok = check_strict(options, done); !ok) return ok;
-    auto made = io::StoreWriter::create(scene, *file, quiet);
+    if (from_world && !to_world) return {};  // is there already
+    auto made = io::StoreWriter::create(scene, to_world ? *file : passing.path(), quiet);
     if (!made) return tl::unexpected<Error>(made.error());
     writer.emplace(std::move(*made));
     return {};
   };
   sink.take = [&](uint32_t volume, BrickMap&& bricks) -> Result<void> {
     const BrickMap taken = std::move(bricks);
-    auto written = writer->append(volume, taken);
+    volumes[volume].add(taken);
+    auto written = writer ? writer->append(volume, taken) : Result<void>();
     // What regions leave behind in the allocator must not add up.
     if (memory_in_use() > options.memory_bytes / 4 * 3) malloc_trim(0);
     return written;
   };
-  const auto read_all = io::read_scene_regions(job.inputs[0].file, read, sink);
-  if (!read_all) return tl::unexpected<Error>(with_salvage_hint(job.inputs[0].file, read_all.error()));
-  if (auto written = writer->commit(); !written) return written;
+  const auto read_all = io::read_scene_regions(input, read, sink);
+  if (!read_all) return tl::unexpected<Error>(with_salvage_hint(input, read_all.error()));
+  if (writer)
+    if (auto written = writer->commit(); !written) return written;
+  done.regions = read_all->regions;
+  if (!to_world) {
+    writer.reset();
+    add_losses(done.losses, io::export_losses(head, volumes, **to), false);
+    if (auto ok = check_strict(options, done); !ok) return ok;
+    auto store = io::StoreReader::open(from_world ? input : passing.path());
+    if (!store) return tl::unexpected<Error>(store.error());
+    std::vector<Box3> bounds;
+    for (const io::VolumeSummary& v : volumes) bounds.push_back(v.bounds);
+    const auto visible = io::VisibleRegions::of(*store, bounds, sink.room, progress);
+    const auto written = visible ? (*to)->write_regions(*visible, *file, progress) : tl::unexpected<Error>(visible.error());
+    if (!written) return fail(written.error().code, shown(visible ? *file : input) + ": " + written.error().message);
+    done.regions = std::max(done.regions, visible->read_regions());
+  }
   done.outputs.push_back(*file);
-  done.voxels = read_all->voxels;
+  for (const Instance& instance : head.instances) done.voxels += volumes[instance.volume].voxels;
   done.bytes = size_of(*file);
-  // One region is the whole.
-  if (read_all->regions > 1) done.regions = read_all->regions;
+  if (done.regions == 1) done.regions = 0;  // one region is the whole
   return {};
 }
 
@@ -257,8 +304,16 @@ std::string why_whole(const ConversionJob& job, const ConversionOptions& options
   const auto to = file ? io::format_for_writing(*file) : tl::unexpected<Error>(file.error());
   const auto from = io::format_for_reading(job.inputs[0].file);
   if (!to || !from) return (to ? from : to).error().message;
-  if (std::string_view((*to)->name) != "quarry") return fmt::format("{} files are written from the whole scene (.quarry is not)", (*to)->title);
-  if (!(*from)->read_regions) return fmt::format("{} files are read as a whole", (*from)->title);
+  const auto all = [](const auto& can) {
+    std::vector<std::string> names;
+    for (const io::Format& format : io::formats())
+      if (can(format)) names.push_back(fmt::format(".{}", format.extensions[0]));
+    return fmt::format("{}", fmt::join(names, ", "));
+  };
+  const auto writes = [](const io::Format& format) { return is_world(format) || format.write_regions; };
+  const auto reads = [](const io::Format& format) { return format.read_regions != nullptr; };
+  if (!writes(**to)) return fmt::format("{} files are written from the whole scene ({} are not)", (*to)->title, all(writes));
+  if (!reads(**from)) return fmt::format("{} files are read as a whole ({} are not)", (*from)->title, all(reads));
   return {};
 }
 

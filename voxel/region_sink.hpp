@@ -24,7 +24,6 @@ struct RegionSink {
 
 struct RegionsDone {
   uint64_t regions = 0;
-  uint64_t voxels = 0;  // of all volumes
 };
 
 }  // namespace quarry

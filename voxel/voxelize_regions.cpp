@@ -49,11 +49,10 @@ class Regions {
       window(pass_from_, 1, i);
       if (auto made = make(regions_[i]); !made) return tl::unexpected(made.error());
     }
-    if (done_.voxels == 0) return tl::unexpected(too_thin());
-    done_.regions = regions_.size();
+    if (!any_) return tl::unexpected(too_thin());
     job_.set_window(0, 1);
     job_.say(1);
-    return done_;
+    return RegionsDone{regions_.size()};
   }
 
  private:
@@ -258,7 +257,7 @@ class Regions {
     }
     if (const auto good = job_.going(); !good) return good;
     if (bricks.empty()) return {};
-    done_.voxels += bricks.voxel_count();
+    any_ = true;
     return sink_.take(0, std::move(bricks));
   }
 
@@ -295,7 +294,7 @@ class Regions {
   size_t distinct_ = 1;
   double rms_error_ = 0, pass_from_ = 0;
   uint8_t filling_ = 1;
-  RegionsDone done_;
+  bool any_ = false;  // brick
 };
 
 }  // namespace

@@ -124,6 +124,32 @@ TEST_CASE("convert: a mesh that does not fit --memory is converted region by reg
   }
 }
 
+TEST_CASE("convert: worlds and grids are made region by region, too, of meshes and of worlds") {
+  if (kSanitized) return skip("what a process holds says nothing under a sanitizer");
+  const fs::path dir = scratch_dir("convert-grids");
+  const std::string ball = wavy_ball(dir / "ball.obj"), world = (dir / "world.quarry").string();
+  const auto made = [&](const std::string& from, const std::string& out, const char* memory) {
+    const Outcome outcome = run_quarry({"convert", from, "-o", (dir / out).string(), "--resolution", "640", "--executor", "host", "--memory", memory, "--json"});
+    INFO(outcome.err);
+    CHECK(outcome.code == 0);
+    return event(outcome, "finished");
+  };
+  CHECK(made(ball, "world.quarry", "8G")["regions"] == 0);
+  for (const std::string& from : {ball, world})
+    for (const std::string extension : {"quarry", "nrrd", "binvox"}) {
+      INFO(from << " to " << extension);
+      const json whole = made(from, "whole." + extension, "8G"), parts = made(from, "parts." + extension, from == ball ? "44M" : "26M");
+      CHECK(whole["regions"] == 0);
+      CHECK(parts["regions"] > 1);
+      CHECK(parts["voxels"] == whole["voxels"]);
+      CHECK(parts["losses"] == whole["losses"]);
+      CHECK(bytes_of(dir / ("parts." + extension)) == bytes_of(dir / ("whole." + extension)));
+      fs::remove(dir / ("parts." + extension));
+      fs::remove(dir / ("whole." + extension));
+      CHECK(files_in(dir) == 2);
+    }
+}
+
 TEST_CASE("convert: the peak of a conversion region by region stays below --memory") {
   if (kSanitized) return skip("what a process holds says nothing under a sanitizer");
   const fs::path dir = scratch_dir("convert-peak");

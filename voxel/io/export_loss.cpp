@@ -10,7 +10,21 @@ std::string counted(uint64_t n, const char* one, const char* many) { return std:
 
 }  // namespace
 
+void VolumeSummary::add(const BrickMap& bricks) {
+  voxels += bricks.voxel_count();
+  bounds = united(bounds, bricks.bounds());
+  for (const auto& [at, brick] : bricks.bricks())
+    for (const uint8_t m : brick.materials) materials[m] = 1;
+}
+
 std::vector<ExportLoss> export_losses(const Scene& scene, const Format& format) {
+  std::vector<VolumeSummary> volumes(scene.volumes.size());
+  if (format.keeps != kKeepsAll)
+    for (size_t v = 0; v < volumes.size(); ++v) volumes[v].add(scene.volumes[v].bricks);
+  return export_losses(scene, volumes, format);
+}
+
+std::vector<ExportLoss> export_losses(const Scene& scene, const std::vector<VolumeSummary>& volumes, const Format& format) {
   const auto lacks = [&](uint32_t what) { return (format.keeps & what) == 0; };
   std::vector<ExportLoss> out;
   const auto add = [&](const char* kind, uint64_t count, const char* one, const char* many, const std::string& more = {}) {
@@ -21,16 +35,16 @@ std::vector<ExportLoss> export_losses(const Scene& scene, const Format& format) 
   std::vector<uint8_t> placed(scene.volumes.size());
   for (const Instance& i : scene.instances) {
     if (i.volume >= scene.volumes.size()) continue;
-    const BrickMap& bricks = scene.volumes[i.volume].bricks;
+    const uint64_t voxels = volumes[i.volume].voxels;
     placed[i.volume] = 1;
-    if (bricks.empty()) continue;
+    if (voxels == 0) continue;
     if (scene.instance_visible(i)) ++shown;
-    else if (++hidden; lacks(kKeepsScene)) hidden_voxels += bricks.voxel_count();
+    else if (++hidden; lacks(kKeepsScene)) hidden_voxels += voxels;
   }
   if (lacks(kKeepsScene)) {
     add("hidden_instances", hidden, "hidden instance", "hidden instances", " (" + counted(hidden_voxels, "voxel", "voxels") + ")");
     uint64_t unplaced = 0;
-    for (size_t v = 0; v < scene.volumes.size(); ++v) unplaced += !placed[v] && !scene.volumes[v].bricks.empty();
+    for (size_t v = 0; v < scene.volumes.size(); ++v) unplaced += !placed[v] && volumes[v].voxels > 0;
     add("unplaced_models", unplaced, "model that nothing places", "models that nothing places");
     if (shown > 1) add("instances", shown, "", "instances as objects of their own");
   }
@@ -50,8 +64,7 @@ std::vector<ExportLoss> export_losses(const Scene& scene, const Format& format) 
   std::array<uint8_t, 256> used{};
   for (size_t v = 0; v < scene.volumes.size(); ++v)
     if (placed[v])
-      for (const auto& [at, brick] : scene.volumes[v].bricks.bricks())
-        for (const uint8_t m : brick.materials) used[m] = 1;
+      for (size_t m = 0; m < 256; ++m) used[m] = used[m] | volumes[v].materials[m];
   uint64_t colours = 0, surfaces = 0, names = 0;
   for (size_t m = 1; m < 256; ++m) {
     if (!used[m]) continue;

@@ -14,6 +14,7 @@
 #include "voxel/io/qb.hpp"
 #include "voxel/io/raw.hpp"
 #include "voxel/io/store.hpp"
+#include "voxel/io/store_reader.hpp"
 #include "voxel/io/store_salvage.hpp"
 #include "voxel/io/vdb.hpp"
 #include "voxel/io/volume_write.hpp"
@@ -38,6 +39,12 @@ Result<Scene> read_quarry(const std::filesystem::path& file, const ReadOptions& 
   return options.salvage ? salvage_store(file, *options.salvage, options.warnings, options.progress) : Store::read(file, options.progress);
 }
 
+Result<RegionsDone> read_quarry_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
+  auto store = StoreReader::open(file);
+  if (!store) return tl::unexpected(store.error());
+  return store->read_all(sink, options.progress);
+}
+
 Result<Scene> read_vox(const std::filesystem::path& file, const ReadOptions& options) {
   const auto bytes = read_input(file, kMaxVoxFileBytes, options.progress);
   if (!bytes) return tl::unexpected(bytes.error());
@@ -57,10 +64,13 @@ constexpr const char* kVdbExtensions[] = {"vdb"};
 constexpr const char* kNvdbExtensions[] = {"nvdb"};
 constexpr const char* kXyzExtensions[] = {"xyz", "asc"};
 const Format kOwnFormats[] = {
-    {"quarry", "Quarry world", kQuarryExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "SQLite format 3\0"); }, read_quarry, Store::save, kKeepsAll, true},
+    {"quarry", "Quarry world", kQuarryExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "SQLite format 3\0"); }, read_quarry, Store::save, kKeepsAll, true, nullptr,
+     read_quarry_regions},
     {"vox", "MagicaVoxel scene", kVoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "VOX "); }, read_vox, write_vox, kKeepsAll, true},
-    {"binvox", "binvox occupancy", kBinvoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "#binvox"); }, read_binvox, write_binvox},
-    {"raw", "raw volume with NRRD header", kRawExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "NRRD000"); }, read_raw, write_raw, kKeepsColours},
+    {"binvox", "binvox occupancy", kBinvoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "#binvox"); }, read_binvox, write_binvox, 0, false, nullptr, nullptr,
+     write_binvox_regions},
+    {"raw", "raw volume with NRRD header", kRawExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "NRRD000"); }, read_raw, write_raw, kKeepsColours, false, nullptr, nullptr,
+     write_raw_regions},
     {"qb", "Qubicle matrices", kQbExtensions, looks_like_qb, read_qb, nullptr},
     {"qbcl", "Qubicle project", kQbclExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "QBCL"); }, read_qbcl, nullptr},
     {"heightmap", "Height map read, view from above written", kHeightmapExtensions, is_png, read_heightmap, write_top_view, kKeepsColours},

@@ -46,6 +46,8 @@ enum Keeps : uint32_t {
   kKeepsAll = 127,
 };
 
+class VisibleRegions;
+
 struct Format {
   const char* name;              // "vox"
   const char* title;             // "MagicaVoxel scene"
@@ -59,6 +61,8 @@ struct Format {
   const char* absent = nullptr;  // why this build can neither read nor write it, and what to do; null: it can do what it can
   // Reads the same scene region by region, in as much memory as the sink says there is. Null: only as a whole.
   Result<RegionsDone> (*read_regions)(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) = nullptr;
+  // Writes the same file from a scene of which only some layers are in memory at once (visible_regions.hpp). Null: only from a whole one.
+  Result<void> (*write_regions)(const VisibleRegions& voxels, const std::filesystem::path& file, const Progress& progress) = nullptr;
 };
 
 std::span<const Format> formats();

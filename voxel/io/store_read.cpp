@@ -116,40 +116,34 @@ Result<void> read_palette(Db& db, Palette* palette) {
   return r;
 }
 
-Result<void> read_chunks(Db& db, Scene* scene, const StoreHead& head, const Progress& progress) {
-  std::vector<StoreHead::Volume> seen(head.volumes.size());
-  PacedReport report(progress, "read");
-  int64_t total = 1, done = 0;
-  for (const StoreHead::Volume& v : head.volumes) total += v.bricks;
-  auto r = for_rows(db, "SELECT volume, x, y, z, bricks, bytes, checksum, data FROM chunks ORDER BY volume, x, y, z", "chunks", [&](Statement& s) -> Result<void> {
-    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-    const uint32_t volume = uint32_t(s.integer(0, "volume", 0, int64_t(seen.size()) - 1));
-    const Int3 chunk{s.int32(1, "x", -kMaxChunkCoordinate, kMaxChunkCoordinate - 1), s.int32(2, "y", -kMaxChunkCoordinate, kMaxChunkCoordinate - 1),
-                     s.int32(3, "z", -kMaxChunkCoordinate, kMaxChunkCoordinate - 1)};
-    const uint32_t bricks = uint32_t(s.integer(4, "bricks", 1, kChunkBricks));
-    const uint32_t bytes = uint32_t(s.integer(5, "bytes", 0, kChunkBytesMax));
-    const uint64_t checksum = uint64_t(s.integer(6, "checksum"));
-    const std::span<const uint8_t> data = s.blob(7, "data", 2 * kChunkBytesMax);
-    if (auto ok = s.row_check(); !ok) return ok;
-    const std::string name = "table chunks, volume " + std::to_string(volume) + ", chunk (" + std::to_string(chunk.x) + ", " + std::to_string(chunk.y) + ", " + std::to_string(chunk.z) + ")";
-    if (chunk_checksum(data, volume, chunk, bytes, bricks) != checksum) return damaged(name + ": the checksum is wrong");
-    StoreHead::Volume& v = seen[volume];
-    v.bricks += bricks;
-    if (v.bricks > head.volumes[volume].bricks) return damaged(name + ": there are more bricks than the volume has");
-    if (auto ok = decode_chunk(data, bytes, bricks, chunk, &scene->volumes[volume].bricks); !ok) return damaged(name + ": " + ok.error().message);
-    ++v.chunks;
-    v.sum += checksum;
-    report.at(double(done += bricks) / double(total));
-    return {};
-  });
-  if (!r) return r;
-  for (size_t i = 0; i < seen.size(); ++i) {
-    const StoreHead::Volume &a = seen[i], &b = head.volumes[i];
-    if (a.chunks != b.chunks || a.sum != b.sum || a.bricks != b.bricks)
-      return damaged("volume " + std::to_string(i) + " has " + std::to_string(a.chunks) + " chunks with " + std::to_string(a.bricks) + " bricks, expected " + std::to_string(b.chunks) + " with " +
-                     std::to_string(b.bricks));
+// One row of the table chunks, checked but for what is inside.
+struct ChunkRow {
+  uint32_t volume = 0, bricks = 0, bytes = 0;
+  Int3 chunk;
+  uint64_t checksum = 0;
+  std::span<const uint8_t> data;  // until the next row
+  std::string name() const {
+    return "table chunks, volume " + std::to_string(volume) + ", chunk (" + std::to_string(chunk.x) + ", " + std::to_string(chunk.y) + ", " + std::to_string(chunk.z) + ")";
   }
-  return {};
+  Result<void> put_into(BrickMap* bricks_of) const {
+    if (auto ok = decode_chunk(data, bytes, bricks, chunk, bricks_of); !ok) return damaged(name() + ": " + ok.error().message);
+    return {};
+  }
+};
+constexpr const char* kChunkColumns = "SELECT volume, x, y, z, bricks, bytes, checksum, data FROM chunks ";
+
+Result<ChunkRow> chunk_row(Statement& s, size_t volumes) {
+  ChunkRow row;
+  row.volume = uint32_t(s.integer(0, "volume", 0, int64_t(volumes) - 1));
+  row.chunk = {s.int32(1, "x", -kMaxChunkCoordinate, kMaxChunkCoordinate - 1), s.int32(2, "y", -kMaxChunkCoordinate, kMaxChunkCoordinate - 1),
+               s.int32(3, "z", -kMaxChunkCoordinate, kMaxChunkCoordinate - 1)};
+  row.bricks = uint32_t(s.integer(4, "bricks", 1, kChunkBricks));
+  row.bytes = uint32_t(s.integer(5, "bytes", 0, kChunkBytesMax));
+  row.checksum = uint64_t(s.integer(6, "checksum"));
+  row.data = s.blob(7, "data", 2 * kChunkBytesMax);
+  if (auto ok = s.row_check(); !ok) return tl::unexpected(ok.error());
+  if (chunk_checksum(row.data, row.volume, row.chunk, row.bytes, row.bricks) != row.checksum) return tl::unexpected(damaged(row.name() + ": the checksum is wrong").error());
+  return row;
 }
 
 Result<StoreHead> head_from(Db& db, const std::map<std::string, int64_t>& state, Scene* scene) {
@@ -171,22 +165,83 @@ Result<StoreHead> head_from(Db& db, const std::map<std::string, int64_t>& state,
 
 }  // namespace
 
+Result<void> read_all_chunks(Db& db, const StoreHead& head, const Progress& progress, const ChunkTarget& target) {
+  std::vector<StoreHead::Volume> seen(head.volumes.size());
+  PacedReport report(progress, "read");
+  int64_t total = 1, done = 0;
+  for (const StoreHead::Volume& v : head.volumes) total += v.bricks;
+  auto r = for_rows(db, (std::string(kChunkColumns) + "ORDER BY volume, x, y, z").c_str(), "chunks", [&](Statement& s) -> Result<void> {
+    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
+    const auto row = chunk_row(s, seen.size());
+    if (!row) return tl::unexpected(row.error());
+    StoreHead::Volume& v = seen[row->volume];
+    v.bricks += row->bricks;
+    if (v.bricks > head.volumes[row->volume].bricks) return damaged(row->name() + ": there are more bricks than the volume has");
+    const auto into = target(row->volume, row->bricks);
+    if (!into) return tl::unexpected(into.error());
+    if (auto ok = row->put_into(*into); !ok) return ok;
+    ++v.chunks;
+    v.sum += row->checksum;
+    report.at(double(done += row->bricks) / double(total));
+    return {};
+  });
+  if (!r) return r;
+  for (size_t i = 0; i < seen.size(); ++i) {
+    const StoreHead::Volume &a = seen[i], &b = head.volumes[i];
+    if (a.chunks != b.chunks || a.sum != b.sum || a.bricks != b.bricks)
+      return damaged("volume " + std::to_string(i) + " has " + std::to_string(a.chunks) + " chunks with " + std::to_string(a.bricks) + " bricks, expected " + std::to_string(b.chunks) + " with " +
+                     std::to_string(b.bricks));
+  }
+  return {};
+}
+
+namespace {
+
+constexpr const char* kInBox = "WHERE volume = ?1 AND x BETWEEN ?2 AND ?3 AND y BETWEEN ?4 AND ?5 AND z BETWEEN ?6 AND ?7";
+void bind_box(Statement& s, uint32_t volume, const Box3& box) {
+  s.bind(1, int64_t(volume)).bind(2, int64_t(box.min.x)).bind(3, int64_t(box.max.x)).bind(4, int64_t(box.min.y)).bind(5, int64_t(box.max.y)).bind(6, int64_t(box.min.z)).bind(7, int64_t(box.max.z));
+}
+
+}  // namespace
+
+Result<uint64_t> count_chunk_bricks(Db& db, uint32_t volume, const Box3& chunks) {
+  auto s = Statement::prepare(db, (std::string("SELECT coalesce(sum(bricks), 0) FROM chunks ") + kInBox).c_str(), "chunks");
+  if (!s) return tl::unexpected(s.error());
+  bind_box(*s, volume, chunks);
+  const auto row = s->step();
+  if (!row) return tl::unexpected(row.error());
+  const int64_t bricks = *row ? s->integer(0, "bricks", 0, int64_t(1) << 40) : 0;
+  if (auto ok = s->row_check(); !ok) return tl::unexpected(ok.error());
+  return uint64_t(bricks);
+}
+
+Result<void> read_some_chunks(Db& db, const StoreHead& head, uint32_t volume, const Box3& chunks, const Progress& progress, BrickMap& into) {
+  auto s = Statement::prepare(db, (std::string(kChunkColumns) + kInBox + " ORDER BY volume, x, y, z").c_str(), "chunks");
+  if (!s) return tl::unexpected(s.error());
+  bind_box(*s, volume, chunks);
+  for (;;) {
+    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
+    const auto there = s->step();
+    if (!there) return tl::unexpected(there.error());
+    if (!*there) return {};
+    const auto row = chunk_row(*s, head.volumes.size());
+    if (!row) return tl::unexpected(row.error());
+    if (auto ok = row->put_into(&into); !ok) return ok;
+  }
+}
+
 Result<StoreHead> read_head(Db& db) {
   const auto state = read_state(db);
   if (!state) return tl::unexpected(state.error());
   return head_from(db, *state, nullptr);
 }
 
-Result<Scene> read_tables(Db& db, uint64_t memory_limit, const Progress& progress, StoreHead* head) {
+Result<Scene> read_without_chunks(Db& db, StoreHead* head) {
   const auto state = read_state(db);
   if (!state) return tl::unexpected(state.error());
   Scene scene;
   auto got = head_from(db, *state, &scene);
   if (!got) return tl::unexpected(got.error());
-  uint64_t bricks = 0;
-  for (const StoreHead::Volume& v : got->volumes) bricks += uint64_t(v.bricks);
-  if (bricks > memory_limit / kBrickMemoryBytes)
-    return fail(ErrorCode::out_of_memory, "its " + std::to_string(bricks) + " bricks need " + std::to_string(bricks * kBrickMemoryBytes >> 20) + " MiB of memory; there are " + std::to_string(memory_limit >> 20));
   const int64_t overlap = state->at(kOverlapKey);
   if (overlap != 0 && overlap != 1) return fail(ErrorCode::malformed_input, "table state, overlap: expected 0 or 1, found " + std::to_string(overlap));
   scene.overlap = overlap ? OverlapRule::last_instance_wins : OverlapRule::first_instance_wins;
@@ -195,8 +250,19 @@ Result<Scene> read_tables(Db& db, uint64_t memory_limit, const Progress& progres
     return fail(ErrorCode::malformed_input, "tables meta, volumes, layers, instances, cameras: the checksum over them is wrong; the file is damaged");
   if (auto r = read_palette(db, &scene.palette); !r) return tl::unexpected(r.error());
   if (palette_sum(scene.palette) != uint64_t(state->at(kPaletteSumKey))) return fail(ErrorCode::malformed_input, "table palette: the checksum is wrong; the file is damaged");
-  if (auto r = read_chunks(db, &scene, *got, progress); !r) return tl::unexpected(r.error());
-  if (head) *head = std::move(*got);
+  *head = std::move(*got);
+  return scene;
+}
+
+Result<Scene> read_tables(Db& db, uint64_t memory_limit, const Progress& progress, StoreHead* head) {
+  auto scene = read_without_chunks(db, head);
+  if (!scene) return scene;
+  uint64_t bricks = 0;
+  for (const StoreHead::Volume& v : head->volumes) bricks += uint64_t(v.bricks);
+  if (bricks > memory_limit / kBrickMemoryBytes)
+    return fail(ErrorCode::out_of_memory, "its " + std::to_string(bricks) + " bricks need " + std::to_string(bricks * kBrickMemoryBytes >> 20) + " MiB of memory; there are " + std::to_string(memory_limit >> 20));
+  const auto target = [&](uint32_t volume, uint32_t) -> Result<BrickMap*> { return &scene->volumes[volume].bricks; };
+  if (auto r = read_all_chunks(db, *head, progress, target); !r) return tl::unexpected(r.error());
   return scene;
 }
 

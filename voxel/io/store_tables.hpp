@@ -69,8 +69,16 @@ class TableWriter {
   std::optional<Int3> last_;     // chunk of the volume at hand
 };
 
-// `memory_limit`: refuse a world whose bricks would take more bytes than that (out_of_memory).
+// `memory_limit`: refuse a world whose bricks would take more bytes than that (out_of_memory). `head` is not null.
 Result<Scene> read_tables(Db& db, uint64_t memory_limit, const Progress& progress, StoreHead* head);
+// All but the bricks; `head` (not null) gets what is known of them.
+Result<Scene> read_without_chunks(Db& db, StoreHead* head);
+// All chunks in rising order of volume, x, y, z, checked against the head. `target` is asked before each where its bricks go.
+using ChunkTarget = std::function<Result<BrickMap*>(uint32_t volume, uint32_t bricks)>;
+Result<void> read_all_chunks(Db& db, const StoreHead& head, const Progress& progress, const ChunkTarget& target);
+// Of a box of chunks, both corners included: how many bricks there are, as the rows say; and those.
+Result<uint64_t> count_chunk_bricks(Db& db, uint32_t volume, const Box3& chunks);
+Result<void> read_some_chunks(Db& db, const StoreHead& head, uint32_t volume, const Box3& chunks, const Progress& progress, BrickMap& into);
 // The head alone, checked as far as that goes without reading chunks.
 Result<StoreHead> read_head(Db& db);
 

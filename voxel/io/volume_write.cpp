@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "voxel/io/file_bytes.hpp"
+#include "voxel/io/visible_regions.hpp"
 #include "voxel/io/whole_file.hpp"
 #include "voxel/source_units.hpp"
 
@@ -17,12 +18,7 @@ namespace fs = std::filesystem;
 constexpr uint64_t kMaxGridBytes = uint64_t(1) << 36;
 constexpr std::string_view kHeaderMark = "NRRD0004\n# Quarry\n";
 
-Result<BrickMap> visible_voxels(const Scene& scene, const Progress& progress) {
-  progress.say("flatten", -1);
-  auto bricks = flatten(scene, true);
-  if (bricks && bricks->empty()) return fail(ErrorCode::invalid_argument, "the scene has no visible voxel, so there is no grid to write");
-  return bricks;
-}
+Error nothing_visible() { return {ErrorCode::invalid_argument, "the scene has no visible voxel, so there is no grid to write"}; }
 
 Error too_large(const std::string& edges) {
   return {ErrorCode::unsupported, "a grid of " + edges + " voxels would take more than 64 GiB; crop the scene, make it coarser, or write a sparse format (.quarry)"};
@@ -64,9 +60,21 @@ std::string palette_text(const Palette& palette) {
 }  // namespace
 
 Result<void> write_binvox(const Scene& scene, const fs::path& file, const Progress& progress) {
-  const auto bricks = visible_voxels(scene, progress);
-  if (!bricks) return tl::unexpected(bricks.error());
-  const Box3 box = bricks->bounds();
+  const auto voxels = VisibleRegions::of(scene, progress);
+  if (!voxels) return tl::unexpected(voxels.error());
+  return write_binvox_regions(*voxels, file, progress);
+}
+
+Result<void> write_raw(const Scene& scene, const fs::path& file, const Progress& progress) {
+  const auto voxels = VisibleRegions::of(scene, progress);
+  if (!voxels) return tl::unexpected(voxels.error());
+  return write_raw_regions(*voxels, file, progress);
+}
+
+Result<void> write_binvox_regions(const VisibleRegions& voxels, const fs::path& file, const Progress& progress) {
+  const Scene& scene = voxels.scene();
+  const Box3 box = voxels.bounds();
+  if (box.empty()) return tl::unexpected(nothing_visible());
   const Int3 size = box.max - box.min + Int3{1, 1, 1};
   const auto edge = uint64_t(std::max({size.x, size.y, size.z}));
   if (edge * edge * edge / 255 * 2 > kMaxGridBytes) return tl::unexpected(too_large(edges_text({int32_t(edge), int32_t(edge), int32_t(edge)}, " x ")));
@@ -82,41 +90,50 @@ Result<void> write_binvox(const Scene& scene, const fs::path& file, const Progre
 
   Runs runs(*out);
   uint64_t done = 0;  // voxels, of which y counts fastest, then z, then x
-  const auto list = bricks->bricks();
   std::vector<uint64_t> slice;
-  for (auto begin = list.begin(); begin != list.end();) {
-    auto end = begin;
-    while (end != list.end() && end->first.x == begin->first.x) ++end;
-    for (int32_t dx = 0; dx < 8; ++dx) {
-      if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
-      slice.clear();
-      const int64_t x = int64_t(begin->first.x) * 8 + dx - box.min.x;
-      for (auto it = begin; it != end; ++it) {
-        const auto& [at, brick] = *it;
-        for (int32_t z = 0; z < 8; ++z)
-          for (int32_t y = 0; y < 8; ++y)
-            if (brick.get(voxel_index({dx, y, z})))
-              slice.push_back((uint64_t(x) * edge + uint64_t(int64_t(at.z) * 8 + z - box.min.z)) * edge + uint64_t(int64_t(at.y) * 8 + y - box.min.y));
+  const int32_t last_brick = box.max.x >> 3;
+  for (int32_t from = box.min.x >> 3; from <= last_brick;) {
+    const auto to = voxels.last_layer(0, from);
+    if (!to) return tl::unexpected(to.error());
+    const auto bricks = voxels.layers(0, from, *to);
+    if (!bricks) return tl::unexpected(bricks.error());
+    const auto list = bricks->bricks();
+    const auto list_end = list.lower_bound({*to + 1, INT32_MIN, INT32_MIN});
+    for (auto begin = list.lower_bound({from, INT32_MIN, INT32_MIN}); begin != list_end;) {
+      auto end = begin;
+      while (end != list_end && end->first.x == begin->first.x) ++end;
+      for (int32_t dx = 0; dx < 8; ++dx) {
+        if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
+        slice.clear();
+        const int64_t x = int64_t(begin->first.x) * 8 + dx - box.min.x;
+        for (auto it = begin; it != end; ++it) {
+          const auto& [at, brick] = *it;
+          for (int32_t z = 0; z < 8; ++z)
+            for (int32_t y = 0; y < 8; ++y)
+              if (brick.get(voxel_index({dx, y, z})))
+                slice.push_back((uint64_t(x) * edge + uint64_t(int64_t(at.z) * 8 + z - box.min.z)) * edge + uint64_t(int64_t(at.y) * 8 + y - box.min.y));
+        }
+        std::sort(slice.begin(), slice.end());
+        for (const uint64_t i : slice) {
+          runs.add(0, i - done);
+          runs.add(1, 1);
+          done = i + 1;
+        }
       }
-      std::sort(slice.begin(), slice.end());
-      for (const uint64_t i : slice) {
-        runs.add(0, i - done);
-        runs.add(1, 1);
-        done = i + 1;
-      }
+      begin = end;
+      progress.say("write", double(done) / double(edge * edge * edge));
     }
-    begin = end;
-    progress.say("write", double(done) / double(edge * edge * edge));
+    from = *to + 1;
   }
   runs.add(0, edge * edge * edge - done);
   runs.flush();
   return out->commit();
 }
 
-Result<void> write_raw(const Scene& scene, const fs::path& file, const Progress& progress) {
-  const auto bricks = visible_voxels(scene, progress);
-  if (!bricks) return tl::unexpected(bricks.error());
-  const Box3 box = bricks->bounds();
+Result<void> write_raw_regions(const VisibleRegions& voxels, const fs::path& file, const Progress& progress) {
+  const Scene& scene = voxels.scene();
+  const Box3 box = voxels.bounds();
+  if (box.empty()) return tl::unexpected(nothing_visible());
   const Int3 size = box.max - box.min + Int3{1, 1, 1};
   const uint64_t row = uint64_t(size.x), slice_bytes = row * uint64_t(size.y);
   if (slice_bytes * uint64_t(size.z) > kMaxGridBytes) return tl::unexpected(too_large(edges_text(size, " x ")));
@@ -145,24 +162,32 @@ Result<void> write_raw(const Scene& scene, const fs::path& file, const Progress&
   auto out = WholeFile::create(file);
   if (!out) return tl::unexpected(out.error());
   if (attached) out->put(header + "\n");
-  std::vector<const BrickMap::value_type*> by_z;
-  for (const auto& brick : bricks->bricks()) by_z.push_back(&brick);
-  std::stable_sort(by_z.begin(), by_z.end(), [](const auto* a, const auto* b) { return a->first.z < b->first.z; });
   std::vector<uint8_t> slice(slice_bytes);
-  auto first = by_z.begin();  // the first brick of the layer at hand or of a later one
-  for (int32_t z = box.min.z; z <= box.max.z; ++z) {
-    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
-    std::fill(slice.begin(), slice.end(), uint8_t(0));
-    while (first != by_z.end() && (*first)->first.z < z >> 3) ++first;
-    for (auto it = first; it != by_z.end() && (*it)->first.z == z >> 3; ++it) {
-      const auto& [at, brick] = **it;
-      for (int32_t y = 0; y < 8; ++y)
-        for (int32_t x = 0; x < 8; ++x)
-          if (const uint8_t m = brick.get(voxel_index({x, y, z & 7})))
-            slice[uint64_t(at.y * 8 + y - box.min.y) * row + uint64_t(at.x * 8 + x - box.min.x)] = m;
+  for (int32_t from = box.min.z >> 3; from <= box.max.z >> 3;) {
+    const auto to = voxels.last_layer(2, from);
+    if (!to) return tl::unexpected(to.error());
+    const auto bricks = voxels.layers(2, from, *to);
+    if (!bricks) return tl::unexpected(bricks.error());
+    std::vector<const BrickMap::value_type*> by_z;
+    for (const auto& brick : bricks->bricks())
+      if (brick.first.z >= from && brick.first.z <= *to) by_z.push_back(&brick);
+    std::stable_sort(by_z.begin(), by_z.end(), [](const auto* a, const auto* b) { return a->first.z < b->first.z; });
+    auto first = by_z.begin();  // the first brick of the layer at hand or of a later one
+    for (int32_t z = std::max(box.min.z, from * 8); z <= std::min(box.max.z, *to * 8 + 7); ++z) {
+      if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
+      std::fill(slice.begin(), slice.end(), uint8_t(0));
+      while (first != by_z.end() && (*first)->first.z < z >> 3) ++first;
+      for (auto it = first; it != by_z.end() && (*it)->first.z == z >> 3; ++it) {
+        const auto& [at, brick] = **it;
+        for (int32_t y = 0; y < 8; ++y)
+          for (int32_t x = 0; x < 8; ++x)
+            if (const uint8_t m = brick.get(voxel_index({x, y, z & 7})))
+              slice[uint64_t(at.y * 8 + y - box.min.y) * row + uint64_t(at.x * 8 + x - box.min.x)] = m;
+      }
+      out->put(slice);
+      progress.say("write", double(z - box.min.z + 1) / double(size.z));
     }
-    out->put(slice);
-    progress.say("write", double(z - box.min.z + 1) / double(size.z));
+    from = *to + 1;
   }
   if (!attached) {
     auto beside = WholeFile::create(header_file);

@@ -1,0 +1,177 @@
+// Worlds read in pieces, and grids written from some layers at a time, against the same from a whole scene: the same bytes.
+#include "voxel/io/visible_regions.hpp"
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "tests/test_data.hpp"
+#include "voxel/io/export_loss.hpp"
+#include "voxel/io/format.hpp"
+#include "voxel/io/store.hpp"
+#include "voxel/io/store_reader.hpp"
+#include "voxel/io/store_writer.hpp"
+#include "voxel/io/volume_write.hpp"
+
+using namespace quarry;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string bytes_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Turned, mirrored, overlapping, hidden and unplaced volumes at odd offsets, over many chunks.
+Scene crowd(uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto number = [&](int32_t low, int32_t high) { return low + int32_t(random() % uint32_t(high - low + 1)); };
+  Scene s;
+  s.volumes.resize(4);
+  for (size_t v = 0; v < 4; ++v) {
+    s.volumes[v].name = std::string(1, char(97 + v));
+    for (int i = 0; i < 3000; ++i) s.volumes[v].bricks.set({number(-100, 90), number(0, 120), number(-40, 200)}, uint8_t(number(1, 255)));
+  }
+  for (int i = 0; i < 8; ++i) {
+    Instance n;
+    n.volume = uint32_t(i % 3);
+    std::array<uint8_t, 3> axis{0, 1, 2};
+    std::shuffle(axis.begin(), axis.end(), random);
+    n.rotation.axis = axis;
+    for (auto& sign : n.rotation.sign) sign = random() & 1 ? int8_t(1) : int8_t(-1);
+    n.offset = {number(-200, 200), number(150, 200), number(-200, 200)};
+    n.hidden = i == 5;
+    s.instances.push_back(n);
+  }
+  s.overlap = seed & 1 ? OverlapRule::last_instance_wins : OverlapRule::first_instance_wins;
+  s.metadata["origin"] = "1 2 3";
+  s.metadata["voxel_size"] = "0.5";
+  return s;
+}
+
+std::vector<io::VolumeSummary> summaries(const Scene& scene) {
+  std::vector<io::VolumeSummary> out(scene.volumes.size());
+  for (size_t v = 0; v < out.size(); ++v) out[v].add(scene.volumes[v].bricks);
+  return out;
+}
+std::vector<Box3> bounds_of(const Scene& scene) {
+  std::vector<Box3> out;
+  for (const auto& v : summaries(scene)) out.push_back(v.bounds);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("store reader: a world copied region by region has the bytes of one that was read and saved") {
+  const fs::path dir = test::scratch_dir("store-regions");
+  const Scene scene = crowd(3);
+  REQUIRE(io::Store::save(scene, dir / "world.quarry"));
+  for (const uint64_t room : {uint64_t(0), uint64_t(1) << 20, uint64_t(1) << 33}) {
+    RegionSink sink;
+    const Progress progress;
+    std::optional<io::StoreWriter> writer;
+    size_t taken = 0;
+    sink.room = [&] { return room; };
+    sink.begin = [&](const Scene& head) -> Result<void> {
+      auto made = io::StoreWriter::create(head, dir / "copy.quarry", progress);
+      if (!made) return tl::unexpected(made.error());
+      writer.emplace(std::move(*made));
+      return {};
+    };
+    sink.take = [&](uint32_t volume, BrickMap&& bricks) {
+      ++taken;
+      const BrickMap all = std::move(bricks);
+      if (room < 10000) CHECK(all.bricks().size() <= 512);
+      return writer->append(volume, all);
+    };
+    auto reader = io::StoreReader::open(dir / "world.quarry");
+    REQUIRE(reader);
+    const auto done = reader->read_all(sink, progress);
+    REQUIRE(done);
+    CHECK(done->regions == taken);
+    CHECK((room > uint64_t(1) << 30 ? taken == 4 : taken > 8));
+    REQUIRE(writer->commit());
+    CHECK(bytes_of(dir / "copy.quarry") == bytes_of(dir / "world.quarry"));
+  }
+}
+
+TEST_CASE("store reader: a box of chunks has its bricks and no others, and damage is found") {
+  const fs::path dir = test::scratch_dir("store-box");
+  const Scene scene = crowd(4);
+  REQUIRE(io::Store::save(scene, dir / "world.quarry"));
+  auto reader = io::StoreReader::open(dir / "world.quarry");
+  REQUIRE(reader);
+  std::mt19937 random(5);
+  for (int i = 0; i < 30; ++i) {
+    const auto at = [&] { return int32_t(random() % 7) - 3; };
+    const Int3 a{at(), at(), at()}, b{at(), at(), at()};
+    const Box3 box = united({a, a}, {b, b});
+    const auto volume = uint32_t(random() % 4);
+    BrickMap expected, got;
+    for (const auto& [where, brick] : scene.volumes[volume].bricks.bricks()) {
+      const Int3 c{where.x >> 3, where.y >> 3, where.z >> 3};
+      if (c.x >= box.min.x && c.x <= box.max.x && c.y >= box.min.y && c.y <= box.max.y && c.z >= box.min.z && c.z <= box.max.z) expected.put(where, brick);
+    }
+    REQUIRE(reader->read(volume, box, got, {}));
+    CHECK(got == expected);
+    CHECK(*reader->count_bricks(volume, box) == expected.bricks().size());
+  }
+  std::string bytes = bytes_of(dir / "world.quarry");
+  for (size_t at = bytes.size() / 2; at < bytes.size(); at += 997) bytes[at] = char(bytes[at] ^ 1);
+  std::ofstream(dir / "bad.quarry", std::ios::binary) << bytes;
+  auto bad = io::StoreReader::open(dir / "bad.quarry");
+  if (bad) {
+    RegionSink sink;
+    sink.room = [] { return uint64_t(1) << 30; };
+    sink.begin = [](const Scene&) -> Result<void> { return {}; };
+    sink.take = [](uint32_t, BrickMap&&) -> Result<void> { return {}; };
+    const auto read = bad->read_all(sink, {});
+    REQUIRE(!read);
+    CHECK(read.error().code == ErrorCode::malformed_input);
+  }
+}
+
+TEST_CASE("grids: written from some layers at a time they have the bytes of those written at once") {
+  const fs::path dir = test::scratch_dir("grid-regions");
+  for (uint32_t seed = 1; seed <= 4; ++seed) {
+    const Scene scene = crowd(seed);
+    REQUIRE(io::Store::save(scene, dir / "world.quarry"));
+    REQUIRE(io::write_binvox(scene, dir / "whole.binvox", {}));
+    REQUIRE(io::write_raw(scene, dir / "whole.nrrd", {}));
+    for (const uint64_t room : {uint64_t(14) << 20, uint64_t(1) << 33}) {
+      auto store = io::StoreReader::open(dir / "world.quarry");
+      REQUIRE(store);
+      const auto voxels = io::VisibleRegions::of(*store, bounds_of(scene), [room] { return room; }, {});
+      REQUIRE(voxels);
+      const auto binvox = io::write_binvox_regions(*voxels, dir / "parts.binvox", {});
+      if (!binvox) FAIL(binvox.error().message);
+      const uint64_t regions = voxels->read_regions();
+      INFO("regions " << regions << " with room for " << room);
+      CHECK((room > uint64_t(1) << 30 ? regions <= 3 : regions > 1));
+      REQUIRE(io::write_raw_regions(*voxels, dir / "parts.nrrd", {}));
+      CHECK(voxels->read_regions() > regions);
+      CHECK(bytes_of(dir / "parts.binvox") == bytes_of(dir / "whole.binvox"));
+      CHECK(bytes_of(dir / "parts.nrrd") == bytes_of(dir / "whole.nrrd"));
+    }
+    auto store = io::StoreReader::open(dir / "world.quarry");
+    const auto voxels = io::VisibleRegions::of(*store, bounds_of(scene), [] { return uint64_t(1000); }, {});
+    REQUIRE(voxels);
+    const auto small = io::write_raw_regions(*voxels, dir / "small.nrrd", {});
+    REQUIRE(!small);
+    CHECK(small.error().code == ErrorCode::out_of_memory);
+    CHECK(!fs::exists(dir / "small.nrrd"));
+  }
+}
+
+TEST_CASE("grids: an instance outside the world is refused region by region as it is at once") {
+  const fs::path dir = test::scratch_dir("grid-outside");
+  Scene scene = crowd(1);
+  scene.instances[0].offset.x = 8500;
+  REQUIRE(io::Store::save(scene, dir / "world.quarry"));
+  auto store = io::StoreReader::open(dir / "world.quarry");
+  REQUIRE(store);
+  CHECK(io::write_raw(scene, dir / "a.nrrd", {}).error().code == ErrorCode::out_of_bounds);
+  CHECK(io::VisibleRegions::of(*store, bounds_of(scene), [] { return uint64_t(1) << 30; }, {}).error().code == ErrorCode::out_of_bounds);
+}

@@ -7,6 +7,7 @@
 #include <functional>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -140,14 +141,24 @@ struct World::State {
   Result<void> fit() {
     if (pool.packed()) return {};
     const uint64_t live = pool.live(), slabs = pool.mask_slabs().slabs().size();
-    std::vector<uint32_t> keys = keys_by_place(), indices(keys.size());
-    if (auto found = grid.find(keys, indices); !found) return tl::unexpected(found.error());
     // What lies between bricks, and numbers of slabs that earlier cuts left, go only if the bricks move.
-    if (pool.free_count() > live / 16 || slabs > 2 * (live / kBricksPerSlab) + 8) return move_bricks(keys, indices);
-    auto fresh = grid_of(keys, indices, false);
-    if (!fresh) return tl::unexpected(fresh.error());
+    const bool move = pool.free_count() > live / 16 || slabs > 2 * (live / kBricksPerSlab) + 8;
+    const bool smaller_grid = double(live) <= kFitted * double(grid.page_count() - 1) * kQrySlotsPerPage;
+    std::vector<uint32_t> keys, indices;
+    if (move || smaller_grid) {
+      keys = move ? keys_by_place() : pyramid.keys();
+      indices.resize(keys.size());
+      if (auto found = grid.find(keys, indices); !found) return tl::unexpected(found.error());
+    }
+    if (move) return move_bricks(keys, indices);
+    std::optional<hashgrid::Grid> fresh;
+    if (smaller_grid) {
+      auto made = grid_of(keys, indices, false);
+      if (!made) return tl::unexpected(made.error());
+      fresh = std::move(*made);
+    }
     if (auto ok = pyramid.fit(true); !ok) return ok;
-    if (fresh->page_count() < grid.page_count()) grid = std::move(*fresh);
+    if (fresh && fresh->page_count() < grid.page_count()) grid = std::move(*fresh);
     pool.cut();
     return {};
   }

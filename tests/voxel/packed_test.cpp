@@ -154,7 +154,7 @@ TEST_CASE("packed: memory is what masks, materials, offsets and a full grid come
   REQUIRE(world.pack());
   require_same(world, model);
   CHECK(world.packed_bytes() == world.size_bytes());
-  CHECK(foretold <= world.size_bytes() + 4096);
+  CHECK(foretold <= world.size_bytes() + world.size_bytes() / 100);  // runs that the pyramid outgrew go with packing
   CHECK(foretold + 3 * kQryPageBytes >= world.size_bytes());
   const uint64_t bricks = model.size();
   // Pages of the grid, the pyramid's dense level and each array's last page are what may be there beside them.

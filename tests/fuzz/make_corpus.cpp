@@ -141,9 +141,46 @@ void stream_files(const fs::path& dir) {
   }
 }
 
-void seeds(const fs::path& dir, const std::vector<std::pair<std::string, std::vector<uint8_t>>>& files) {
+using Files = std::vector<std::pair<std::string, std::vector<uint8_t>>>;
+
+void seeds(const fs::path& dir, const Files& files) {
   fs::create_directories(dir);
   for (const auto& [name, bytes] : files) write_bytes(dir / name, bytes);
+}
+
+// With the first byte that says which kind an input is: heightmap_fuzz.cpp, raw_fuzz.cpp, text_fuzz.cpp.
+Files kind(uint8_t which, Files files) {
+  for (auto& [name, bytes] : files) bytes.insert(bytes.begin(), which);
+  return files;
+}
+
+void picture_files(const fs::path& dir) {
+  seeds(dir, kind(0, test::heightmap_seeds()));
+  // Width, height, bits, colour type, interlaced; then rows, each after the number of its filter.
+  seeds(dir, kind(1, {{"rows-grey", {3, 2, 8, 0, 0, 0, 1, 2, 3, 1, 4, 5, 6}},
+                      {"rows-palette", {4, 2, 8, 3, 0, 0, 1, 2, 3, 0, 2, 3, 2, 1, 0}},
+                      {"rows-two-bits", {9, 3, 2, 3, 0, 0, 0x1b, 0x1b, 0x40, 1, 1, 2, 3, 2, 4, 5, 6}},
+                      {"rows-deep", {2, 2, 16, 4, 0, 3, 1, 2, 3, 4, 5, 6, 7, 8, 4, 1, 2, 3, 4, 5, 6, 7, 8}},
+                      {"rows-interlaced", {5, 5, 8, 2, 1, 0, 9, 9, 9, 0, 8, 8, 8, 0, 7, 7, 7, 1, 1, 2, 3, 4, 5, 6}}}));
+  seeds(dir, kind(3, {{"rows-colours", {2, 2, 8, 6, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 8, 7, 6, 5, 4, 3, 2, 0}}}));
+}
+
+void raw_files(const fs::path& dir) {
+  seeds(dir, kind(0, test::raw_seeds()));
+  const std::string header = "NRRD0004\ntype: uint8\ndimension: 3\nsizes: 4 4 4\nencoding: raw\n\n";
+  std::vector<uint8_t> apart(header.begin(), header.end());
+  apart.resize(128, '\n');
+  seeds(dir, kind(1, {{"apart", apart}}));
+  seeds(dir, kind(2, {{"plain", {2, 2, 1, 0, 1, 2, 3}}, {"colours", {1, 2, 1, 9, 8, 7, 255, 1, 2, 3, 0}}}));
+}
+
+void text_files(const fs::path& dir) {
+  const auto text = [&](const char* name, uint8_t which, const std::string& words) { seeds(dir, kind(which, {{name, {words.begin(), words.end()}}})); };
+  text("script", 0, "# a comment\nsphere add 1 2.5 -3 4 7\nbox remove 0 0 0 5 5 5 1\nline paint 1 1 1 9 9 9 2 3\nundo\ncamera 30 45\ntype two words\nquit\n");
+  text("list", 1, "# inputs\n\nhouse_vox\r\nhouse_vox\n two words \n");
+  text("resume", 2, "{\"job\":\"a\",\"hash\":\"b\",\"outputs\":[{\"file\":\"c.glb\",\"bytes\":12,\"time\":-3}]}\n{\"job\":\"a\",\"hash\"");
+  text("template", 3, "out/{dir}/{{{stem}}}-{index}{part}.{ext}");
+  text("head", 4, "ply\nformat ascii 1.0\n");
 }
 
 }  // namespace
@@ -156,10 +193,11 @@ int main(int argc, char** argv) {
   vox_files(dir / "vox");
   seeds(dir / "qb", test::qb_seeds());
   seeds(dir / "qbcl", test::qbcl_seeds());
-  seeds(dir / "heightmap", test::heightmap_seeds());
+  picture_files(dir / "heightmap");
   seeds(dir / "minecraft", test::minecraft_seeds());
   seeds(dir / "points", test::points_seeds());
-  seeds(dir / "raw", test::raw_seeds());
+  raw_files(dir / "raw");
+  text_files(dir / "text");
   seeds(dir / "binvox", test::binvox_seeds());
   stream_files(dir / "stream");
   return store_files(dir / "store") ? 0 : 1;

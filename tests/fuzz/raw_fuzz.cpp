@@ -1,5 +1,17 @@
-// raw_fuzz.cpp - any bytes as an NRRD file.
+// raw_fuzz.cpp - any bytes as an NRRD file, as its header and its grid in files of their own, or (the first byte says which) as a plain grid of
+// a given size.
 #include "tests/fuzz/scene_check.hpp"
 #include "voxel/io/raw.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) { return quarry::test::check_answer(quarry::io::parse_nrrd({data, size}, {})); }
+using namespace quarry;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 4) return 0;
+  const std::span<const uint8_t> rest(data + 1, size - 1);
+  std::vector<std::string> warnings;
+  switch (data[0] % 3) {
+    case 0: return test::check_answer(io::parse_nrrd(rest, {}));
+    case 1: return test::check_answer(io::parse_nrrd(rest.first(rest.size() / 2), rest.subspan(rest.size() / 2)));
+    default: return test::check_answer(io::parse_raw(rest.subspan(3), {int8_t(rest[0]), int8_t(rest[1]), int8_t(rest[2])}, &warnings));
+  }
+}

@@ -106,7 +106,9 @@ TEST_CASE("vox: every real file gives the counts, bounds and checksums on which 
     std::vector<std::string> warnings;
     const auto scene = parse_vox(file_bytes(file), &warnings);
     REQUIRE(scene);
-    CHECK(warnings == std::vector<std::string>{});
+    // Nothing is lost of these files but frames of animations.
+    CHECK(warnings.size() == size_t(want["anim_transform"] != 0 || want["anim_model"] != 0));
+    if (!warnings.empty()) CHECK(warnings[0].find("it is animated: " + want["anim_transform"].dump() + " transforms and " + want["anim_model"].dump() + " shapes") == 0);
     io::VoxFacts got;
     REQUIRE(io::vox_facts(*scene, &got));
     test::check_facts(got, want);

@@ -64,8 +64,11 @@ Result<Scene> parse_vox(std::span<const uint8_t> bytes, std::vector<std::string>
   meta["vox.layers"] = std::to_string(std::max<size_t>(1, file->layers.size()));
   meta["vox.cameras"] = std::to_string(file->cameras.size());
   meta["vox.nondiffuse_mats"] = std::to_string(nondiffuse);
-  meta["vox.anim_transform"] = std::to_string(count_nodes(vox::NodeKind::transform, true));
-  meta["vox.anim_model"] = std::to_string(count_nodes(vox::NodeKind::shape, true));
+  const auto moving = count_nodes(vox::NodeKind::transform, true), changing = count_nodes(vox::NodeKind::shape, true);
+  meta["vox.anim_transform"] = std::to_string(moving);
+  meta["vox.anim_model"] = std::to_string(changing);
+  if (moving + changing > 0)
+    warn.add("it is animated: " + std::to_string(moving) + " transforms and " + std::to_string(changing) + " shapes have more than one frame; frame 0, or the first after it, was read, the others are lost");
   if (!layers_text.empty()) meta["vox.layer_dicts"] = layers_text;
   if (!file->materials.empty()) meta["vox.material_dicts"] = numbered_dicts(file->materials);
   if (!file->cameras.empty()) meta["vox.camera_dicts"] = numbered_dicts(file->cameras);

@@ -125,6 +125,53 @@ TEST_CASE("mesh files: voxelised again, a box is the same box") {
   }
 }
 
+TEST_CASE("mesh files: what was voxelised and written as a surface is the same voxels when its inside is voxelised again") {
+  const fs::path dir = test::scratch_dir("mesh-write-inside"), data = test::data_dir();
+  std::vector<std::pair<std::string, Scene>> scenes;
+  for (const auto& [name, size] : {std::pair("terrain", 64), {"menger", 27}, {"spheres", 64}}) {
+    auto scene = generate(name, size, 3);
+    REQUIRE(scene);
+    for (Material& m : scene->palette.materials) m.transparency = 0;  // one closed surface
+    scenes.emplace_back(name, std::move(*scene));
+  }
+  if (data.empty()) test::skip("no test data: generated scenes only");
+  else
+    for (const char* name : {"mesh/spot.obj", "gltf/Duck.glb", "mesh/dragon_vrip_res4.ply"}) {
+      io::ReadOptions options;
+      options.resolution = 60;
+      auto scene = io::read_scene(data / name, options);
+      REQUIRE(scene);
+      scenes.emplace_back(name, std::move(*scene));
+    }
+  for (const auto& [name, scene] : scenes) {
+    const auto was = flatten(scene, true);
+    REQUIRE(was);
+    for (const char* extension : {"ply", "obj", "glb"}) {
+      INFO(name << " as " << extension);
+      const fs::path file = dir / (std::string("a.") + extension);
+      REQUIRE(io::write_scene(scene, file));
+      io::ReadOptions options;
+      options.voxel_size = 1;
+      options.surface = SurfaceVoxels::none;
+      options.fill = FillRule::parity;
+      const auto back = io::read_scene(file, options);
+      INFO((back ? std::string() : back.error().message));
+      REQUIRE(back);
+      const auto is = flatten(*back, true);
+      REQUIRE(is);
+      REQUIRE(is->voxel_count() == was->voxel_count());
+      const Int3 shift = is->bounds().min - was->bounds().min;
+      uint64_t missing = 0;
+      for (const auto& [at, brick] : was->bricks())
+        for (int32_t i = 0; i < 512; ++i) {
+          const Int3 cell{at.x * 8 + (i & 7), at.y * 8 + (i >> 3 & 7), at.z * 8 + (i >> 6)};
+          missing += was->get(cell) != 0 && is->get(cell + shift) == 0;
+        }
+      CHECK(missing == 0);
+    }
+  }
+}
+
 TEST_CASE("mesh files: glTF says metal, roughness, glow and glass as the specification has it") {
   const fs::path dir = test::scratch_dir("mesh-write-gltf");
   Scene s = two_colours();

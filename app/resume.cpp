@@ -112,7 +112,7 @@ ResumeManifest::ResumeManifest(fs::path folder, const std::string& suffix) : fol
       if (!entry.is_object() || !entry.contains("job") || !entry["job"].is_string() || !entry.contains("hash") || !entry["hash"].is_string() || !entry.contains("outputs") || !entry["outputs"].is_array()) continue;
       Entry read{entry["hash"], {}};
       for (const json& output : entry["outputs"])
-        if (output.is_object() && output.value("file", json()).is_string() && output.value("bytes", json()).is_number() && output.value("time", json()).is_number())
+        if (output.is_object() && output.value("file", json()).is_string() && output.value("bytes", json()).is_number_integer() && output.value("time", json()).is_number_integer())
           read.outputs.push_back({output["file"], output["bytes"], output["time"]});
       for (const Output& output : read.outputs) files_[output.file] = output;
       entries_[entry["job"]] = std::move(read);

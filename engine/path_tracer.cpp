@@ -6,9 +6,11 @@
 #include <cstring>
 #include <limits>
 
+#include "engine/light_list.hpp"
 #include "engine/look.hpp"
 #include "engine/offscreen.hpp"
 #include "engine/pipeline_cache.hpp"
+#include "engine/upload.hpp"
 #include "engine/vulkan_loader.hpp"
 #include "path_resolve_spirv.h"
 #include "path_spirv.h"
@@ -16,8 +18,8 @@
 
 namespace quarry::engine {
 
-static_assert(offsetof(QryPathFrame, origin) == 24 && offsetof(QryPathFrame, width) == 72 && offsetof(QryPathFrame, look) == 92 &&
-                  sizeof(QryPathFrame) == 184 && sizeof(QryPathPush) == 16,
+static_assert(offsetof(QryPathFrame, origin) == 32 && offsetof(QryPathFrame, width) == 80 && offsetof(QryPathFrame, look) == 100 &&
+                  sizeof(QryPathFrame) == 192 && sizeof(QryPathPush) == 16,
               "the path frame's layout in C++ is not GLSL's scalar layout");
 
 namespace {
@@ -35,12 +37,18 @@ struct PathTracer::State {
   VkPipeline path = VK_NULL_HANDLE, resolve = VK_NULL_HANDLE;
   struct Frame {
     std::unique_ptr<DeviceMemory> parameters;
-    std::shared_ptr<DeviceMemory> sums;  // what this frame may still read
+    std::shared_ptr<DeviceMemory> sums, lights;  // what this frame may still read
   } frames[kFrames + 1];
   std::shared_ptr<DeviceMemory> sums, layers;
   std::unique_ptr<Offscreen> offscreen;
   std::unique_ptr<DeviceMemory> back;
   uint32_t paths = 0;  // in the sums, by render()
+  // The list of lights of this version, or of none. Never written again once a frame may read it.
+  uint64_t lights_version = 0;
+  std::shared_ptr<DeviceMemory> lights;
+  std::vector<std::pair<uint64_t, std::shared_ptr<DeviceMemory>>> on_their_way;  // the value at which their copy is done
+  VkSemaphore copies = VK_NULL_HANDLE;  // that counts them; upload's
+  std::unique_ptr<Upload> upload;  // goes first: its end waits for the copies
 
   ~State() {
     const VulkanFunctions& vk = device->vk();
@@ -113,11 +121,14 @@ Result<void> PathTracer::State::record(VkCommandBuffer commands, SharedWorld& wo
     if (auto ok = grow(layers, pixels * 2 * kPixelBytes, "quarry path layers"); !ok) return ok;
   Frame& frame = frames[frame_index];
   frame.sums = sums;
+  const bool asks = settings.light_list && world.lights().up_to_date() && world.lights().version() == lights_version;
+  frame.lights = asks ? lights : nullptr;
 
   QryPathFrame f{};
   f.root = world.root_address();
   f.sums = sums->address();
   f.layers = with_layers ? layers->address() : 0;
+  f.lights = frame.lights ? frame.lights->address() : 0;
   std::copy_n(view.origin, 3, f.origin);
   std::copy_n(view.forward, 3, f.forward);
   std::copy_n(view.right, 3, f.right);
@@ -151,6 +162,35 @@ Result<std::unique_ptr<PathTracer>> PathTracer::create(Device& device) {
   return std::unique_ptr<PathTracer>(new PathTracer(std::move(state)));
 }
 
+Result<void> PathTracer::prepare(SharedWorld& world, const World& data, const Palette& palette) {
+  State& s = *state_;
+  const LightList& list = world.update_lights(data, palette);
+  if (list.version() == s.lights_version) return {};
+  if (!s.upload) {
+    auto upload = Upload::create(*s.device);
+    if (!upload) return tl::unexpected(upload.error());
+    s.upload = std::move(*upload);
+  }
+  uint64_t reached = 0;
+  if (!s.on_their_way.empty())
+    if (auto ok = vk_check(s.device->vk().vkGetSemaphoreCounterValue(s.device->handle(), s.copies, &reached), "vkGetSemaphoreCounterValue", "lights"); !ok) return ok;
+  std::erase_if(s.on_their_way, [&](const auto& copy) { return copy.first <= reached; });
+  s.lights.reset();
+  s.lights_version = 0;
+  if (const uint64_t size = list.image_bytes()) {
+    auto memory = DeviceMemory::create(*s.device, BufferHome::device, size, "quarry lights");
+    if (!memory) return tl::unexpected(memory.error());
+    const std::vector<uint8_t> image = list.image((*memory)->address());
+    auto copied = s.upload->submit({{(*memory)->buffer(), 0, size, image.data()}});
+    if (!copied) return tl::unexpected(copied.error());
+    s.lights = std::move(*memory);
+    s.on_their_way.emplace_back(copied->value, s.lights);
+    s.copies = copied->semaphore;
+  }
+  s.lights_version = list.version();
+  return {};
+}
+
 Result<void> PathTracer::record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, uint32_t first_step, uint32_t steps,
                                 VkImageView target, uint32_t frame) {
   return state_->record(commands, world, view, settings, first_step, steps, false, target, frame);
@@ -169,12 +209,14 @@ Result<PathPicture> PathTracer::render(SharedWorld& world, World& data, const Pa
   const VulkanFunctions& vk = s.device->vk();
   auto ready = world.publish(data, palette);
   if (!ready) return tl::unexpected(ready.error());
+  if (settings.light_list)
+    if (auto ok = prepare(world, data, palette); !ok) return tl::unexpected(ok.error());
   const uint64_t pixels = uint64_t(settings.width) * settings.height, sums_bytes = pixels * kPixelBytes, layers_bytes = layers ? 2 * sums_bytes : 0;
   if (auto ok = ensure_memory(*s.device, s.back, BufferHome::host_readback, sums_bytes + layers_bytes, "quarry path pixels"); !ok) return tl::unexpected(ok.error());
 
   constexpr double kWantedSeconds = 0.25;
   // llvmpipe (22.3 at least) ends all loops of an invocation after 65,535 rounds together, and says nothing; with 1024 paths at once pictures lacked light.
-  const uint32_t most_at_once = s.device->info().type == VK_PHYSICAL_DEVICE_TYPE_CPU ? 16 : 1024;
+  const uint32_t most_at_once = s.device->info().type == VK_PHYSICAL_DEVICE_TYPE_CPU ? 4 : 1024;
   const uint32_t wanted = first_path + paths;
   s.paths = first_path;
   for (uint32_t done = first_path, at_once = 1; done < wanted;) {

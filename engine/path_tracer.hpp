@@ -32,6 +32,10 @@ class PathTracer {
   static Result<std::unique_ptr<PathTracer>> create(Device& device);
   ~PathTracer();
 
+  // Brings the list of what glows up to date (LightList::update says what that costs) and sends it to the device. Call it after publish() and
+  // before a new picture's first record(); else glowing voxels are found by chance alone. Never waits. Errors: out_of_memory, device.
+  Result<void> prepare(SharedWorld& world, const World& data, const Palette& palette);
+
   // Records `steps` steps after the `first_step` ones that are done, then shows the sums in `target` (as Renderer::record has it; null: not yet).
   // A step is one path in every sixteenth pixel: kStepsAPath of them are one path a pixel. `steps` is a multiple of that (and so is
   // `first_step`), or 1 for devices that are slow. first_step 0 begins a new picture; else world, view and settings must be those of the

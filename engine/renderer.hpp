@@ -23,6 +23,8 @@ struct QryWorldRoot;  // shaders/world_root.h
 
 namespace quarry::engine {
 
+class LightList;
+
 // A World readable by shaders. host_import: the world's own memory, no copies. zero_copy: CUDA writes a twin of it in exported
 // memory. staged: copies of what changed. One World at a time; it must go before its SharedWorld, whose memory it
 // lives in, and the Device after both. One thread at a time.
@@ -45,6 +47,9 @@ class SharedWorld {
   const QryWorldRoot& root() const;  // the same structure, for push constants; lives as long as what root_address() points to
   bool has_glass() const;            // of the palette last published: a material lets light through
   bool has_mirrors() const;          // ... is smooth
+  // The world's glowing faces, brought up to date with what was published last; the world and palette must be those. One thread at a time.
+  const LightList& update_lights(const World& world, const Palette& palette);
+  const LightList& lights() const;   // as they were then
   uint64_t device_bytes() const;
  private:
   struct State;
@@ -81,6 +86,7 @@ struct RenderSettings {
   // Path-traced pictures only (path_tracer.hpp).
   uint32_t bounces = 4;                              // times a path may scatter
   float lens_radius = 0, focus = 0;                  // voxels; 0: everything is sharp. The plane `focus` before the eye is sharp
+  bool light_list = true;                            // false: glowing voxels are found by chance alone; the same picture, after far more paths
   float firefly_limit = 0;                           // brightest radiance that scattered light may bring; 0: no limit, and no bias
   bool highlight = false;                            // brush preview / selection: a box drawn as an outline
   Box3 highlight_box;

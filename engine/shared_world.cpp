@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "engine/cuda_mirror.hpp"
+#include "engine/light_list.hpp"
 #include "engine/renderer.hpp"
 #include "engine/upload.hpp"
 #include "engine/world_changes.hpp"
@@ -117,6 +118,7 @@ struct SharedWorld::State {
   RootRing roots;
   uint64_t submitted = 0, completed = 0;
   bool glass = false, mirrors = false;
+  LightList lights;
   Device::TimelinePoint ready{VK_NULL_HANDLE, 0};
   // Which world was published last, and how much of it.
   uint64_t world_seen = 0, pyramid_seen = 0;  // OccupancyPyramid::id and block_id; 0: nothing
@@ -188,6 +190,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   changes.everything = world.pyramid().id() != s.world_seen || world.version() < s.version_seen;
   changes.whole_pyramid = world.pyramid().block_id() != s.pyramid_seen;
   changes.whole_grid = world.grid().block().data != s.grid_seen || world.grid().view().page_count != s.grid_pages_seen;
+  s.lights.note(changes);
   s.world_seen = 0;  // if anything below fails, the next call starts afresh: the dirty lists are taken
   if (changes.everything || std::ranges::any_of(changes.keys, [&](uint32_t key) { return bounds_box(s.box, brick_from_key(key)); })) s.box = box_of(world);
 
@@ -249,6 +252,11 @@ uint64_t SharedWorld::root_address() const { return state_->roots.address(); }
 const QryWorldRoot& SharedWorld::root() const { return state_->roots.root(); }
 bool SharedWorld::has_glass() const { return state_->glass; }
 bool SharedWorld::has_mirrors() const { return state_->mirrors; }
+const LightList& SharedWorld::update_lights(const World& world, const Palette& palette) {
+  state_->lights.update(world, palette);
+  return state_->lights;
+}
+const LightList& SharedWorld::lights() const { return state_->lights; }
 uint64_t SharedWorld::device_bytes() const { return state_->memory->size_bytes(); }
 
 }  // namespace quarry::engine

@@ -8,6 +8,7 @@ struct QryPathFrame {
   QRY_U64 root;    // QryWorldRoot
   QRY_U64 sums;    // width*height vec4: radiance and coverage, summed over paths
   QRY_U64 layers;  // 0, or width*height pairs of vec4: albedo, depth | normal, hits; summed over paths
+  QRY_U64 lights;  // 0: glowing voxels are found by chance alone; or QryLights (light_list.h)
   QRY_F32 origin[3];
   QRY_F32 forward[3];
   QRY_F32 right[3];

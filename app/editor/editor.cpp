@@ -228,6 +228,8 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_paths(FrameRequest::Scen
     }
     tracer = std::move(*made);
   }
+  if (convergence.steps == 0)
+    if (auto ready = tracer->prepare(*shared, session.world(), session.scene().palette); !ready) return tl::unexpected<Error>(ready.error());
   const bool software = device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
   const double path_ms = convergence.step_ms > 0 ? convergence.step_ms * kAPath : software ? 1000 : 20;
   uint32_t steps = 1;

@@ -1,0 +1,105 @@
+// traced.hpp - what the tests of light paths share: boxes of one material, chalk, light from everywhere, means.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "engine/path_tracer.hpp"
+#include "tests/engine/scene_world.hpp"
+
+namespace quarry::test {
+
+inline void fill_box(SceneWorld& world, Int3 low, Int3 high, uint8_t material) {
+  std::vector<std::pair<Int3, uint8_t>> voxels;
+  for (int z = low.z; z <= high.z; ++z)
+    for (int y = low.y; y <= high.y; ++y)
+      for (int x = low.x; x <= high.x; ++x) voxels.push_back({{x, y, z}, material});
+  REQUIRE(world.set(voxels));
+}
+
+// Purely diffuse, white unless said otherwise.
+inline Material chalk(uint8_t grey = 255) {
+  Material m;
+  m.r = m.g = m.b = grey;
+  m.roughness = 1;
+  return m;
+}
+inline Material lamp(float emission, uint8_t grey = 255) {
+  Material m = chalk(grey);
+  m.emission = emission;
+  return m;
+}
+inline double linear(uint8_t srgb) { return srgb <= 10 ? srgb / 255.0 / 12.92 : std::pow((srgb / 255.0 + 0.055) / 1.055, 2.4); }
+
+// No sun, the same light from everywhere.
+inline engine::RenderSettings furnace(uint32_t width, uint32_t height) {
+  engine::RenderSettings settings;
+  settings.width = width;
+  settings.height = height;
+  settings.sun_strength = 0;
+  settings.uniform_sky = true;
+  return settings;
+}
+
+struct Traced {
+  std::unique_ptr<engine::PathTracer> tracer;
+  explicit Traced(engine::Device& device) {
+    auto made = engine::PathTracer::create(device);
+    REQUIRE(made);
+    tracer = std::move(*made);
+  }
+  engine::PathPicture operator()(SceneWorld& world, const engine::View& view, const engine::RenderSettings& settings, uint32_t paths, bool layers = false) const {
+    auto made = tracer->render(world.shared(), world.world(), world.palette, view, settings, paths, layers);
+    REQUIRE(made);
+    return std::move(*made);
+  }
+};
+
+inline engine::View fitted(SceneWorld& world, uint32_t width, uint32_t height) {
+  double position[3], target[3];
+  engine::fit_camera(world.world().bounds(), 40, double(width) / height, 35, 28, position, target);
+  return engine::look_at(position, target, 40, width, height);
+}
+
+inline engine::View down_at(double x, double y, double z, double fov, uint32_t width, uint32_t height) {
+  const double eye[3] = {x, y + 200, z}, at[3] = {x, y, z};
+  return engine::look_at(eye, at, fov, width, height);
+}
+
+inline double mean_of(const engine::PathPicture& picture) {
+  double sum = 0;
+  for (size_t i = 0; i < picture.radiance.size(); i += 4) sum += (double(picture.radiance[i]) + picture.radiance[i + 1] + picture.radiance[i + 2]) / 3;
+  return sum / double(picture.radiance.size() / 4);
+}
+
+inline double worst_of(const engine::PathPicture& picture, double expected) {
+  double worst = 0;
+  for (size_t i = 0; i < picture.radiance.size(); ++i)
+    if (i % 4 != 3) worst = std::max(worst, std::abs(picture.radiance[i] - expected));
+  return worst;
+}
+
+using Vec = std::array<double, 3>;
+// J. H. Lambert, 1760: the share of a point's hemisphere, weighted by the cosine, that a polygon wholly above its horizon takes.
+inline double form_factor(Vec point, Vec normal, const std::vector<Vec>& polygon) {
+  const auto minus = [](Vec a, Vec b) { return Vec{a[0] - b[0], a[1] - b[1], a[2] - b[2]}; };
+  const auto dot = [](Vec a, Vec b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; };
+  const auto cross = [](Vec a, Vec b) { return Vec{a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]}; };
+  const auto unit = [&](Vec a) {
+    const double l = std::sqrt(dot(a, a));
+    return Vec{a[0] / l, a[1] / l, a[2] / l};
+  };
+  double sum = 0;
+  for (size_t i = 0; i < polygon.size(); ++i) {
+    const Vec a = unit(minus(polygon[i], point)), b = unit(minus(polygon[(i + 1) % polygon.size()], point));
+    sum += std::acos(std::clamp(dot(a, b), -1.0, 1.0)) * dot(unit(cross(a, b)), normal);
+  }
+  return std::abs(sum) / (2 * 3.14159265358979);
+}
+
+}  // namespace quarry::test

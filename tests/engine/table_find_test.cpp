@@ -73,6 +73,21 @@ class TableFinder {
   VkPipeline pipeline_ = VK_NULL_HANDLE;
 };
 
+// The shader's answers beside the host's: how many keys are there, and most sectors read for one.
+template <class Table>
+std::pair<size_t, uint32_t> check_alike(const Table& table, const std::vector<uint32_t>& keys, const std::vector<uint32_t>& found) {
+  size_t unlike = 0, hits = 0;
+  uint32_t deepest = 0;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const hashgrid::Found host = find(table, keys[i]);
+    unlike += found[2 * i] != host.value || found[2 * i + 1] != host.sectors;
+    hits += host.hit;
+    deepest = std::max(deepest, host.sectors);
+  }
+  CHECK(unlike == 0);
+  return {hits, deepest};
+}
+
 TEST_CASE("compact_find: GLSL and host answer alike, value and sectors read, in every format, for present, absent, erased and stashed keys") {
   Device* device = test_device();
   if (!device) return;
@@ -99,15 +114,7 @@ TEST_CASE("compact_find: GLSL and host answer alike, value and sectors read, in 
     keys.push_back(0);
     keys.push_back(kQryReservedKey);
     const std::vector<uint32_t> found = find_in_shader({0, 0, 0, 0, table.layout}, **memory, keys);
-    size_t unlike = 0, hits = 0;
-    uint32_t deepest = 0;
-    for (size_t i = 0; i < keys.size(); ++i) {
-      const hashgrid::Found host = find(table, keys[i]);
-      unlike += found[2 * i] != host.value || found[2 * i + 1] != host.sectors;
-      hits += host.hit;
-      deepest = std::max(deepest, host.sectors);
-    }
-    CHECK(unlike == 0);
+    const auto [hits, deepest] = check_alike(table, keys, found);
     CHECK(hits > 2000);
     CHECK(deepest > (pages >= 12288 ? 3u : 7u));  // else the test saw no crowded sector
   }
@@ -144,15 +151,7 @@ TEST_CASE("grid_find: GLSL and host answer alike, value and sectors read, for pl
       keys.push_back(0);
       keys.push_back(kQryReservedKey);
       const std::vector<uint32_t> found = find_in_shader({0, 0, 0, 0, pages, locality}, **memory, keys);
-      size_t unlike = 0, hits = 0;
-      uint32_t deepest = 0;
-      for (size_t i = 0; i < keys.size(); ++i) {
-        const hashgrid::Found host = find(table, keys[i]);
-        unlike += found[2 * i] != host.value || found[2 * i + 1] != host.sectors;
-        hits += host.hit;
-        deepest = std::max(deepest, host.sectors);
-      }
-      CHECK(unlike == 0);
+      const auto [hits, deepest] = check_alike(table, keys, found);
       CHECK(hits > pages * size_t{1500});
       CHECK(deepest > 3u);  // else the test saw nothing in the stash
     }

@@ -88,6 +88,8 @@ Result<Db> open_for_reading(const fs::path& file) {
   if (auto r = db->run("PRAGMA temp_store=MEMORY", "set up the database"); !r) return tl::unexpected(r.error());
   if (leftovers && writable)
     if (auto r = db->run("PRAGMA locking_mode=EXCLUSIVE", "set up the database"); !r) return tl::unexpected(r.error());
+  // Closing would fold the log in and remove it, also after finding that the database is damaged: salvage needs it as it is.
+  sqlite3_db_config(db->handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   return db;
 }
 

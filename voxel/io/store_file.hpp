@@ -35,7 +35,7 @@ Result<void> check_header(const LockedFile& file);
 // The machine's, or what this process may take of it.
 uint64_t physical_memory();
 std::filesystem::path beside(const std::filesystem::path& file, const char* suffix);
-// Opens the database for reading everything once; the caller holds the lock. A crashed editor's -wal file is folded in on the way, where we may write.
+// Opens the database for reading everything once; the caller holds the lock. A crashed editor's -wal file is read and stays as it is.
 Result<Db> open_for_reading(const std::filesystem::path& file);
 Result<void> sync_path(const std::filesystem::path& path, int flags);
 

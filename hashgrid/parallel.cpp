@@ -143,7 +143,7 @@ class Pool {
   std::atomic<uint64_t> rounds_{0};  // changes whenever there is something to look at; changed under the mutex
   uint32_t asleep_ = 0, at_work_ = 0;
   bool closed_ = false;
-  Pool* const before_fork_;  // whose threads do not exist in this process; kept for leak checkers to see, never used
+  [[maybe_unused]] Pool* const before_fork_;  // whose threads do not exist in this process; kept for leak checkers to see, never used
 };
 
 std::atomic<Pool*> the_pool{nullptr};

@@ -302,8 +302,7 @@ std::string why_whole(const ConversionJob& job, const ConversionOptions& options
   if (options.load.executor == "cuda") return "--executor cuda makes all voxels at once";
   const auto file = job.file();
   const auto to = file ? io::format_for_writing(*file) : tl::unexpected<Error>(file.error());
-  const auto from = io::format_for_reading(job.inputs[0].file);
-  if (!to || !from) return (to ? from : to).error().message;
+  if (!to) return to.error().message;
   const auto all = [](const auto& can) {
     std::vector<std::string> names;
     for (const io::Format& format : io::formats())
@@ -313,6 +312,8 @@ std::string why_whole(const ConversionJob& job, const ConversionOptions& options
   const auto writes = [](const io::Format& format) { return is_world(format) || format.write_regions; };
   const auto reads = [](const io::Format& format) { return format.read_regions != nullptr; };
   if (!writes(**to)) return fmt::format("{} files are written from the whole scene ({} are not)", (*to)->title, all(writes));
+  const auto from = io::format_for_reading(job.inputs[0].file);
+  if (!from) return from.error().message;
   if (!reads(**from)) return fmt::format("{} files are read as a whole ({} are not)", (*from)->title, all(reads));
   return {};
 }

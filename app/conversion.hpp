@@ -63,8 +63,8 @@ class OutputNames {
   std::map<std::filesystem::path, const ConversionJob*> taken_;
 };
 
-// Why a job can only be converted with its whole scene in memory ("--crop needs the whole scene"); "" if it can be converted region by region. Opens
-// the inputs to see what they are.
+// Why a job can only be converted with its whole scene in memory ("--crop needs the whole scene"); "" if it can be converted region by region. May
+// open the inputs to see what they are.
 std::string why_whole(const ConversionJob& job, const ConversionOptions& options);
 
 // Any number of threads, different jobs. `progress` as everywhere. What was written before an error of a job with several outputs stays

@@ -307,8 +307,8 @@ class ConvertCommand {
         counts.failed_names.push_back(shown(jobs_[i].inputs[0].file));
         last_code = done[i].salvaged && wanted_.options.strict ? int(kExitSomeFailed) : exit_code_of(result.error());
         Error error = result.error();
-        if (const std::string whole = why_whole(jobs_[i], wanted_.options); error.code == ErrorCode::out_of_memory && !whole.empty())
-          error.message += "; it cannot be converted region by region: " + whole;
+        if (error.code == ErrorCode::out_of_memory)
+          if (const std::string whole = why_whole(jobs_[i], wanted_.options); !whole.empty()) error.message += "; it cannot be converted region by region: " + whole;
         log.failed(i, jobs_[i], error, done[i]);
         return wanted_.keep_going;
       }

@@ -1,4 +1,5 @@
 // `quarry convert --memory`: what does not fit is converted region by region, to the same bytes, in the memory it was told, or says why it cannot.
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -192,6 +193,24 @@ TEST_CASE("convert: what cannot be converted region by region says why when it d
   CHECK(least.code == 1);
   CHECK(has(least.err, "MiB"));
   CHECK(files_in(dir) == 1);
+}
+
+TEST_CASE("convert: stopped in the middle of its regions it leaves nothing") {
+  const fs::path dir = scratch_dir("convert-stopped");
+  const std::string ball = wavy_ball(dir / "ball.obj");
+  for (const char* extension : {"quarry", "binvox"}) {
+    Process process({quarry_program().string(), "convert", ball, "-o", (dir / "out").string() + "." + extension, "--resolution", "6000", "--executor", "host", "--memory", kSanitized ? "800M" : "90M", "--json"});
+    REQUIRE(process.started());
+    REQUIRE(process.wait_for_output("started", 60));
+    // Until it has begun to write; the name of what is on its way does not matter.
+    for (int i = 0; i < 600 && files_in(dir) < 2; ++i) usleep(20000);
+    CHECK(files_in(dir) > 1);
+    process.signal(SIGINT);
+    const Outcome outcome = process.finish(60);
+    INFO(outcome.err);
+    CHECK(outcome.code == 130);
+    CHECK(files_in(dir) == 1);
+  }
 }
 
 TEST_CASE("run_batch: an item that the watch stops is begun again in its way that saves memory, if it has one") {

@@ -117,10 +117,10 @@ TEST_CASE("convert: a mesh that does not fit --memory is converted region by reg
       CHECK(event(parts, "finished")["regions"] > 1);
     }
     CHECK(event(parts, "finished")["voxels"] == event(whole, "finished")["voxels"]);
-    CHECK(bytes_of(dir / "parts.quarry") == bytes_of(dir / "whole.quarry"));
+    CHECK((bytes_of(dir / "parts.quarry") == bytes_of(dir / "whole.quarry")));
     for (const char* threads : {"1", "3"}) {
       CHECK(run_quarry(words("again.quarry", {"--memory", memory, "-j", threads})).code == 0);
-      CHECK(bytes_of(dir / "again.quarry") == bytes_of(dir / "whole.quarry"));
+      CHECK((bytes_of(dir / "again.quarry") == bytes_of(dir / "whole.quarry")));
     }
   }
 }
@@ -144,7 +144,7 @@ TEST_CASE("convert: worlds and grids are made region by region, too, of meshes a
       CHECK(parts["regions"] > 1);
       CHECK(parts["voxels"] == whole["voxels"]);
       CHECK(parts["losses"] == whole["losses"]);
-      CHECK(bytes_of(dir / ("parts." + extension)) == bytes_of(dir / ("whole." + extension)));
+      CHECK((bytes_of(dir / ("parts." + extension)) == bytes_of(dir / ("whole." + extension))));
       fs::remove(dir / ("parts." + extension));
       fs::remove(dir / ("whole." + extension));
       CHECK(files_in(dir) == 2);
@@ -165,7 +165,7 @@ TEST_CASE("convert: the peak of a conversion region by region stays below --memo
   const std::string bytes = bytes_of(dir / "out.quarry");
   const uint64_t parts_peak = peak_of(parts, code);
   CHECK(code == 0);
-  CHECK(bytes_of(dir / "out.quarry") == bytes);
+  CHECK((bytes_of(dir / "out.quarry") == bytes));
   INFO("as a whole " << whole_peak << ", region by region " << parts_peak);
   CHECK(whole_peak > 80u << 20);  // or nothing is shown
   CHECK(parts_peak < 64u << 20);

@@ -532,7 +532,7 @@ TEST_CASE("store: a world written in pieces has the bytes of one saved at once, 
     }
     CHECK(!fs::exists(dir / "pieces.quarry"));
     REQUIRE(writer->commit());
-    CHECK(file_bytes(dir / "pieces.quarry") == file_bytes(dir / "whole.quarry"));
+    CHECK((file_bytes(dir / "pieces.quarry") == file_bytes(dir / "whole.quarry")));
     fs::remove(dir / "pieces.quarry");
   }
   {

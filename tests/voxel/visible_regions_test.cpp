@@ -93,7 +93,7 @@ TEST_CASE("store reader: a world copied region by region has the bytes of one th
     CHECK(done->regions == taken);
     CHECK((room > uint64_t(1) << 30 ? taken == 4 : taken > 8));
     REQUIRE(writer->commit());
-    CHECK(bytes_of(dir / "copy.quarry") == bytes_of(dir / "world.quarry"));
+    CHECK((bytes_of(dir / "copy.quarry") == bytes_of(dir / "world.quarry")));
   }
 }
 
@@ -152,8 +152,8 @@ TEST_CASE("grids: written from some layers at a time they have the bytes of thos
       CHECK((room > uint64_t(1) << 30 ? regions <= 3 : regions > 1));
       REQUIRE(io::write_raw_regions(*voxels, dir / "parts.nrrd", {}));
       CHECK(voxels->read_regions() > regions);
-      CHECK(bytes_of(dir / "parts.binvox") == bytes_of(dir / "whole.binvox"));
-      CHECK(bytes_of(dir / "parts.nrrd") == bytes_of(dir / "whole.nrrd"));
+      CHECK((bytes_of(dir / "parts.binvox") == bytes_of(dir / "whole.binvox")));
+      CHECK((bytes_of(dir / "parts.nrrd") == bytes_of(dir / "whole.nrrd")));
     }
     auto store = io::StoreReader::open(dir / "world.quarry");
     const auto voxels = io::VisibleRegions::of(*store, bounds_of(scene), [] { return uint64_t(1000); }, {});

@@ -236,14 +236,7 @@ class CudaCompact final : public BulkOperations<CompactView> {
     if (error == cudaSuccess) error = cudaMemcpyAsync(&got, sums.as<void>(), sizeof(got), cudaMemcpyDeviceToHost, stream_);
     if (auto ok = cuda_result(error, "statistics of a compact table"); !ok) return tl::unexpected(ok.error());
     if (auto ok = finish("statistics of a compact table"); !ok) return tl::unexpected(ok.error());
-    Stats stats;
-    stats.live = got.live;
-    stats.freed = got.freed;
-    stats.overflow_live = got.overflow_live;
-    stats.spilled_buckets = got.spilled_buckets;
-    stats.fullest_page_live = uint32_t(got.fullest_page_live);
-    std::copy(std::begin(got.depth_histogram), std::end(got.depth_histogram), stats.depth_histogram.begin());
-    std::copy(std::begin(got.bucket_fill), std::end(got.bucket_fill), stats.bucket_fill.begin());
+    Stats stats = kernels::stats_of(got);
     detail::finish_compact_stats(stats, view.page_count);
     return stats;
   }

@@ -316,14 +316,7 @@ class CudaExecutor final : public Executor {
     if (auto ok = finish("stats"); !ok) return tl::unexpected(ok.error());
     kernels::StatsSums got{};
     if (auto ok = download(&got, sums->as<kernels::StatsSums>(), sizeof(got)); !ok) return tl::unexpected(ok.error());
-    Stats stats;
-    stats.live = got.live;
-    stats.freed = got.freed;
-    stats.overflow_live = got.overflow_live;
-    stats.spilled_buckets = got.spilled_buckets;
-    stats.fullest_page_live = uint32_t(got.fullest_page_live);
-    std::copy(std::begin(got.depth_histogram), std::end(got.depth_histogram), stats.depth_histogram.begin());
-    std::copy(std::begin(got.bucket_fill), std::end(got.bucket_fill), stats.bucket_fill.begin());
+    Stats stats = kernels::stats_of(got);
     detail::finish_stats(stats, view.page_count);
     return stats;
   }

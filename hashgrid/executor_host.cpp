@@ -54,8 +54,7 @@ class HostExecutor final : public Executor {
   }
   Result<BulkReport> insert_alone(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool) override {
     if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
-    if (detail::worth_splitting(view, count))
-      if (const auto report = detail::insert_by_windows(view, keys, values, count, threads_)) return *report;
+    if (const auto report = detail::insert_by_windows(view, keys, values, count, threads_)) return *report;
     return insert(view, keys, values, count, nullptr);
   }
   Result<BulkReport> assign_alone(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count) override {
@@ -83,7 +82,7 @@ class HostExecutor final : public Executor {
   Result<BulkReport> find(const GridView& view, const uint32_t* keys, size_t count, uint32_t* values_out, uint8_t* depths_out) override {
     return for_pieces(view, keys, keys, count, [&](size_t begin, size_t end, BulkReport& report) {
       size_t next = begin, first = begin;
-      detail::for_blocks(view, [&](detail::Block& block) {
+      detail::for_blocks<false>(view, [&](detail::Block& block) {
         block.count = std::min(detail::kKeysPerBlock, end - next);
         block.some_refused = detail::group_look().store(keys + next, block.count, view.locality, block.stored);
         next += block.count;
@@ -180,21 +179,18 @@ class HostExecutor final : public Executor {
   Result<uint64_t> enumerate(const GridView& view, uint32_t* keys, uint32_t* values, size_t capacity) override {
     if (auto ok = check_view(view); !ok) return tl::unexpected(ok.error());
     // Where each page's pairs begin, then the pairs.
+    const detail::GroupLook& look = detail::group_look();
+    constexpr uint32_t kSlotWords = kQryPageWords - detail::kFirstSlotWord;
     std::vector<uint64_t> begins(size_t{view.page_count} + 1, 0);
-    for_pages(view.page_count, [&](uint32_t page) {
-      const uint64_t* words = page_words(view, page);
-      begins[page + 1] = uint64_t(std::count_if(words + detail::kFirstSlotWord, words + kQryPageWords, [](uint64_t w) { return !detail::is_empty(w); }));
-    });
+    for_pages(view.page_count, [&](uint32_t page) { begins[page + 1] = look.live(page_words(view, page) + detail::kFirstSlotWord, kSlotWords); });
     for (uint32_t page = 0; page < view.page_count; ++page) begins[page + 1] += begins[page];
     for_pages(view.page_count, [&](uint32_t page) {
-      const uint64_t* words = page_words(view, page);
-      uint64_t at = begins[page];
-      for (uint32_t i = detail::kFirstSlotWord; i < kQryPageWords && at < capacity; ++i) {
-        if (detail::is_empty(words[i])) continue;
-        if (keys != nullptr) keys[at] = qry_key_of_stored(detail::low(words[i]), view.locality);
-        if (values != nullptr) values[at] = detail::high(words[i]);
-        ++at;
-      }
+      if (begins[page] >= capacity) return;
+      uint32_t page_keys[kSlotWords], page_values[kSlotWords];
+      const size_t found = look.list(page_words(view, page) + detail::kFirstSlotWord, kSlotWords, view.locality, page_keys, page_values);
+      const size_t count = size_t(std::min<uint64_t>(found, capacity - begins[page]));
+      if (keys != nullptr) std::copy_n(page_keys, count, keys + begins[page]);
+      if (values != nullptr) std::copy_n(page_values, count, values + begins[page]);
     });
     return begins.back();
   }

@@ -154,8 +154,8 @@ struct Grid::State {
     }
     const uint64_t wanted = pages_for(size + added);
     if (wanted <= page_count) return {};
-    // Not by the batch alone: a row of small batches must not rehash each time.
-    auto grown = grow_to(std::max(wanted, page_count + uint64_t{page_count} / 2));
+    // Not by the batch alone: a row of small batches must not rehash each time. Small tables double, memory counts in large ones.
+    auto grown = grow_to(std::max(wanted, page_count + uint64_t{page_count} / (page_count <= kPagesAlwaysAllowed ? 1 : 2)));
     // The batch may be duplicates or keys already present: try it in the table there is; what finds no place is reported.
     if (!grown && grown.error().code == ErrorCode::out_of_memory) return {};
     return grown;
@@ -387,11 +387,28 @@ Result<Grid::Pairs> Grid::enumerate(bool ordered) const {
   Executor& executor = *state_->executor;
   Pairs pairs;
   // Kernels of the user's own may have added keys that size() does not know: then the second round has the right size.
+  // What the host's threads write to may be any memory.
+  const bool straight = &executor.memory() == &host_memory_source();
   for (uint64_t capacity = state_->size;;) {
+    const auto list = [&](uint32_t* keys, uint32_t* values) {
+      return state_->on_table([&](auto& operations, const auto& view) { return operations.enumerate(view, keys, values, capacity); });
+    };
+    if (straight) {
+      pairs.keys.resize(capacity);
+      pairs.values.resize(capacity);
+      const auto count = list(pairs.keys.data(), pairs.values.data());
+      if (!count) return tl::unexpected(count.error());
+      const bool all = *count <= capacity;
+      capacity = *count;
+      if (!all) continue;
+      pairs.keys.resize(capacity);
+      pairs.values.resize(capacity);
+      break;
+    }
     auto scratch = Scratch::allocate(executor, size_t(capacity) * 2 * sizeof(uint32_t), "hash grid enumeration");
     if (!scratch) return tl::unexpected(scratch.error());
     uint32_t* keys = scratch->as<uint32_t>();
-    const auto count = state_->on_table([&](auto& operations, const auto& view) { return operations.enumerate(view, keys, keys + capacity, capacity); });
+    const auto count = list(keys, keys + capacity);
     if (!count) return tl::unexpected(count.error());
     if (*count > capacity) {
       capacity = *count;

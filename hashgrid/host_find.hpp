@@ -15,6 +15,9 @@
 
 namespace quarry::hashgrid::detail {
 
+// A table of so many pages, 1 MiB, stays where a core gets it as fast without asking beforehand.
+constexpr uint32_t kPagesInCache = 32;
+
 struct Block {
   // From `fill`: stored keys, and whether a reserved one is among them; `tags` are the filler's own.
   size_t count = 0;
@@ -31,13 +34,20 @@ struct Block {
   }
 
  private:
-  template <class Fill, class Use>
+  template <bool kWrites, class Fill, class Use>
   friend void for_blocks(const GridView& view, Fill&& fill, const Use& use);
 
+  template <bool kWrites>
+  static void fetch(const GridView& view, const uint32_t* sectors, size_t count) {
+    if (view.page_count <= kPagesInCache) return;
+    for (size_t j = 0; j < count; ++j) __builtin_prefetch(view.words + size_t{sectors[j]} * kQrySlotsPerSector, kWrites);
+  }
+  template <bool kWrites>
   void prepare(const GridView& view, const GroupLook& look) {
     look.homes(stored, count, view.page_count, sectors);
-    for (size_t j = 0; j < count; ++j) __builtin_prefetch(view.words + size_t{sectors[j]} * kQrySlotsPerSector, 1);
+    fetch<kWrites>(view, sectors, count);
   }
+  template <bool kWrites>
   void look_home(const GridView& view, const GroupLook& look) {
     const size_t opens = look.look(view.words, stored, sectors, count, values, masks, open_);
     std::fill_n(depths, kKeysPerBlock, uint8_t{1});
@@ -54,20 +64,28 @@ struct Block {
       spilled_ += state & kQryBucketSpilled;
     }
     look.nexts(next_stored_, spilled_, view.page_count, next_sectors_);
-    for (size_t n = 0; n < spilled_; ++n) __builtin_prefetch(view.words + size_t{next_sectors_[n]} * kQrySlotsPerSector, 1);
+    fetch<kWrites>(view, next_sectors_, spilled_);
   }
   void look_beyond(const GridView& view, const GroupLook& look) {
     uint32_t next_values[kKeysPerBlock];
-    uint8_t next_masks[kKeysPerBlock], neither[kKeysPerBlock];
+    uint8_t next_masks[kKeysPerBlock], found[kKeysPerBlock], neither[kKeysPerBlock];
     look.look(view.words, next_stored_, next_sectors_, spilled_, next_values, next_masks, neither);
+    // What is in neither bucket keeps the answer it has; most absent keys end so.
+    size_t founds = 0;
     for (size_t n = 0; n < spilled_; ++n) {
-      const uint8_t i = open_[n];
-      const uint8_t hit = next_masks[n] & kMaskKeys;
-      values[i] = hit != 0 ? next_values[n] : kQryReservedValue;
-      masks[i] = hit;
+      depths[open_[n]] = 2;
+      found[founds] = uint8_t(n);
+      founds += ((next_masks[n] & kMaskKeys) | (states_[n] & kQryBucketToStash)) != 0;
+    }
+    for (size_t f = 0; f < founds; ++f) {
+      const uint32_t n = found[f], i = open_[n];
+      if ((next_masks[n] & kMaskKeys) == 0) {
+        look_in_stash(view, i);
+        continue;
+      }
+      values[i] = next_values[n];
+      masks[i] = next_masks[n] & kMaskKeys;
       sectors[i] = next_sectors_[n];
-      depths[i] = 2;
-      if (hit == 0 && (states_[n] & kQryBucketToStash) != 0) look_in_stash(view, i);
     }
     if (!some_refused) return;
     for (size_t i = 0; i < count; ++i) {
@@ -94,13 +112,14 @@ struct Block {
 
 // fill(block) gives the next keys, none when there are no more; use(block) gets them, in the same order, located. A block is looked up
 // before the one ahead of it is used: who changes slots in `use` must look again at the slot of a key that may come twice.
-template <class Fill, class Use>
+// kWrites: `use` writes to slots.
+template <bool kWrites, class Fill, class Use>
 void for_blocks(const GridView& view, Fill&& fill, const Use& use) {
   const GroupLook& look = group_look();
   Block blocks[3];
   const auto next = [&](Block& block) {
     fill(block);
-    block.prepare(view, look);
+    block.template prepare<kWrites>(view, look);
   };
   Block *ahead = &blocks[0], *now = &blocks[1], *before = &blocks[2];
   next(*ahead);
@@ -108,7 +127,7 @@ void for_blocks(const GridView& view, Fill&& fill, const Use& use) {
     Block* const done = before;
     before = now, now = ahead, ahead = done;
     if (now->count != 0) next(*ahead);
-    now->look_home(view, look);
+    now->template look_home<kWrites>(view, look);
     before->look_beyond(view, look);
     if (before->count != 0) use(*before);
     before->count = before->spilled_ = 0;

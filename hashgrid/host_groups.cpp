@@ -49,6 +49,19 @@ namespace {
     room[sector] = uint8_t(empty);
   }
 }
+[[gnu::always_inline]] inline size_t list_of(const uint64_t* words, size_t count, uint32_t locality, uint32_t* keys, uint32_t* values) {
+  size_t live = 0;
+  for (size_t i = 0; i < count; ++i) {
+    keys[live] = low(words[i]);
+    values[live] = high(words[i]);
+    live += !is_empty(words[i]);
+  }
+  if (locality == kQryPlain)
+    for (size_t i = 0; i < live; ++i) keys[i] = qry_key_of_stored(keys[i], kQryPlain);
+  else
+    for (size_t i = 0; i < live; ++i) keys[i] = qry_key_of_stored(keys[i], kQryRows);
+  return live;
+}
 [[gnu::always_inline]] inline size_t live_of(const uint64_t* words, size_t count) {
   size_t live = 0;
   for (size_t i = 0; i < count; ++i) live += !is_empty(words[i]);
@@ -75,6 +88,9 @@ size_t owned_plain(const uint32_t* keys, size_t count, const GridView& view, uin
   return owned_of(keys, count, view, first_page, pages, first_tag, stored, tags, refused);
 }
 void others_plain(const uint64_t* page, uint32_t page_count, uint16_t* others, uint8_t* room) { others_of(page, page_count, others, room); }
+size_t list_plain(const uint64_t* words, size_t count, uint32_t locality, uint32_t* keys, uint32_t* values) {
+  return list_of(words, count, locality, keys, values);
+}
 size_t live_plain(const uint64_t* words, size_t count) { return live_of(words, count); }
 bool store_plain(const uint32_t* keys, size_t count, uint32_t locality, uint32_t* stored) { return store_of(keys, count, locality, stored); }
 void homes_plain(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) { homes_of(stored, count, page_count, sectors); }
@@ -223,6 +239,9 @@ QRY_AVX2 size_t owned_avx2(const uint32_t* keys, size_t count, const GridView& v
   return owned_of(keys, count, view, first_page, pages, first_tag, stored, tags, refused);
 }
 QRY_AVX2 void others_avx2(const uint64_t* page, uint32_t page_count, uint16_t* others, uint8_t* room) { others_of(page, page_count, others, room); }
+QRY_AVX2 size_t list_avx2(const uint64_t* words, size_t count, uint32_t locality, uint32_t* keys, uint32_t* values) {
+  return list_of(words, count, locality, keys, values);
+}
 QRY_AVX2 size_t live_avx2(const uint64_t* words, size_t count) { return live_of(words, count); }
 #endif
 
@@ -231,9 +250,9 @@ QRY_AVX2 size_t live_avx2(const uint64_t* words, size_t count) { return live_of(
 const GroupLook& group_look() {
   static const GroupLook chosen = [] {
 #if QRY_HOST_AVX2
-    if (__builtin_cpu_supports("avx2")) return GroupLook{store_avx2, homes_avx2, nexts_avx2, look_avx2, buckets_avx2, place_avx2, others_avx2, owned_avx2, live_avx2};
+    if (__builtin_cpu_supports("avx2")) return GroupLook{store_avx2, homes_avx2, nexts_avx2, look_avx2, buckets_avx2, place_avx2, others_avx2, owned_avx2, list_avx2, live_avx2};
 #endif
-    return GroupLook{store_plain, homes_plain, nexts_plain, look_plain, buckets_plain, place_plain, others_plain, owned_plain, live_plain};
+    return GroupLook{store_plain, homes_plain, nexts_plain, look_plain, buckets_plain, place_plain, others_plain, owned_plain, list_plain, live_plain};
   }();
   return chosen;
 }

@@ -51,6 +51,8 @@ struct GroupLook {
   // order. Room for `count` in both arrays. *refused becomes true if the reserved key is among them. count <= kKeysPerBlock.
   size_t (*owned)(const uint32_t* keys, size_t count, const GridView& view, uint32_t first_page, uint32_t pages, uint32_t first_tag, uint32_t* stored,
                   uint32_t* tags, bool* refused);
+  // The keys, as users know them, and values of the slots among these words that hold one; how many they are. Room for `count` in both arrays.
+  size_t (*list)(const uint64_t* words, size_t count, uint32_t locality, uint32_t* keys, uint32_t* values);
   // How many slots among these words hold a key.
   size_t (*live)(const uint64_t* words, size_t count);
 };

@@ -38,11 +38,13 @@ class PageMoves {
       const uint32_t sector = queue_[head++];
       for (uint32_t from = sector * kQrySlotsPerSector; from < (sector + 1) * kQrySlotsPerSector; ++from) {
         const uint32_t other = others_[from] & kOtherSector;
-        if (seen_[other] == search_ || seen_[other] == kDeadEnd) continue;
-        seen_[other] = search_;
-        arrived_from_[other] = uint16_t(from);
         if (room_[other] != 0) return move_row(from, empty_word_of(page_, other));
-        queue_[tail++] = uint16_t(other);
+        // No branch on whether the search was here before: that is as good as chance.
+        const bool fresh = seen_[other] != search_ && seen_[other] != kDeadEnd;
+        arrived_from_[other] = fresh ? uint16_t(from) : arrived_from_[other];
+        seen_[other] = fresh ? search_ : seen_[other];
+        queue_[tail] = uint16_t(other);
+        tail += fresh;
       }
     }
     // Only full buckets whose keys cannot leave them: dead ends for every later search, for keys are only added.

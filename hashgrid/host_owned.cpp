@@ -52,14 +52,18 @@ BulkReport for_owners(const GridView& view, const uint32_t* keys, size_t count, 
     for (size_t owner = first; owner < last; ++owner) {
       const auto page_of = [&](size_t n) { return uint32_t(uint64_t{view.page_count} * n / owners); };
       BulkReport report;
-      for_blocks(view, OwnKeys(view, keys, count, page_of(owner), page_of(owner + 1)), [&](const Block& block) { each(report, lists[owner], block); });
+      for_blocks<true>(view, OwnKeys(view, keys, count, page_of(owner), page_of(owner + 1)), [&](const Block& block) { each(report, lists[owner], block); });
       reports[owner] = report;
     }
   }, threads);
   BulkReport sum;
   for (const BulkReport& one : reports) add(sum, one);
-  for (const auto& list : lists)
-    if (absent != nullptr) absent->insert(absent->end(), list.begin(), list.end());
+  for (const auto& list : lists) {
+    if (absent == nullptr) break;
+    const auto before = ptrdiff_t(absent->size());
+    absent->insert(absent->end(), list.begin(), list.end());
+    std::inplace_merge(absent->begin(), absent->begin() + before, absent->end());
+  }
   return sum;
 }
 

@@ -21,8 +21,8 @@ BulkReport erase_owned(const GridView& view, const uint32_t* keys, size_t count,
 
 // What owners do with a key that is there: take over the batch's value, or tell the table's.
 enum class Present : uint8_t { assign, tell };
-// values[i] is read (assign), or written for keys that are there (tell). Positions of keys that are not there are appended to `absent`, those of
-// one page in the batch's order. The report counts assigned or present keys, and refused ones.
+// values[i] is read (assign), or written for keys that are there (tell). `absent`, empty before, gets the positions of keys that are not
+// there, rising. The report counts assigned or present keys, and refused ones.
 BulkReport visit_owned(const GridView& view, const uint32_t* keys, uint32_t* values, size_t count, Present what, uint32_t threads,
                        std::vector<uint32_t>& absent);
 

@@ -15,9 +15,6 @@
 
 namespace quarry::hashgrid::detail {
 
-// Whether splitting such a batch by page is worth it.
-bool worth_splitting(const GridView& view, size_t count);
-
 // insert for a caller that has the table to itself. Of duplicates the first stays. Places by cuckoo moves what finds its places taken:
 // `full` of the report counts only what no move can help. Nothing if there was no memory for the split (8 bytes a key).
 std::optional<BulkReport> insert_by_windows(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, uint32_t threads);

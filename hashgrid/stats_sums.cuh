@@ -1,6 +1,9 @@
 // stats_sums.cuh - what the statistics kernels of both layouts add up.
 #pragma once
 
+#include <algorithm>
+#include <iterator>
+
 #include "hashgrid/layout.h"
 #include "hashgrid/stats.hpp"
 
@@ -14,5 +17,18 @@ struct StatsSums {
   AtomicWord depth_histogram[kDepthBins];
   AtomicWord bucket_fill[kQrySlotsPerSector + 1];
 };
+
+// On the host: what has been counted, without sizes, load factor and percentiles.
+inline Stats stats_of(const StatsSums& sums) {
+  Stats stats;
+  stats.live = sums.live;
+  stats.freed = sums.freed;
+  stats.overflow_live = sums.overflow_live;
+  stats.spilled_buckets = sums.spilled_buckets;
+  stats.fullest_page_live = uint32_t(sums.fullest_page_live);
+  std::copy(std::begin(sums.depth_histogram), std::end(sums.depth_histogram), stats.depth_histogram.begin());
+  std::copy(std::begin(sums.bucket_fill), std::end(sums.bucket_fill), stats.bucket_fill.begin());
+  return stats;
+}
 
 }  // namespace quarry::hashgrid::kernels

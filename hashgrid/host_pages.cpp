@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t kWindowPages = 8;     // 256 KiB: a quarter of a second-level cache, beside the keys that stream through
 constexpr uint32_t kFewWindows = 32;     // fewer share threads badly
 constexpr uint32_t kMostWindows = 1024;  // more streams than a core's caches and address translations keep open
-constexpr size_t kKeysToShare = size_t{1} << 13;
+constexpr size_t kKeysToShare = size_t{1} << 11;
 constexpr size_t kManyMoves = 60;  // in one page, for which it pays to work out where all its keys could go
 constexpr size_t kManyPerPage = 256;     // keys of a batch, for which it pays to look through the page first
 constexpr size_t kKeysPerChunk = size_t{1} << 14;  // what is split at a time: 96 KiB, in the second-level cache

@@ -238,7 +238,9 @@ QRY_AVX2 size_t owned_avx2(const uint32_t* keys, size_t count, const GridView& v
                            uint32_t* stored, uint32_t* tags, bool* refused) {
   return owned_of(keys, count, view, first_page, pages, first_tag, stored, tags, refused);
 }
-QRY_AVX2 void others_avx2(const uint64_t* page, uint32_t page_count, uint16_t* others, uint8_t* room) { others_of(page, page_count, others, room); }
+QRY_AVX2 void others_avx2(const uint64_t* page, uint32_t page_count, uint16_t* others, uint8_t* room) {
+  others_of(page, page_count, others, room);
+}
 QRY_AVX2 size_t list_avx2(const uint64_t* words, size_t count, uint32_t locality, uint32_t* keys, uint32_t* values) {
   return list_of(words, count, locality, keys, values);
 }
@@ -250,9 +252,13 @@ QRY_AVX2 size_t live_avx2(const uint64_t* words, size_t count) { return live_of(
 const GroupLook& group_look() {
   static const GroupLook chosen = [] {
 #if QRY_HOST_AVX2
-    if (__builtin_cpu_supports("avx2")) return GroupLook{store_avx2, homes_avx2, nexts_avx2, look_avx2, buckets_avx2, place_avx2, others_avx2, owned_avx2, list_avx2, live_avx2};
+    if (__builtin_cpu_supports("avx2")) {
+      return GroupLook{.store = store_avx2, .homes = homes_avx2, .nexts = nexts_avx2, .look = look_avx2, .buckets = buckets_avx2,
+                       .place = place_avx2, .others = others_avx2, .owned = owned_avx2, .list = list_avx2, .live = live_avx2};
+    }
 #endif
-    return GroupLook{store_plain, homes_plain, nexts_plain, look_plain, buckets_plain, place_plain, others_plain, owned_plain, list_plain, live_plain};
+    return GroupLook{.store = store_plain, .homes = homes_plain, .nexts = nexts_plain, .look = look_plain, .buckets = buckets_plain,
+                     .place = place_plain, .others = others_plain, .owned = owned_plain, .list = list_plain, .live = live_plain};
   }();
   return chosen;
 }

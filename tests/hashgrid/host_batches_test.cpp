@@ -142,7 +142,8 @@ TEST_CASE("Bulk look-ups answer as look-ups of one key do, with as many sectors 
     std::shuffle(asked.begin(), asked.end(), random);
     for (size_t i = 0; i < asked.size(); i += 71) asked[i] = kQryReservedKey;
     size_t deep = 0;
-    for (const size_t count : {size_t{1}, size_t{2}, size_t{63}, size_t{64}, size_t{65}, size_t{127}, size_t{128}, size_t{129}, size_t{4096}, asked.size()}) {
+    for (const size_t count : {size_t{1}, size_t{2}, size_t{63}, size_t{64}, size_t{65}, size_t{127}, size_t{128},
+                               size_t{129}, size_t{4096}, asked.size()}) {
       Keys values(count);
       std::vector<uint8_t> depths(count);
       const auto report = executor->find(view, asked.data(), count, values.data(), depths.data());

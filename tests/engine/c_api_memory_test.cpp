@@ -174,11 +174,10 @@ TEST_CASE("c_api: packing, unpacking and trimming that run out of memory at any 
   qry_world* world = nullptr;
   REQUIRE(qry_world_create(context, nullptr, &world) == QRY_OK);
   qry_edit edit = QRY_EDIT_INIT;
-  edit.shape = QRY_SHAPE_SPHERE;
-  edit.radius = 11;
+  edit.b[0] = edit.b[1] = edit.b[2] = 31;
   REQUIRE(qry_world_edit(world, &edit, nullptr) == QRY_OK);
-  edit.mode = QRY_MODE_REMOVE;  // places in the pool that a trim takes out
-  edit.radius = 6;
+  edit.mode = QRY_MODE_REMOVE;  // whole bricks: their places in the pool are what a trim takes out
+  edit.b[0] = edit.b[1] = edit.b[2] = 15;
   REQUIRE(qry_world_edit(world, &edit, nullptr) == QRY_OK);
   const Snapshot before = snapshot(world);
   qry_memory_state memory = QRY_MEMORY_STATE_INIT;

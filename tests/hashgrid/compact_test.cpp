@@ -89,7 +89,7 @@ void require_holds(Executor& executor, Grid& grid, const std::vector<uint32_t>& 
   REQUIRE(grid.stats()->live == keys.size());
 }
 
-TEST_CASE("compact: growth across both seams between formats keeps every pair, stash and erased keys included", "[quick]") {
+TEST_CASE("compact: growth across both seams between formats keeps every pair, stash and erased keys included", "[quick][one-caller]") {
   const auto run = [](Executor& executor) {
     auto grid = Grid::create(executor, {.layout = Layout::compact});
     REQUIRE(grid.has_value());
@@ -196,7 +196,7 @@ TEST_CASE("compact: keys beyond their reach stand in the stash, and a sweep brin
   });
 }
 
-TEST_CASE("compact: the place of an erased key stays its own until a sweep, which settling a refused batch does by itself", "[quick]") {
+TEST_CASE("compact: the place of an erased key stays its own until a sweep, which settling a refused batch does by itself", "[quick][one-caller]") {
   on_each_executor([](Executor& executor) {
     Table<CompactView> table(On<CompactView>(executor), 1);
     const std::vector<uint32_t> all = some_keys(9, 30000);

@@ -11,7 +11,7 @@ namespace {
 
 uint64_t count_of(const std::vector<Outcome>& outcomes, Outcome wanted) { return uint64_t(std::count(outcomes.begin(), outcomes.end(), wanted)); }
 
-TEST_CASE("A full table refuses, says which keys, keeps all others, and does not hang", "[quick]") {
+TEST_CASE("A full table refuses, says which keys, keeps all others, and does not hang", "[quick][one-caller]") {
   on_each_layout([](const auto& executor) {
     Table table(executor, 2);
     // Far more keys than slots: buckets and areas fill up.
@@ -41,7 +41,7 @@ TEST_CASE("A full table refuses, says which keys, keeps all others, and does not
   });
 }
 
-TEST_CASE("A grid that may not grow reports the refused positions and holds the rest; one that may takes every key", "[quick]") {
+TEST_CASE("A grid that may not grow reports the refused positions and holds the rest; one that may takes every key", "[quick][one-caller]") {
   on_each_layout([](const auto& executor) {
     const std::vector<uint32_t> keys = some_keys(8, 20000);
     const Array<uint32_t> k(executor, keys), v(executor, values_of(keys)), out(executor, keys.size());
@@ -69,7 +69,7 @@ TEST_CASE("A grid that may not grow reports the refused positions and holds the 
   });
 }
 
-TEST_CASE("Keys that crowd into one bucket are refused with a reason instead of growing without end", "[quick]") {
+TEST_CASE("Keys that crowd into one bucket are refused with a reason instead of growing without end", "[quick][one-caller]") {
   on_each_layout([](const auto& executor) {
     // Neighbours in mixed order share page and home bucket at every reasonable size; a page and the stash of its group hold 10,000 at most.
     std::vector<uint32_t> keys;

@@ -63,7 +63,7 @@ TEST_CASE("A grid lives in the memory it is given, grows through it, and gives e
   });
 }
 
-TEST_CASE("When the memory for growth is refused, the table fills up to its last place, then refuses, and nothing is lost", "[quick]") {
+TEST_CASE("When the memory for growth is refused, the table fills up to its last place, then refuses, and nothing is lost", "[quick][one-caller]") {
   on_each_layout([](const auto& executor) {
     WatchedMemory memory(executor.memory());
     memory.limit_bytes = 4 * kQryPageBytes;

@@ -113,7 +113,7 @@ TEST_CASE("Random histories give what std::unordered_map gives, with growth, era
   });
 }
 
-TEST_CASE("A long history over many pages gives what std::unordered_map gives") {
+TEST_CASE("A long history over many pages gives what std::unordered_map gives", "[one-caller]") {
   on_each_layout([](const auto& executor) { run_history(executor, 4711, 60000, 60); });
 }
 

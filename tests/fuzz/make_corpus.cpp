@@ -156,6 +156,9 @@ Files kind(uint8_t which, Files files) {
 
 void picture_files(const fs::path& dir) {
   seeds(dir, kind(0, test::heightmap_seeds()));
+  // A picture that says it is 839 million pixels wide.
+  seeds(dir, kind(0, {{"wide", {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n', 0, 0, 0, 13, 'I', 'H', 'D', 'R', 0x32, 0, 0, 0x49, 0x44, 0x41, 0x54, 2, 8, 6, 0, 0, 0, 0, 0, 0, 0,
+                                0, 0, 0, 0, 'I', 'D', 'A', 'T', 0, 0, 0, 0}}}));
   // Width, height, bits, colour type, interlaced; then rows, each after the number of its filter.
   seeds(dir, kind(1, {{"rows-grey", {3, 2, 8, 0, 0, 0, 1, 2, 3, 1, 4, 5, 6}},
                       {"rows-palette", {4, 2, 8, 3, 0, 0, 1, 2, 3, 0, 2, 3, 2, 1, 0}},

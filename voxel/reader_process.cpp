@@ -242,7 +242,7 @@ Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::v
   bool too_much = false, ignored = false;
   while (out->read.open() || err->read.open()) {
     if (options.progress.cancelled()) return fail(ErrorCode::cancelled, std::string("cancelled while ") + program.role + " was at work");
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     if (left <= 0)
       return fail(ErrorCode::io, "it took longer than the limit of " + seconds_text(options.time_limit_s) +
                                      " s and was stopped; the file may be malformed, or raise the time limit.");

@@ -145,10 +145,21 @@ qry_result share_world(qry_world& world, const char* function);
 // Checks that pictures of both kinds share.
 qry_result check_camera(const char* function, const qry_camera& camera);
 qry_result check_picture_size(const char* function, uint32_t width, uint32_t height);
+// The refusal of a member of `info`.
+qry_result bad(const char* function, const char* member, double value, const char* expected);
 qry_result check_sun(const char* function, const float (&direction)[3], float strength, float sky_strength, float exposure);
 // Rows in the caller's memory; `pitch` 0 becomes that of rows without gaps.
 qry_result check_rows(const char* function, uint32_t width, uint32_t height, uint32_t pixel_bytes, uint64_t size_bytes, uint64_t* pitch);
 void copy_rows(const void* from, void* to, uint32_t width, uint32_t height, uint32_t pixel_bytes, uint64_t pitch);
+// The members of the same name in qry_render_info and qry_paths_info.
+void put_size_and_sun(const auto& info, engine::RenderSettings& settings) {
+  settings.width = info.width;
+  settings.height = info.height;
+  settings.exposure = info.exposure;
+  std::copy_n(info.sun_direction, 3, settings.sun_direction);
+  settings.sun_strength = info.sun_strength;
+  settings.sky_strength = info.sky_strength;
+}
 // `look` may be null: then nothing is set.
 qry_result apply_look(const char* function, const qry_look_info* look, engine::RenderSettings& settings);
 

@@ -1,6 +1,5 @@
 // c_api_paths.cpp - path-traced pictures of the C interface: gathered over calls, read layer by layer.
 #include <cmath>
-#include <cstring>
 
 #include "engine/c_api.hpp"
 
@@ -18,9 +17,10 @@ namespace {
 
 constexpr uint32_t kMaxSamples = 65536, kMaxBounces = 256;
 
+bool same3(const float (&u)[3], const float (&v)[3]) { return std::equal(std::begin(u), std::end(u), std::begin(v)); }
+
 // Same paths: everything but how their sum is shown.
 bool same_paths(const engine::RenderSettings& a, const engine::RenderSettings& b) {
-  const auto same3 = [](const float (&u)[3], const float (&v)[3]) { return std::equal(std::begin(u), std::end(u), std::begin(v)); };
   return a.width == b.width && a.height == b.height && same3(a.sun_direction, b.sun_direction) && a.sun_strength == b.sun_strength &&
          a.sky_strength == b.sky_strength && a.sun_radius == b.sun_radius && a.uniform_sky == b.uniform_sky && same3(a.sky_color, b.sky_color) &&
          a.background == b.background && same3(a.background_color, b.background_color) && a.ground == b.ground &&
@@ -29,37 +29,28 @@ bool same_paths(const engine::RenderSettings& a, const engine::RenderSettings& b
 }
 
 bool same_view(const engine::View& a, const engine::View& b) {
-  const auto same3 = [](const float (&u)[3], const float (&v)[3]) { return std::equal(std::begin(u), std::end(u), std::begin(v)); };
   return same3(a.origin, b.origin) && same3(a.forward, b.forward) && same3(a.right, b.right) && same3(a.up, b.up);
 }
 
 qry_result settings_of(const char* function, const qry_paths_info& info, const qry_look_info* look, engine::RenderSettings& settings) {
   if (qry_result r = check_camera(function, info.camera)) return r;
   if (qry_result r = check_picture_size(function, info.width, info.height)) return r;
-  const auto bad = [function](const char* member, double value, const char* expected) {
-    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->%s is %g, expected %s", function, member, value, expected);
-  };
-  if (info.samples < 1 || info.samples > kMaxSamples) return bad("samples", info.samples, "1..65536");
+  if (info.samples < 1 || info.samples > kMaxSamples) return bad(function, "samples", info.samples, "1..65536");
   if (const uint32_t unknown = info.flags & ~uint32_t(QRY_PATHS_RESTART | QRY_PATHS_LAYERS))
     return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->flags has unknown bits 0x%x", function, unknown);
-  if (info.bounces > kMaxBounces) return bad("bounces", info.bounces, "0..256");
-  if (info.reserved2 != 0) return bad("reserved2", info.reserved2, "0");
+  if (info.bounces > kMaxBounces) return bad(function, "bounces", info.bounces, "0..256");
+  if (info.reserved2 != 0) return bad(function, "reserved2", info.reserved2, "0");
   if (qry_result r = check_sun(function, info.sun_direction, info.sun_strength, info.sky_strength, info.exposure)) return r;
   const struct {
     const char* member;
     float value;
   } lengths[] = {{"lens_radius", info.lens_radius}, {"focus", info.focus}, {"firefly_limit", info.firefly_limit}};
   for (const auto& length : lengths)
-    if (!(length.value >= 0) || !std::isfinite(length.value)) return bad(length.member, length.value, "0 or more");
+    if (!(length.value >= 0) || !std::isfinite(length.value)) return bad(function, length.member, length.value, "0 or more");
   if (qry_result r = apply_look(function, look, settings)) return r;
-  settings.width = info.width;
-  settings.height = info.height;
+  put_size_and_sun(info, settings);
   settings.bounces = info.bounces;
   settings.frame_seed = info.seed;
-  settings.exposure = info.exposure;
-  std::memcpy(settings.sun_direction, info.sun_direction, sizeof settings.sun_direction);
-  settings.sun_strength = info.sun_strength;
-  settings.sky_strength = info.sky_strength;
   settings.lens_radius = info.lens_radius;
   settings.focus = info.focus;
   settings.firefly_limit = info.firefly_limit;

@@ -17,11 +17,11 @@ bool all_finite(const double (&v)[3]) { return std::isfinite(v[0]) && std::isfin
 
 double length(const float (&v)[3]) { return std::sqrt(double(v[0]) * v[0] + double(v[1]) * v[1] + double(v[2]) * v[2]); }
 
+}  // namespace
+
 qry_result bad(const char* function, const char* member, double value, const char* expected) {
   return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->%s is %g, expected %s", function, member, value, expected);
 }
-
-}  // namespace
 
 qry_result check_picture_size(const char* function, uint32_t width, uint32_t height) {
   if (width >= 1 && width <= kMaxEdge && height >= 1 && height <= kMaxEdge) return QRY_OK;
@@ -156,17 +156,12 @@ qry_result qry_world_render(qry_world* world, const qry_render_info* info, void*
     uint64_t pitch = row_pitch_bytes;
     if (qry_result r = check_rows(function, info->width, info->height, 4, size_bytes, &pitch)) return r;
 
-    settings.width = info->width;
-    settings.height = info->height;
+    put_size_and_sun(*info, settings);
     settings.view = engine::DebugView(info->view);
     settings.samples = info->samples;
     settings.shadow_rays = info->shadow_rays;
     settings.ambient_rays = info->ambient_rays;
     settings.ambient_reach = info->ambient_reach;
-    settings.exposure = info->exposure;
-    std::memcpy(settings.sun_direction, info->sun_direction, sizeof settings.sun_direction);
-    settings.sun_strength = info->sun_strength;
-    settings.sky_strength = info->sky_strength;
     settings.frame_seed = info->frame_seed;
     const engine::View view =
         engine::look_at(info->camera.position, info->camera.target, info->camera.vertical_fov_degrees, info->width, info->height);

@@ -31,6 +31,13 @@ Result<void> check_settings(const RenderSettings& s) {
   return {};
 }
 
+Result<void> check_frame(const RenderSettings& settings, const SharedWorld& world, uint32_t frame_index) {
+  if (auto ok = check_settings(settings); !ok) return ok;
+  if (frame_index > kOwnFrame) return fail(ErrorCode::invalid_argument, "frame " + std::to_string(frame_index) + ": frames in flight are counted 0 to 2");
+  if (!world.root_address()) return fail(ErrorCode::invalid_argument, "nothing was published yet: call SharedWorld::publish before recording a frame");
+  return {};
+}
+
 QryLook look_of(const RenderSettings& s, const QryWorldRoot& root) {
   QryLook look{};
   const float* sun = s.sun_direction;

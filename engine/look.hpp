@@ -1,5 +1,7 @@
-// look.hpp - a picture's settings as the shaders take them.
+// look.hpp - a picture's settings and view as the shaders take them, and what is asked of both kinds of frame.
 #pragma once
+
+#include <algorithm>
 
 #include "engine/renderer.hpp"
 #include "shaders/look.h"
@@ -8,6 +10,18 @@ namespace quarry::engine {
 
 // Says which setting no picture can have.
 Result<void> check_settings(const RenderSettings& settings);
+constexpr uint32_t kFrames = 3, kOwnFrame = kFrames;  // frames in flight of record(), and the one of render()
+// Says why a frame of these settings cannot be recorded now.
+Result<void> check_frame(const RenderSettings& settings, const SharedWorld& world, uint32_t frame_index);
+
+// `frame`: QryFrame or QryPathFrame.
+void put_view(const View& view, auto& frame) {
+  std::copy_n(view.origin, 3, frame.origin);
+  std::copy_n(view.forward, 3, frame.forward);
+  std::copy_n(view.right, 3, frame.right);
+  std::copy_n(view.up, 3, frame.up);
+}
+
 // `root` for what follows the world's size: where the ground and the fog begin.
 QryLook look_of(const RenderSettings& settings, const QryWorldRoot& root);
 

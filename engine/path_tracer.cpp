@@ -24,7 +24,6 @@ static_assert(offsetof(QryPathFrame, origin) == 32 && offsetof(QryPathFrame, wid
 
 namespace {
 
-constexpr uint32_t kFrames = 3, kOwnFrame = kFrames;
 constexpr uint32_t kMaxPaths = 1u << 24;  // floats count no further
 constexpr uint64_t kPixelBytes = 16;
 
@@ -109,9 +108,7 @@ void PathTracer::State::show(VkCommandBuffer commands, const RenderSettings& set
 // `target` null: nothing is shown yet.
 Result<void> PathTracer::State::record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, uint32_t first_step,
                                        uint32_t steps, bool with_layers, VkImageView target, uint32_t frame_index) {
-  if (auto ok = check_settings(settings); !ok) return ok;
-  if (frame_index > kOwnFrame) return fail(ErrorCode::invalid_argument, "frame " + std::to_string(frame_index) + ": frames in flight are counted 0 to 2");
-  if (!world.root_address()) return fail(ErrorCode::invalid_argument, "nothing was published yet: call SharedWorld::publish before recording a frame");
+  if (auto ok = check_frame(settings, world, frame_index); !ok) return ok;
   const bool whole = steps % kStepsAPath == 0 && first_step % kStepsAPath == 0;
   if (!steps || (!whole && steps != 1) || (uint64_t(first_step) + steps) / kStepsAPath > kMaxPaths)
     return fail(ErrorCode::invalid_argument, std::to_string(steps) + " steps after " + std::to_string(first_step) + ": must be 1, or whole paths of 16, and at most 2^24 paths");
@@ -129,10 +126,7 @@ Result<void> PathTracer::State::record(VkCommandBuffer commands, SharedWorld& wo
   f.sums = sums->address();
   f.layers = with_layers ? layers->address() : 0;
   f.lights = frame.lights ? frame.lights->address() : 0;
-  std::copy_n(view.origin, 3, f.origin);
-  std::copy_n(view.forward, 3, f.forward);
-  std::copy_n(view.right, 3, f.right);
-  std::copy_n(view.up, 3, f.up);
+  put_view(view, f);
   f.width = settings.width;
   f.height = settings.height;
   f.bounces = settings.bounces;

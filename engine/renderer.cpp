@@ -21,7 +21,6 @@ static_assert(sizeof(QryVisibility) == 16 && sizeof(QryRay) == 24 && sizeof(QryR
 
 namespace {
 
-constexpr uint32_t kFrames = 3, kOwnFrame = kFrames;  // frames in flight of record(), and the one of render()
 constexpr uint32_t kListBatch = 1u << 20;  // rays or keys a dispatch: well below 65535 groups of 64
 
 }  // namespace
@@ -82,9 +81,7 @@ Result<std::unique_ptr<Renderer>> Renderer::create(Device& device) {
 }
 
 Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, VkImageView target, uint32_t frame_index) {
-  if (auto ok = check_settings(settings); !ok) return ok;
-  if (frame_index > kOwnFrame) return fail(ErrorCode::invalid_argument, "frame " + std::to_string(frame_index) + ": frames in flight are counted 0 to 2");
-  if (!world.root_address()) return fail(ErrorCode::invalid_argument, "nothing was published yet: call SharedWorld::publish before recording a frame");
+  if (auto ok = check_frame(settings, world, frame_index); !ok) return ok;
   State& s = *state_;
   State::Frame& frame = s.frames[frame_index];
   const uint64_t pixels = uint64_t(settings.width) * settings.height;
@@ -111,10 +108,7 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   f.light = shaded ? frame.light->address() : 0;
   f.accumulation = frame.accumulation->address();
   f.page_loads = loads ? frame.page_loads->address() : 0;
-  std::copy_n(view.origin, 3, f.origin);
-  std::copy_n(view.forward, 3, f.forward);
-  std::copy_n(view.right, 3, f.right);
-  std::copy_n(view.up, 3, f.up);
+  put_view(view, f);
   f.width = settings.width;
   f.height = settings.height;
   f.view = uint32_t(settings.view);

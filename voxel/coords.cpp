@@ -17,6 +17,15 @@ Box3 intersected(const Box3& a, const Box3& b) {
   return both.empty() ? Box3{} : both;
 }
 
+bool Rotation::valid() const {
+  unsigned axes = 0;
+  for (size_t row = 0; row < 3; ++row) {
+    if (axis[row] > 2 || (sign[row] != 1 && sign[row] != -1)) return false;
+    axes |= 1u << axis[row];
+  }
+  return axes == 7;
+}
+
 bool Rotation::mirrored() const {
   // The determinant of a signed permutation: parity of the permutation times the product of the signs.
   const int inversions = (axis[0] > axis[1]) + (axis[0] > axis[2]) + (axis[1] > axis[2]);

@@ -60,6 +60,7 @@ struct Rotation {
   std::array<int8_t, 3> sign{1, 1, 1};
   friend bool operator==(const Rotation&, const Rotation&) = default;
   bool identity() const { return *this == Rotation{}; }
+  bool valid() const;  // one of the 48: each axis once, signs 1 or -1
   bool mirrored() const;
   Rotation inverse() const;
   friend Rotation operator*(const Rotation& outer, const Rotation& inner);

@@ -49,15 +49,6 @@ BrickMap cut(const BrickMap& bricks, const Box3& box) {
   return out;
 }
 
-bool valid(const Rotation& r) {
-  unsigned axes = 0;
-  for (size_t row = 0; row < 3; ++row) {
-    if (r.axis[row] > 2 || (r.sign[row] != 1 && r.sign[row] != -1)) return false;
-    axes |= 1u << r.axis[row];
-  }
-  return axes == 7;
-}
-
 // A scene of one volume.
 Scene single(BrickMap bricks, const Palette& palette, const char* name) {
   Scene out;
@@ -98,7 +89,7 @@ BrickMap filtered(const BrickMap& a, const BrickMap& b, bool in_b) {
 
 Result<Scene> turn(const Scene& scene, const Rotation& rotation) {
   if (auto r = check(scene); !r) return tl::unexpected(r.error());
-  if (!valid(rotation)) return fail(ErrorCode::invalid_argument, "the rotation is not one of the 48: each axis must be there once, each sign be 1 or -1");
+  if (!rotation.valid()) return fail(ErrorCode::invalid_argument, "the rotation is not one of the 48: each axis must be there once, each sign be 1 or -1");
   Scene out = scene;
   for (size_t n = 0; n < out.instances.size(); ++n) {
     Instance& i = out.instances[n];

@@ -64,15 +64,6 @@ Rotation unpack_rotation(int64_t packed) {
   return r;
 }
 
-bool rotation_valid(const Rotation& r) {
-  unsigned axes = 0;
-  for (size_t row = 0; row < 3; ++row) {
-    if (r.axis[row] > 2 || (r.sign[row] != 1 && r.sign[row] != -1)) return false;
-    axes |= 1u << r.axis[row];
-  }
-  return axes == 7;
-}
-
 int64_t pack_rgba(const Material& m) { return int64_t(uint32_t(m.r) | uint32_t(m.g) << 8 | uint32_t(m.b) << 16 | uint32_t(m.a) << 24); }
 
 }  // namespace quarry::io

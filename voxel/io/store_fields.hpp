@@ -24,7 +24,6 @@ uint64_t history_state_sum(const StoreHead& head);
 // Columns in the low six bits (two for each row), signs in the three above them (1: negative).
 int64_t pack_rotation(const Rotation& r);
 Rotation unpack_rotation(int64_t packed);
-bool rotation_valid(const Rotation& r);
 // r | g << 8 | b << 16 | a << 24
 int64_t pack_rgba(const Material& m);
 

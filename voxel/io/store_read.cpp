@@ -75,7 +75,7 @@ Result<void> read_small_tables(Db& db, Scene* scene) {
         Instance n;
         n.volume = uint32_t(s.integer(1, "volume", 0, int64_t(scene->volumes.size()) - 1));
         n.rotation = unpack_rotation(s.integer(2, "rotation", 0, 511));
-        if (!rotation_valid(n.rotation)) s.fail_row("rotation", "expected one of the 48");
+        if (!n.rotation.valid()) s.fail_row("rotation", "expected one of the 48");
         n.offset = {s.int32(3, "x"), s.int32(4, "y"), s.int32(5, "z")};
         n.layer = s.int32(6, "layer", -1, int32_t(std::min<size_t>(scene->layers.size(), INT32_MAX)) - 1);
         n.hidden = s.integer(7, "hidden", 0, 1) != 0;

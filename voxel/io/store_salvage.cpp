@@ -127,7 +127,7 @@ void StoreSalvage::take_instance(const PageRow& row) {
   const auto& v = row.values;
   Instance n;
   n.rotation = unpack_rotation(v[2].integer & 511);
-  if (!id_ok(v[1].integer) || v[2].integer != pack_rotation(n.rotation) || !rotation_valid(n.rotation) || !fits_int32(v[3]) || !fits_int32(v[4]) || !fits_int32(v[5]) || !fits_int32(v[6])) {
+  if (!id_ok(v[1].integer) || v[2].integer != pack_rotation(n.rotation) || !n.rotation.valid() || !fits_int32(v[3]) || !fits_int32(v[4]) || !fits_int32(v[5]) || !fits_int32(v[6])) {
     salvage_.lose("instances", 1, "instances");
     warn("page " + std::to_string(row.page) + ": an instance with numbers that none has; it is lost");
     return;

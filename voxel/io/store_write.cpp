@@ -47,7 +47,7 @@ Result<void> check_scene(const Scene& scene) {
       if (std::isnan(v)) return bad("camera '" + c.name + "' has a value that is not a number; it");
   for (size_t i = 0; i < scene.instances.size(); ++i) {
     const Instance& instance = scene.instances[i];
-    if (instance.volume >= scene.volumes.size() || instance.layer < -1 || instance.layer >= int64_t(scene.layers.size()) || !rotation_valid(instance.rotation))
+    if (instance.volume >= scene.volumes.size() || instance.layer < -1 || instance.layer >= int64_t(scene.layers.size()) || !instance.rotation.valid())
       return bad("instance " + std::to_string(i) + " names a volume, layer or rotation that is not there; it");
   }
   for (const Volume& v : scene.volumes)

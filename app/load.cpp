@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
@@ -82,7 +83,19 @@ Result<Scene> load_scene(const std::filesystem::path& file, const LoadOptions& o
 
 Error with_salvage_hint(const std::filesystem::path& file, Error error) {
   if (error.code != ErrorCode::malformed_input) return error;
-  if (const auto format = io::format_for_reading(file); format && (*format)->salvages) error.message += "; 'quarry convert --salvage' reads what is whole of it";
+  const auto format = io::format_for_reading(file);
+  if (!format || !(*format)->salvages) return error;
+  // Of a small file salvage says itself whether there is anything; in a large one there mostly is, and it may take long.
+  constexpr uintmax_t kTried = uintmax_t{4} << 20;
+  std::error_code ignored;
+  if (std::filesystem::file_size(file, ignored) <= kTried) {
+    io::Salvage salvage;
+    io::ReadOptions options;
+    options.salvage = &salvage;
+    const auto left = io::read_scene(file, options);
+    if (!left || std::ranges::all_of(left->volumes, [](const Volume& v) { return v.bricks.empty(); })) return error;
+  }
+  error.message += "; 'quarry convert --salvage' reads what is whole of it";
   return error;
 }
 

@@ -29,7 +29,7 @@ struct LoadOptions {
 // Reads any known file. Prints warnings, not the error.
 Result<Scene> load_scene(const std::filesystem::path& file, const LoadOptions& options);
 
-// The error of a damaged file, with the way out where there is one: `quarry convert --salvage`.
+// The error of a damaged file, with the way out where there is one (`quarry convert --salvage`, and something left for it).
 Error with_salvage_hint(const std::filesystem::path& file, Error error);
 
 // Prints the error of a command's one input and gives the exit code.

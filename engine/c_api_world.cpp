@@ -100,7 +100,7 @@ Result<Opened> read_file(const qry_open_info& info, const ContextState& context)
   auto format = io::format_for_reading(file);
   if (!format) return tl::unexpected(format.error());
   if (std::string_view((*format)->name) == "quarry" && !(info.flags & QRY_OPEN_FLATTEN)) {
-    auto scene = io::Store::read(file, call.progress(), &opened.history, &opened.history_position);
+    auto scene = io::Store::read(file, call.progress(), &opened.history, &opened.history_position, &warnings);
     if (!scene) return tl::unexpected(scene.error());
     opened.scene = std::move(*scene);
   } else {

@@ -103,6 +103,7 @@ bool Editor::open(const std::filesystem::path& file) {
   frame_all();
   statistics = {};
   const std::string notice = session.take_notice();
+  if (!notice.empty()) say_warning(file.string(), notice);
   say(notice.empty() ? fmt::format("{}: {} voxels", file.filename().string(), with_commas(session.world().voxel_count())) : notice);
   return true;
 }

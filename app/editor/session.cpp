@@ -67,6 +67,7 @@ Result<void> Session::open(const fs::path& file, const io::ReadOptions& options)
     if (!scene) return because(scene.error());
     if (auto done = adopt(std::move(*scene), std::move(history), position, options.progress); !done) return done;
     close(false);
+    take_warnings(store->warnings());
     store_ = std::move(*store);
     store_path_ = file;
     world_file_ = true;
@@ -78,13 +79,16 @@ Result<void> Session::open(const fs::path& file, const io::ReadOptions& options)
     if (!scene) return because(scene.error());
     if (auto done = adopt(std::move(*scene), {}, 0, options.progress); !done) return done;
     close(false);
-    if (!warnings.empty())
-      notice_ = warnings.size() == 1 ? warnings[0] : fmt::format("{} (and {} more warnings)", warnings[0], warnings.size() - 1);
+    take_warnings(warnings);
   }
   file_ = file;
   title_ = file.filename().string();
   active_instance_ = 0;
   return {};
+}
+
+void Session::take_warnings(const std::vector<std::string>& warnings) {
+  if (!warnings.empty()) notice_ = warnings.size() == 1 ? warnings[0] : fmt::format("{} (and {} more warnings)", warnings[0], warnings.size() - 1);
 }
 
 Result<void> Session::recover(const fs::path& file) {
@@ -300,24 +304,17 @@ Result<void> Session::save_as(const fs::path& file, const Progress& progress) {
   if (std::string_view((*format)->name) != "quarry") return io::write_scene(document_->scene(), file, progress);
   std::error_code error;
   if (store_ && world_file_ && fs::equivalent(file, store_path_, error)) return {};  // every edit is in it already
-  const fs::path beside = file.string() + ".part";
   if (store_) {
     // The file that holds the edits so far is copied whole: the history goes with it. Closed first, so that the copy is complete.
     const fs::path from = store_path_;
     store_.reset();
-    fs::copy_file(from, beside, fs::copy_options::overwrite_existing, error);
+    const auto copied = io::Store::copy(from, file);
     auto again = io::Store::open(from);
     if (!again) return because(again.error());
     store_ = std::move(*again);
-    if (error) return fail(ErrorCode::io, fmt::format("{}: cannot be written: {}", file.string(), error.message()));
-  } else if (auto saved = io::Store::save(document_->scene(), beside, progress); !saved) {
+    if (!copied) return copied;
+  } else if (auto saved = io::Store::save(document_->scene(), file, progress); !saved) {
     return saved;
-  }
-  fs::rename(beside, file, error);
-  if (error) {
-    std::error_code ignored;
-    fs::remove(beside, ignored);
-    return fail(ErrorCode::io, fmt::format("{}: cannot be written", file.string()));
   }
   auto store = io::Store::open(file);
   if (!store) return because(store.error());

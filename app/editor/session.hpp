@@ -93,6 +93,7 @@ class Session {
   Result<void> adopt(Scene scene, std::vector<UndoRecord> history, size_t position, const Progress& progress = {});
   Result<void> reflatten(Scene scene);
   Result<void> keep_safe();
+  void take_warnings(const std::vector<std::string>& warnings);
   Result<void> step_record(bool back);  // one record undone or redone, on disk too or not at all
   Edit in_volume_axes(const Edit& edit, const Instance& instance) const;
   size_t stroke_start_before(size_t position) const;

@@ -14,6 +14,7 @@
 #include "tests/app/program_output.hpp"
 #include "tests/file_bytes.hpp"
 #include "tests/voxel/vox_builder.hpp"
+#include "voxel/io/store.hpp"
 
 using namespace quarry;
 using namespace quarry::test;
@@ -56,6 +57,7 @@ TEST_CASE("convert: with 3 bad files of 20 the other 17 are written, the 3 are n
     CHECK(names_below(out).size() == 17);
     for (const char* bad : {"104.vox", "111.vox", "117.vox"}) CHECK(has(outcome.err, std::string("quarry: ") + (dir / "in" / bad).string() + ": "));
     CHECK(has(outcome.err, "3 of 20 inputs failed"));
+    CHECK_FALSE(has(outcome.err, "--salvage"));  // nothing is left in these
     CHECK(has(outcome.err, "Failed: "));
   }
   // The same files whatever the number of threads.
@@ -472,6 +474,52 @@ TEST_CASE("convert: --salvage alone reads damaged files, says what is lost, and 
   CHECK(lost["damaged_models"] == 1);
   CHECK_FALSE(list[1].at("warnings").empty());
   CHECK(info(out).at("models") == 2);
+}
+
+TEST_CASE("convert: a world with a damaged log of edits fails everywhere with the way out, --salvage reads it, and no command changes either file") {
+  const fs::path dir = scratch_dir("convert_log");
+  const fs::path live = dir / "live.quarry", file = dir / "world.quarry", log = dir / "world.quarry-wal";
+  Scene scene;
+  scene.volumes.resize(1);
+  for (int32_t x = 0; x < 100; ++x) scene.volumes[0].bricks.set({x, 0, 0}, uint8_t(1 + x % 200));
+  scene.instances.resize(1);
+  REQUIRE(io::Store::save(scene, live));
+  {
+    auto store = io::Store::open(live);
+    REQUIRE(store);
+    for (int i = 0; i < 6; ++i) {
+      scene.palette.materials[1].r = uint8_t(i);
+      REQUIRE(store->commit_palette(scene.palette));
+    }
+    fs::copy_file(live, file);
+    fs::copy_file(live.string() + "-wal", log);
+  }
+  std::vector<uint8_t> bytes = file_bytes(log);
+  bytes[32 + 24 + 500] ^= 4;
+  write_bytes(log, bytes);
+  const auto database = file_bytes(file);
+  const std::string out = (dir / "out.glb").string();
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"info", file}, {"validate", file}, {"diff", file, live}, {"convert", file, "-o", out}, {"render", file, "-o", (dir / "p.png").string()}}) {
+    const auto refused = run_quarry(words);
+    INFO(words[0] << ": " << refused.err);
+    CHECK(refused.code == (words[0] == "diff" ? 2 : 1));
+    CHECK(has(refused.err, "world.quarry-wal, is damaged"));
+    CHECK(has(refused.err, "quarry convert --salvage"));
+  }
+  const auto saved = run_quarry({"convert", "--salvage", file, "-o", out});
+  CHECK(saved.code == 0);
+  CHECK(has(saved.err, "are damaged"));
+  CHECK(file_bytes(file) == database);
+  CHECK(file_bytes(log) == bytes);
+  // Cut in its last page, as a killed writer leaves it: the world is read, and that an edit may be missing is said.
+  bytes = file_bytes(log);
+  bytes[32 + 24 + 500] ^= 4;
+  bytes.resize(bytes.size() - 100);
+  write_bytes(log, bytes);
+  const auto told = run_quarry({"validate", file});
+  CHECK(told.code == 0);
+  CHECK(has(told.err, "ends in an edit that is not whole"));
+  CHECK(run_quarry({"validate", "--strict", file}).code == 1);
 }
 
 TEST_CASE("convert: --lod-levels writes coarser files beside the whole, meshes in the same place and size") {

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "app/editor/recovery.hpp"
+#include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
 
 using namespace quarry;
@@ -62,6 +63,40 @@ TEST_CASE("session: each edit of a world file is in the file when the call retur
     CHECK(facts_of(copy).pos_sum == facts_of(session).pos_sum);
     CHECK(facts_of(copy).col_sum == facts_of(session).col_sum);
   }
+}
+
+TEST_CASE("session: saving over a world whose editor was killed leaves nothing of that editor's log, and a damaged log is not opened") {
+  const fs::path dir = test::scratch_dir("session-over-crashed");
+  const fs::path file = saved_world(dir), crashed = dir / "crashed.quarry", log = dir / "crashed.quarry-wal";
+  {
+    Session session({}, dir / "recovery");
+    REQUIRE(session.open(file));
+    for (int i = 1; i <= 3; ++i) REQUIRE(session.apply(ball(i * 10, 0, 0, 4, 9)));
+    fs::copy_file(file, crashed);
+    fs::copy_file(file.string() + "-wal", log);
+  }
+  {
+    fs::copy_file(crashed, dir / "hurt.quarry");
+    auto bytes = test::file_bytes(log);
+    bytes[32 + 24 + 100] ^= 1;
+    test::write_bytes(dir / "hurt.quarry-wal", bytes);
+    Session session({}, dir / "recovery");
+    const auto refused = session.open(dir / "hurt.quarry");
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message.find("hurt.quarry-wal, is damaged") != std::string::npos);
+    CHECK((test::file_bytes(dir / "hurt.quarry-wal") == bytes));
+  }
+  Session session({}, dir / "recovery");
+  REQUIRE(session.start_new());
+  REQUIRE(session.apply(ball(0, 40, 0, 5, 3)));
+  const auto drawn = facts_of(session).pos_sum;
+  REQUIRE(session.save_as(crashed));
+  CHECK(facts_of(session).pos_sum == drawn);
+  REQUIRE(session.apply(ball(9, 40, 0, 5, 3)));
+  const auto more = facts_of(session).pos_sum;
+  session.close(false);
+  CHECK_FALSE(fs::exists(log));
+  CHECK(facts_of(crashed).pos_sum == more);
 }
 
 TEST_CASE("session: undo and redo go stroke by stroke, also after the file was closed and opened again") {

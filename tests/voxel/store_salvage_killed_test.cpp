@@ -139,9 +139,16 @@ TEST_CASE("store salvage: an edit cut short by kill -9 is undone from its journa
     ++with_journal;
     fs::copy_file(file, whole, fs::copy_options::overwrite_existing);
     fs::copy_file(beside(file, "-journal"), beside(whole, "-journal"), fs::copy_options::overwrite_existing);
-    const auto reference = Store::read(whole);  // SQLite undoes the edit in the file
+    const auto reference = Store::read(whole);
     REQUIRE(reference);
-    fs::remove(beside(whole, "-journal"));  // still there if the edit had not come to the database
+    CHECK(file_bytes(whole) == killed.database);  // whoever only reads leaves it so
+    CHECK(file_bytes(beside(whole, "-journal")) == killed.journal);
+    {
+      auto store = Store::open(whole);  // here SQLite undoes the edit in the file
+      REQUIRE(store);
+      REQUIRE(same_scene(*reference, *store->read_scene({}, nullptr, nullptr)) == "");
+    }
+    CHECK_FALSE(fs::exists(beside(whole, "-journal")));
     const Chunks truth = chunks_of(*reference);
     REQUIRE((truth == chunks_a || truth == chunks_b));
     const Saved sound = save(killed);
@@ -200,26 +207,41 @@ TEST_CASE("store salvage: a journal that is not this database's, or is damaged, 
   }
   Files files(a);  // sound, and from before the edit
   Bytes& head = files.database;
-  const auto expect_unused = [&](const char* words) {
+  const auto expect_unused = [&](const char* words, bool foreign) {
     const Saved s = save(files);
     REQUIRE(s.scene);
     CHECK(s.says(words));
     CHECK(chunks_of(*s.scene) == chunks_of(scene_a));
+    // Read without salvage: an error if an edit may be there in part, a warning if it is none of this file's; no editor undoes with either.
+    test::write_bytes(file, files.database);
+    test::write_bytes(beside(file, "-journal"), files.journal);
+    std::vector<std::string> warnings;
+    const auto read = Store::read(file, {}, nullptr, nullptr, &warnings);
+    if (read) {
+      CHECK((chunks_of(*read) == chunks_of(scene_a)));
+      REQUIRE(warnings.size() == 1);
+      CHECK(warnings[0].find(words) != std::string::npos);
+    } else {
+      CHECK(read.error().message.find("w.quarry-journal, is damaged") != std::string::npos);
+    }
+    CHECK(bool(read) == foreign);
+    CHECK_FALSE(Store::open(file));
+    CHECK((file_bytes(file) == files.database));
   };
   files.journal = journal;
   head[27] = uint8_t(head[27] + 77);  // another count of changes
   head[95] = uint8_t(head[95] + 77);
-  expect_unused("of another state");
+  expect_unused("of another state", true);
   head = file_bytes(a);
   files.journal = journal;
   files.journal[3] ^= 1;
-  expect_unused("its header is damaged");
+  expect_unused("its header is damaged", false);
   files.journal = journal;
   files.journal[26] ^= 1;
-  expect_unused("not this database's");
+  expect_unused("not this database's", false);
   files.journal = journal;
   files.journal.insert(files.journal.end(), journal.begin(), journal.begin() + 8);
-  expect_unused("several databases");
+  expect_unused("several databases", true);
   // What a finished edit leaves where the journal is kept.
   std::fill_n(files.journal.begin(), 28, uint8_t(0));
   files.journal.resize(files.journal.size() - 8);

@@ -36,11 +36,11 @@ bool begins_with(std::span<const uint8_t> head, const char (&text)[N]) {  // the
 bool is_png(std::span<const uint8_t> head) { return begins_with(head, "\x89PNG\r\n\x1a\n"); }
 
 Result<Scene> read_quarry(const std::filesystem::path& file, const ReadOptions& options) {
-  return options.salvage ? salvage_store(file, *options.salvage, options.warnings, options.progress) : Store::read(file, options.progress);
+  return options.salvage ? salvage_store(file, *options.salvage, options.warnings, options.progress) : Store::read(file, options.progress, nullptr, nullptr, options.warnings);
 }
 
 Result<RegionsDone> read_quarry_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
-  auto store = StoreReader::open(file);
+  auto store = StoreReader::open(file, options.warnings);
   if (!store) return tl::unexpected(store.error());
   return store->read_all(sink, options.progress);
 }

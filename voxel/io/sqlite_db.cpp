@@ -4,9 +4,9 @@
 
 namespace quarry::io {
 
-Result<Db> Db::open(const std::string& name, int flags) {
+Result<Db> Db::open(const std::string& name, int flags, const char* vfs) {
   sqlite3* raw = nullptr;
-  const int code = sqlite3_open_v2(name.c_str(), &raw, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, nullptr);
+  const int code = sqlite3_open_v2(name.c_str(), &raw, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, vfs);
   Db db;
   db.db_.reset(raw);
   if (code != SQLITE_OK) return tl::unexpected(raw ? db.error("open the database") : Error{ErrorCode::out_of_memory, "no memory for a database connection"});

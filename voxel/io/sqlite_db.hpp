@@ -18,7 +18,8 @@ namespace quarry::io {
 class Db {
  public:
   // `flags` are SQLITE_OPEN_*. Hardened: no triggers, no views, no attached databases, no extensions, nothing in the schema trusted.
-  static Result<Db> open(const std::string& name, int flags);
+  // `vfs`: the file system it is in, by SQLite's name for it; null: the usual one.
+  static Result<Db> open(const std::string& name, int flags, const char* vfs = nullptr);
   sqlite3* handle() const { return db_.get(); }
   // Runs SQL of ours that gives no rows (or whose rows do not matter). `what` is for the message: "begin an edit".
   Result<void> run(const char* sql, const char* what);

@@ -10,9 +10,7 @@
 namespace quarry::io {
 namespace {
 
-constexpr size_t kHeaderBytes = 100, kLogHeaderBytes = 32, kFrameHeaderBytes = 24, kJournalHeaderBytes = 28;
-constexpr char kDatabaseMagic[] = "SQLite format 3";  // with the 0 at its end
-constexpr uint8_t kJournalMagic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+constexpr size_t kHeaderBytes = 100;
 constexpr uint8_t kIndexInterior = 2, kIndexLeaf = 10, kTableLeaf = 13;
 
 uint32_t big(std::span<const uint8_t> b, size_t at, size_t count) {
@@ -81,21 +79,18 @@ bool record_values(std::span<const uint8_t> record, std::vector<PageValue>* valu
 DatabasePages::DatabasePages(std::span<const uint8_t> database, const DatabaseCompanions& beside)
     : database_(database), given_bytes_(uint64_t(database.size()) + beside.log.size() + beside.journal.size()) {
   if (database.size() < kHeaderBytes) return;
-  const uint32_t said = big(database, 16, 2);
-  page_bytes_ = said == 1 ? 65536 : said;
+  page_bytes_ = database_page_bytes(database);
   usable_ = page_bytes_ - database[20];
   // A header that is gone: what every Quarry world has.
-  if (page_bytes_ < 512 || !std::has_single_bit(page_bytes_) || database[20] > 32) page_bytes_ = usable_ = 4096;
-  count_ = uint32_t(std::min<uint64_t>(database.size() / page_bytes_, UINT32_MAX - 1));
-  const uint32_t in_file = count_;
-  undo_unfinished(beside.journal);
-  const auto first = page(1);
-  uint32_t wanted = first.empty() ? 0 : big(first, 28, 4);
-  take_log(beside.log);
-  if (log_.used > 0) wanted = count_;
-  count_ = uint32_t(std::min<uint64_t>(count_, given_bytes_ / page_bytes_));
+  if (page_bytes_ == 0 || database[20] > 32) page_bytes_ = usable_ = 4096;
+  const auto in_file = uint32_t(std::min<uint64_t>(database.size() / page_bytes_, UINT32_MAX - 1));
+  const auto most = uint32_t(std::min<uint64_t>(given_bytes_ / page_bytes_, UINT32_MAX - 1));
+  companions_ = CompanionPages(database.first(std::min<size_t>(database.size(), page_bytes_)), page_bytes_, in_file, most, beside, CompanionPages::BehindDamage::go_on);
+  const uint32_t counted = companions_.count();
+  const uint32_t wanted = log().used > 0 ? counted : companions_.counted_before_log();
+  count_ = std::min(counted, most);
   uint64_t there = std::min(wanted, in_file);
-  for (auto it = replaced_.upper_bound(in_file); it != replaced_.end() && it->first <= wanted; ++it) ++there;
+  for (auto it = companions_.pages().upper_bound(in_file); it != companions_.pages().end() && it->first <= wanted; ++it) ++there;
   missing_ = uint32_t(wanted - there);
   free_.resize(size_t(count_) + 1);
   read_free_list();
@@ -103,131 +98,10 @@ DatabasePages::DatabasePages(std::span<const uint8_t> database, const DatabaseCo
 
 std::span<const uint8_t> DatabasePages::page(uint32_t number) const {
   if (number == 0 || number > count_) return {};
-  if (const auto it = replaced_.find(number); it != replaced_.end()) return it->second;
+  if (const auto it = companions_.pages().find(number); it != companions_.pages().end()) return it->second;
   const uint64_t at = uint64_t(number - 1) * page_bytes_;
   if (at + page_bytes_ > database_.size()) return {};
   return database_.subspan(size_t(at), page_bytes_);
-}
-
-// A journal holds pages as they were before a change; it is there for as long as the change is not finished. Records that SQLite had not yet
-// counted in a header are of pages that it had not yet changed: they mend damage, and undo nothing.
-void DatabasePages::undo_unfinished(std::span<const uint8_t> journal) {
-  const auto not_used = [&](const char* why) { journal_.said.push_back(std::string("the journal beside it was not used: ") + why); };
-  const auto starts_at = [&](uint64_t at) {
-    return journal.size() >= kJournalHeaderBytes && at <= journal.size() - kJournalHeaderBytes && std::memcmp(journal.data() + at, kJournalMagic, sizeof kJournalMagic) == 0;
-  };
-  const size_t record_bytes = size_t(page_bytes_) + 8;
-  if (!starts_at(0)) {
-    // Zeros: a finished change's, where journals are kept, or one of a change that had not come to the database.
-    const auto magic = journal.first(std::min(journal.size(), sizeof kJournalMagic));
-    if (std::all_of(magic.begin(), magic.end(), [](uint8_t b) { return b == 0; })) return;
-    journal_.damaged = std::max<uint64_t>(1, journal.size() / record_bytes);
-    return not_used("its header is damaged; an unfinished edit may be there in part");
-  }
-  const bool own_header_whole = std::memcmp(database_.data(), kDatabaseMagic, sizeof kDatabaseMagic) == 0;
-  const uint32_t pages_before = big(journal, 16, 4), sector = big(journal, 20, 4), page_size = big(journal, 24, 4);
-  if (page_size != page_bytes_ || sector < 32 || sector > 65536 || !std::has_single_bit(sector)) {
-    journal_.damaged = 1;
-    return not_used("the sizes in its header are not this database's; an unfinished edit may be there in part");
-  }
-  if (std::memcmp(journal.data() + journal.size() - sizeof kJournalMagic, kJournalMagic, sizeof kJournalMagic) == 0)
-    return not_used("it is of a change of several databases at once, which no Quarry makes");
-  std::map<uint32_t, std::span<const uint8_t>> before;
-  uint64_t damaged = 0, at = 0;
-  while (starts_at(at)) {
-    const uint32_t counted = big(journal, size_t(at) + 8, 4), nonce = big(journal, size_t(at) + 12, 4);
-    const bool all = counted == 0 || counted == UINT32_MAX;
-    at += sector;
-    for (uint64_t i = 0; (all || i < counted) && at + record_bytes <= journal.size(); ++i, at += record_bytes) {
-      const auto record = journal.subspan(size_t(at), record_bytes);
-      const auto content = record.subspan(4, page_bytes_);
-      const uint32_t number = big(record, 0, 4);
-      uint32_t sum = nonce;
-      for (size_t b = page_bytes_ - 200; b > 0 && b < page_bytes_; b -= 200) sum += content[b];
-      if (sum == big(record, record_bytes - 4, 4) && number > 0) before.try_emplace(number, content);
-      else if (counted == 0) break;  // was still being written
-      else ++damaged;
-    }
-    at = (at + sector - 1) / sector * sector;
-  }
-  // Page 1 counts the changes: the journal's is one behind, or the same while the change had not come that far.
-  if (const auto first = before.find(1); first != before.end() && own_header_whole) {
-    const uint32_t was = big(first->second, 24, 4), is = big(database_, 24, 4);
-    if (is != was && is != was + 1) return not_used("it is of another database, or of another state of this one");
-  }
-  journal_.used = before.size();
-  journal_.damaged = damaged;
-  if (before.empty() && damaged == 0) return;
-  replaced_ = std::move(before);
-  // Pages behind the size before are the change's own. The size is in page 1, too: a damaged one must not cut pages off.
-  count_ = std::max(count_, pages_before);
-  const auto first = page(1);
-  const bool counted = !first.empty() && std::memcmp(first.data(), kDatabaseMagic, sizeof kDatabaseMagic) == 0 && big(first, 24, 4) == big(first, 92, 4);
-  count_ = uint32_t(std::min<uint64_t>(std::max(pages_before, counted ? big(first, 28, 4) : 0), given_bytes_ / page_bytes_));
-  journal_.said.push_back("an edit was not finished; the journal beside it undid it: " + std::to_string(journal_.used) + " pages are as they were before" +
-                          (damaged ? ", of " + std::to_string(damaged) + " more the journal is damaged: these are as the edit left them" : ""));
-}
-
-// A frame counts if its checksum, which goes on from the frame before it, is right, and if a frame that ends a transaction follows. What is
-// stored in a damaged frame's header mostly still starts the next one's checksum.
-void DatabasePages::take_log(std::span<const uint8_t> log) {
-  if (log.empty()) return;
-  const size_t frame_bytes = kFrameHeaderBytes + page_bytes_;
-  uint32_t s0 = 0, s1 = 0;
-  bool big_endian = false;
-  const auto add = [&](std::span<const uint8_t> bytes) {
-    for (size_t i = 0; i + 8 <= bytes.size(); i += 8) {
-      uint32_t a = big(bytes, i, 4), b = big(bytes, i + 4, 4);
-      if (!big_endian) a = __builtin_bswap32(a), b = __builtin_bswap32(b);
-      s0 += a + s1;
-      s1 += b + s0;
-    }
-  };
-  if (log.size() < kLogHeaderBytes + frame_bytes) {
-    if (log.size() > kLogHeaderBytes) log_.said.push_back("the log beside it was not used: its " + std::to_string(log.size()) + " bytes are less than one page");
-    return;
-  }
-  big_endian = big(log, 0, 4) == 0x377f0683u;
-  add(log.first(24));
-  const bool header_whole = (big(log, 0, 4) | 1) == 0x377f0683u && s0 == big(log, 24, 4) && s1 == big(log, 28, 4);
-  if (header_whole && big(log, 8, 4) != page_bytes_) {
-    log_.said.push_back("the log beside it was not used: its pages have " + std::to_string(big(log, 8, 4)) + " bytes, the database's " + std::to_string(page_bytes_));
-    return;
-  }
-  if (!header_whole) big_endian = false;  // every machine that Quarry runs on
-  const auto salts = header_whole ? log.subspan(16, 8) : log.subspan(kLogHeaderBytes + 8, 8);
-  s0 = big(log, 24, 4), s1 = big(log, 28, 4);
-  std::map<uint32_t, std::span<const uint8_t>> pending;
-  uint64_t doubtful = 0, doubtful_own = 0;  // since the last frame that was right; with this log's salts
-  uint32_t pages_after = 0;
-  for (size_t at = kLogHeaderBytes; log.size() - at >= frame_bytes; at += frame_bytes) {
-    const auto frame = log.subspan(at, kFrameHeaderBytes), content = log.subspan(at + kFrameHeaderBytes, page_bytes_);
-    const bool own = std::memcmp(frame.data() + 8, salts.data(), 8) == 0;
-    add(frame.first(8));
-    add(content);
-    const bool right = own && s0 == big(frame, 16, 4) && s1 == big(frame, 20, 4) && big(frame, 0, 4) > 0;
-    s0 = big(frame, 16, 4), s1 = big(frame, 20, 4);
-    if (!right) {
-      ++doubtful;
-      doubtful_own += own;
-      continue;
-    }
-    log_.damaged += std::exchange(doubtful, 0);
-    doubtful_own = 0;
-    pending[big(frame, 0, 4)] = content;
-    if (big(frame, 4, 4) == 0) continue;
-    pages_after = big(frame, 4, 4);
-    log_.used += pending.size();
-    for (const auto& [number, bytes] : pending) replaced_[number] = bytes;
-    pending.clear();
-  }
-  log_.damaged += doubtful_own;  // the others are of an older log, which this one is written over
-  if (log_.used > 0) count_ = pages_after;
-  if (!header_whole) log_.said.push_back("the header of the log beside it is damaged; its pages were judged by their own checksums");
-  if (log_.damaged > 0)
-    log_.said.push_back("the log of the last edits beside it: " + std::to_string(log_.used) + " pages were read, " + std::to_string(log_.damaged) +
-                        " are damaged; what was on them is of an older state, or lost");
-  if (!pending.empty()) log_.said.push_back("the log beside it ends in an edit that was not finished; its " + std::to_string(pending.size()) + " pages were not used");
 }
 
 void DatabasePages::read_free_list() {

@@ -27,6 +27,7 @@ struct Store::State {
   fs::path path;
   Db db;
   StoreHead head;
+  std::vector<std::string> warnings;
 
   // Runs `work` as one transaction on a copy of the head; both count only if all of it is on disk.
   template <class Work>
@@ -90,6 +91,7 @@ Store& Store::operator=(Store&&) noexcept = default;
 Store::~Store() = default;
 
 const fs::path& Store::path() const { return state_->path; }
+const std::vector<std::string>& Store::warnings() const { return state_->warnings; }
 
 namespace {
 
@@ -97,11 +99,18 @@ struct Opened {
   LockedFile lock;
   Db db;
   StoreHead head;
+  std::vector<std::string> warnings;
 };
 Result<Opened> open_for_editing(const fs::path& file) {
   auto locked = lock_file(file, O_RDWR, LOCK_EX);
   if (!locked) return tl::unexpected(locked.error());
   if (auto r = check_header(*locked); !r) return tl::unexpected(r.error());
+  // SQLite would drop edits behind damage of the log, or undo with a journal that is not this file's, without a word.
+  std::vector<std::string> warnings;
+  const auto view = view_with_leftovers(*locked, file, &warnings);
+  if (!view) return tl::unexpected(view.error());
+  if (view->pages.journal().foreign)
+    return fail(ErrorCode::malformed_input, warnings.front() + "; editing the file would undo something with it. Take it away to edit the file as it is");
   auto db = Db::open(file.string(), SQLITE_OPEN_READWRITE);
   if (!db) return tl::unexpected(db.error());
   if (auto r = db->run("PRAGMA locking_mode=EXCLUSIVE; PRAGMA temp_store=MEMORY", "set up the database"); !r) return tl::unexpected(r.error());
@@ -118,14 +127,14 @@ Result<Opened> open_for_editing(const fs::path& file) {
   if (!head) return tl::unexpected(head.error());
   // Extra is full in WAL mode, and in rollback mode (where WAL is not to be had) syncs the folder too.
   if (auto r = db->run("PRAGMA journal_mode=WAL; PRAGMA synchronous=EXTRA", "make it ready for editing"); !r) return tl::unexpected(r.error());
-  return Opened{std::move(*locked), std::move(*db), std::move(*head)};
+  return Opened{std::move(*locked), std::move(*db), std::move(*head), std::move(warnings)};
 }
 
-Result<Scene> read_whole(const fs::path& file, const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position) {
+Result<Scene> read_whole(const fs::path& file, const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position, std::vector<std::string>* warnings) {
   const auto locked = lock_file(file, O_RDONLY, LOCK_SH);
   if (!locked) return tl::unexpected(locked.error());
   if (auto r = check_header(*locked); !r) return tl::unexpected(r.error());
-  auto db = open_for_reading(file);
+  auto db = open_for_reading(*locked, file, warnings);
   if (!db) return tl::unexpected(db.error());
   return read_world(*db, physical_memory(), progress, history, history_position);
 }
@@ -140,6 +149,25 @@ Result<void> Store::save(const Scene& scene, const fs::path& file, const Progres
   return writer->commit();
 }
 
+Result<void> Store::copy(const fs::path& from, const fs::path& to) {
+  return guarded(to, [&]() -> Result<void> {
+    std::error_code error;
+    const fs::path target = fs::is_symlink(to, error) ? fs::weakly_canonical(to, error) : to;
+    const auto locked = lock_file(from, O_RDONLY, LOCK_SH);
+    if (!locked) return fail(locked.error().code, from.string() + ": " + locked.error().message);
+    LockedFile old;
+    if (fs::exists(target, error)) {
+      auto held = lock_file(target, O_RDONLY, LOCK_SH);
+      if (!held) return tl::unexpected(held.error());
+      old = std::move(*held);
+    }
+    TemporaryFile temporary;
+    if (auto r = make_temporary(target, &temporary); !r) return r;
+    if (fs::copy_file(from, temporary.path, fs::copy_options::overwrite_existing, error); error) return fail(ErrorCode::io, "cannot be written: " + error.message());
+    return put_in_place(temporary, target, old.fd >= 0);
+  });
+}
+
 Result<Store> Store::open(const fs::path& file) {
   return guarded(file, [&]() -> Result<Store> {
     auto opened = open_for_editing(file);
@@ -149,12 +177,13 @@ Result<Store> Store::open(const fs::path& file) {
     state->lock = std::move(opened->lock);
     state->db = std::move(opened->db);
     state->head = std::move(opened->head);
+    state->warnings = std::move(opened->warnings);
     return Store(std::move(state));
   });
 }
 
-Result<Scene> Store::read(const fs::path& file, const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position) {
-  return guarded(file, [&] { return read_whole(file, progress, history, history_position); });
+Result<Scene> Store::read(const fs::path& file, const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position, std::vector<std::string>* warnings) {
+  return guarded(file, [&] { return read_whole(file, progress, history, history_position, warnings); });
 }
 
 Result<Scene> Store::read_scene(const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position) {

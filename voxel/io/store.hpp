@@ -21,17 +21,22 @@ class Store {
   // A new file, whole or not at all: written beside and renamed over `file`. Without history. Errors: conflict (somebody edits `file`),
   // io, cancelled, invalid_argument (a material or camera with a value that is not a number, an instance of no volume).
   static Result<void> save(const Scene& scene, const std::filesystem::path& file, const Progress& progress = {});
+  // Puts a copy of a world that nobody edits, with its history, where `to` is: on disk, whole or not at all, and with nothing left beside it of
+  // what was there. Errors: conflict, not_found, io.
+  static Result<void> copy(const std::filesystem::path& from, const std::filesystem::path& to);
   // Opens for editing, with an exclusive lock (conflict: somebody has it open). Errors: not_found, malformed_input, unsupported (written
   // by a newer Quarry), io. While it is open there is a `-wal` file beside it; destroying the Store folds it in.
   static Result<Store> open(const std::filesystem::path& file);
-  // Reads everything, checking every checksum. `history` (may be null) gets the journal and its position.
-  static Result<Scene> read(const std::filesystem::path& file, const Progress& progress = {},
-                            std::vector<UndoRecord>* history = nullptr, size_t* history_position = nullptr);
+  // Reads everything, checking every checksum, with what a killed editor left beside the file; nothing is changed. `history` (may be null) gets
+  // the journal and its position. `warnings`: what of those leftovers may be missing (store_file.hpp), a sentence each.
+  static Result<Scene> read(const std::filesystem::path& file, const Progress& progress = {}, std::vector<UndoRecord>* history = nullptr, size_t* history_position = nullptr,
+                            std::vector<std::string>* warnings = nullptr);
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
   ~Store();
 
   const std::filesystem::path& path() const;
+  const std::vector<std::string>& warnings() const;  // of opening, as those of read()
   Result<Scene> read_scene(const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position);
   // Acknowledged = on disk when it returns. Errors change neither file nor history: invalid_argument (another number of volumes than in
   // the file, nothing to undo), conflict (not the edit that the file's history has there), io (disk full). `scene` is the scene after the edit; only the chunks the record touches are written.

@@ -20,17 +20,6 @@ namespace {
 
 constexpr char kInUse[] = "it is open for editing in another window or program; close it there first";
 
-// A URI of SQLite's for a path with any characters.
-std::string uri_of(const fs::path& file, const char* query) {
-  constexpr char kHex[] = "0123456789abcdef";
-  std::string uri = "file:";
-  for (const char c : fs::absolute(file).string()) {
-    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '/' || c == '.' || c == '-' || c == '_') uri += c;
-    else uri += {'%', kHex[uint8_t(c) >> 4], kHex[uint8_t(c) & 15]};
-  }
-  return uri + query;
-}
-
 }  // namespace
 
 LockedFile::~LockedFile() {
@@ -77,19 +66,89 @@ uint64_t physical_memory() {
 
 fs::path beside(const fs::path& file, const char* suffix) { return fs::path(file.string() + suffix); }
 
-Result<Db> open_for_reading(const fs::path& file) {
+namespace {
+
+// SQLite's own locks are on these bytes ("File Format", the lock-byte page). Another program's, for ours are flock's.
+bool locked_by_sqlite(int fd) {
+  struct flock bytes {};
+  bytes.l_type = F_WRLCK;
+  bytes.l_whence = SEEK_SET;
+  bytes.l_start = 0x40000000;
+  bytes.l_len = 512;
+  return ::fcntl(fd, F_GETLK, &bytes) == 0 && bytes.l_type != F_UNLCK;
+}
+
+// Whether any page that the log has is another one in the file.
+bool log_differs(int fd, const DatabaseView& view) {
+  std::vector<uint8_t> page(view.page_bytes);
+  for (const auto& [number, bytes] : view.pages.pages()) {
+    const ssize_t n = ::pread(fd, page.data(), page.size(), off_t(uint64_t(number - 1) * view.page_bytes));
+    if (n != ssize_t(page.size()) || !std::equal(page.begin(), page.end(), bytes.begin())) return true;
+  }
+  return false;
+}
+
+Result<void> damaged_beside(const fs::path& companion, const char* what, const std::string& why) {
+  return fail(ErrorCode::malformed_input, std::string(what) + " beside it, " + companion.filename().string() + ", is damaged: " + why);
+}
+
+}  // namespace
+
+Result<DatabaseView> view_with_leftovers(const LockedFile& locked, const fs::path& file, std::vector<std::string>* warnings) {
+  const auto warn = [&](std::string sentence) {
+    if (warnings) warnings->push_back(std::move(sentence));
+  };
+  DatabaseView view;
+  struct stat info {};
+  if (::fstat(locked.fd, &info) != 0) return tl::unexpected(error_from_errno("cannot ask for its size", errno));
+  view.bytes = uint64_t(info.st_size);
+  std::vector<uint8_t> first(100);
+  if (::pread(locked.fd, first.data(), first.size(), 0) != ssize_t(first.size())) return fail(ErrorCode::io, "cannot read its header");
+  view.page_bytes = database_page_bytes(first);
+  if (view.page_bytes == 0) view.page_bytes = 4096;
+  const fs::path log_file = beside(file, "-wal"), journal_file = beside(file, "-journal");
   std::error_code ignored;
-  const bool leftovers = fs::exists(beside(file, "-wal"), ignored) || fs::exists(beside(file, "-journal"), ignored);
-  const bool writable = ::access(file.c_str(), W_OK) == 0 && ::access(fs::absolute(file).parent_path().c_str(), W_OK) == 0;
-  // Nothing to fold in and nobody who could write (we hold the lock): read the bytes as they are, without any file beside it.
-  auto db = leftovers && writable ? Db::open(file.string(), SQLITE_OPEN_READWRITE) : Db::open(uri_of(file, leftovers ? "?mode=ro" : "?immutable=1"), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
+  const bool log_there = fs::exists(log_file, ignored);
+  // A file that was closed is in rollback mode again: bytes 18 and 19 are 1.
+  if (!log_there && (first[18] == 2 || first[19] == 2))
+    warn("it was left open for editing, and the log of the last edits, " + log_file.filename().string() + ", is not beside it: edits may be missing. Copies need both files");
+  if (!log_there && !fs::exists(journal_file, ignored)) return view;
+  if (locked_by_sqlite(locked.fd)) return fail(ErrorCode::conflict, "it is open in another program; close it there first");
+  for (const auto& [bytes, companion] : {std::pair(&view.log, &log_file), std::pair(&view.journal, &journal_file)}) {
+    if (!fs::exists(*companion, ignored)) continue;
+    auto read = read_file(*companion, physical_memory());
+    if (!read) return fail(read.error().code, companion->filename().string() + " beside it, which belongs to it: " + read.error().message);
+    *bytes = std::move(*read);
+  }
+  first.resize(size_t(std::min<uint64_t>(view.page_bytes, view.bytes)));
+  if (::pread(locked.fd, first.data(), first.size(), 0) != ssize_t(first.size())) return fail(ErrorCode::io, "cannot read its first page");
+  view.pages = CompanionPages(first, view.page_bytes, uint32_t(view.bytes / view.page_bytes), UINT32_MAX - 1, {view.log, view.journal}, CompanionPages::BehindDamage::stop);
+  const CompanionUse &journal = view.pages.journal(), &log = view.pages.log();
+  if (!journal.broken.empty())
+    if (auto r = damaged_beside(journal_file, "the journal of an edit that was not finished,", journal.broken + "; the world may be half as before that edit and half as after it"); !r)
+      return tl::unexpected(r.error());
+  if (journal.foreign) warn(journal_file.filename().string() + " " + journal.said.front());
+  std::string broken = log.broken;
+  if (broken.empty() && log.headless && log_differs(locked.fd, view)) broken = "its header (byte 0) is";
+  if (!broken.empty())
+    if (auto r = damaged_beside(log_file, "the log of the last edits", broken + "; read without these edits, the world would be of an older state"); !r) return tl::unexpected(r.error());
+  if (log.headless) {  // SQLite would not read it either, and it has nothing that the file has not
+    view.pages = {};
+    return view;
+  }
+  if (!log.unfinished.empty())
+    warn(log_file.filename().string() + ", the log of the last edits, ends in an edit that is not whole, from " + log.unfinished +
+         " on: it was being written when its program or the machine stopped, or it was damaged or cut short since. The world is as before that edit");
+  if (!view.pages.pages().empty()) view.bytes = uint64_t(view.pages.count()) * view.page_bytes;
+  return view;
+}
+
+Result<Db> open_for_reading(const LockedFile& locked, const fs::path& file, std::vector<std::string>* warnings) {
+  auto view = view_with_leftovers(locked, file, warnings);
+  if (!view) return tl::unexpected(view.error());
+  auto db = open_view(locked.fd, std::move(*view));
   if (!db) return db;
-  sqlite3_busy_timeout(db->handle(), 2000);
   if (auto r = db->run("PRAGMA temp_store=MEMORY", "set up the database"); !r) return tl::unexpected(r.error());
-  if (leftovers && writable)
-    if (auto r = db->run("PRAGMA locking_mode=EXCLUSIVE", "set up the database"); !r) return tl::unexpected(r.error());
-  // Closing would fold the log in and remove it, also after finding that the database is damaged: salvage needs it as it is.
-  sqlite3_db_config(db->handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   return db;
 }
 
@@ -130,6 +189,14 @@ void fold_in_leftovers(const fs::path& file) {
   }
   // What SQLite could not use belongs to a file that is beyond reading, and must not meet the new one.
   for (const char* suffix : {"-wal", "-shm", "-journal"}) ::unlink(beside(file, suffix).c_str());
+}
+
+Result<void> put_in_place(TemporaryFile& temporary, const fs::path& file, bool replaces) {
+  if (auto r = sync_path(temporary.path, O_RDONLY); !r) return r;
+  if (replaces) fold_in_leftovers(file);
+  if (::rename(temporary.path.c_str(), file.c_str()) != 0) return tl::unexpected(error_from_errno("cannot put the new file in its place", errno));
+  temporary.keep = true;
+  return sync_path(fs::absolute(file).parent_path(), O_RDONLY | O_DIRECTORY);
 }
 
 }  // namespace quarry::io

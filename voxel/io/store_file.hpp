@@ -9,9 +9,11 @@
 #include <new>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "hashgrid/result.hpp"
 #include "voxel/io/sqlite_db.hpp"
+#include "voxel/io/sqlite_view.hpp"
 
 namespace quarry::io {
 
@@ -35,8 +37,12 @@ Result<void> check_header(const LockedFile& file);
 // The machine's, or what this process may take of it.
 uint64_t physical_memory();
 std::filesystem::path beside(const std::filesystem::path& file, const char* suffix);
-// Opens the database for reading everything once; the caller holds the lock. A crashed editor's -wal file is read and stays as it is.
-Result<Db> open_for_reading(const std::filesystem::path& file);
+// The database as it is with what a killed program left beside it. Errors: malformed_input (that is damaged, so that edits would be missing),
+// conflict (a program that is not ours has it open), io. Warnings: an edit at the log's end that is not whole, a log that is missing, a journal
+// that is not this file's and does not count.
+Result<DatabaseView> view_with_leftovers(const LockedFile& locked, const std::filesystem::path& file, std::vector<std::string>* warnings);
+// Opens that for reading. Neither the file nor what is beside it is changed.
+Result<Db> open_for_reading(const LockedFile& locked, const std::filesystem::path& file, std::vector<std::string>* warnings);
 Result<void> sync_path(const std::filesystem::path& path, int flags);
 
 // A name that nobody else uses, in the folder of `file`, with the file's mode if it is there. Gone again unless kept.
@@ -52,6 +58,8 @@ class TemporaryFile {
 Result<void> make_temporary(const std::filesystem::path& file, TemporaryFile* out);
 // Before `file` is replaced: whatever a crashed editor left beside it is folded into it, so that at no instant is a new file beside an old log.
 void fold_in_leftovers(const std::filesystem::path& file);
+// A finished temporary file becomes `file`: on disk first, then under its name. `replaces`: `file` is there, and its lock is held.
+Result<void> put_in_place(TemporaryFile& temporary, const std::filesystem::path& file, bool replaces);
 
 // What `work` gives, with the file's name before its message, and a lack of memory as an error like others.
 template <class Work>

@@ -24,12 +24,12 @@ struct StoreReader::State {
   StoreHead head;
   Scene scene;
 
-  Result<void> start() {
+  Result<void> start(std::vector<std::string>* warnings) {
     auto locked = lock_file(file, O_RDONLY, LOCK_SH);
     if (!locked) return tl::unexpected(locked.error());
     lock = std::move(*locked);
     if (auto r = check_header(lock); !r) return r;
-    auto opened = open_for_reading(file);
+    auto opened = open_for_reading(lock, file, warnings);
     if (!opened) return tl::unexpected(opened.error());
     db = std::move(*opened);
     if (auto r = check_schema(db); !r) return r;
@@ -71,11 +71,11 @@ StoreReader::StoreReader(StoreReader&&) noexcept = default;
 StoreReader& StoreReader::operator=(StoreReader&&) noexcept = default;
 StoreReader::~StoreReader() = default;
 
-Result<StoreReader> StoreReader::open(const fs::path& file) {
+Result<StoreReader> StoreReader::open(const fs::path& file, std::vector<std::string>* warnings) {
   return guarded(file, [&]() -> Result<StoreReader> {
     auto state = std::make_unique<State>();
     state->file = file;
-    if (auto r = state->start(); !r) return tl::unexpected(r.error());
+    if (auto r = state->start(warnings); !r) return tl::unexpected(r.error());
     return StoreReader(std::move(state));
   });
 }

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "hashgrid/result.hpp"
 #include "voxel/progress.hpp"
@@ -16,8 +18,8 @@ namespace quarry::io {
 // One thread at a time. Nobody can edit the file while it lives. Messages begin with the file's name.
 class StoreReader {
  public:
-  // Errors: those of Store::read.
-  static Result<StoreReader> open(const std::filesystem::path& file);
+  // Errors and warnings: those of Store::read.
+  static Result<StoreReader> open(const std::filesystem::path& file, std::vector<std::string>* warnings = nullptr);
   StoreReader(StoreReader&&) noexcept;
   StoreReader& operator=(StoreReader&&) noexcept;
   ~StoreReader();

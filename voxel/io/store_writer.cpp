@@ -55,12 +55,8 @@ struct StoreWriter::State {
     if (auto r = db.run("COMMIT", "finish the new file"); !r) return r;
     tables.reset();
     db = Db();
-    if (auto r = sync_path(temporary.path, O_RDONLY); !r) return r;
     if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
-    if (old.fd >= 0) fold_in_leftovers(target);
-    if (::rename(temporary.path.c_str(), target.c_str()) != 0) return tl::unexpected(error_from_errno("cannot put the new file in its place", errno));
-    temporary.keep = true;
-    return sync_path(fs::absolute(target).parent_path(), O_RDONLY | O_DIRECTORY);
+    return put_in_place(temporary, target, old.fd >= 0);
   }
 };
 

@@ -1,0 +1,63 @@
+// sqlite_companions.hpp - what the files that a killed program left beside an SQLite 3 database change of it: the rollback journal's pages undo an
+// edit that was not finished, then the write-ahead log's replace the database's up to its last whole edit. Nothing is written.
+//
+// Layouts after "Database File Format" (sqlite.org/fileformat2.html). Bytes are never trusted: every page of both has a checksum.
+// SQLite stops at the first wrong page of a log without a word, and so gives a state from before edits that were acknowledged. Here that is
+// seen: pages of a log are written in order, and an edit is begun only when the one before it is on disk, so whatever a kill or a power cut
+// leaves half written is in the last edit. A wrong page with later edits behind it is damage.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace quarry::io {
+
+// The files that may lie beside a database; empty: not there.
+struct DatabaseCompanions {
+  std::span<const uint8_t> log;      // FILE-wal
+  std::span<const uint8_t> journal;  // FILE-journal
+};
+
+// What of a companion counted. Pages may be counted again each time that they were written.
+struct CompanionUse {
+  uint64_t used = 0;              // pages taken instead of the database's
+  uint64_t damaged = 0;           // pages that should have been, but whose checksums are wrong
+  std::vector<std::string> said;  // what was done and what was not, in whole sentences; empty: there was nothing in it
+  std::string broken;             // why what it holds cannot be had whole; empty: it can, or nobody can tell
+  std::string unfinished;         // log: where it ends in an edit that is not whole; empty: it does not
+  bool foreign = false;           // journal: of another database or state; not used
+  bool headless = false;          // log: its header is damaged, so SQLite would not read it
+};
+
+class CompanionPages {
+ public:
+  enum class BehindDamage : uint8_t { stop, go_on };  // what SQLite does; what salvage does
+  CompanionPages() = default;
+  // `first`: the database's first page, or as much of it as there is (at least 100 bytes). The bytes beside must outlive this; no page number
+  // above `most_pages` is believed.
+  CompanionPages(std::span<const uint8_t> first, uint32_t page_bytes, uint32_t pages_in_file, uint32_t most_pages, const DatabaseCompanions& beside, BehindDamage behind);
+
+  const std::map<uint32_t, std::span<const uint8_t>>& pages() const { return pages_; }
+  uint32_t count() const { return count_; }              // pages of the database as it is with them
+  uint32_t counted_before_log() const { return before_log_; }  // what page 1 says of that, before the log
+  const CompanionUse& log() const { return log_; }
+  const CompanionUse& journal() const { return journal_; }
+
+ private:
+  void undo_unfinished(std::span<const uint8_t> journal);
+  void take_log(std::span<const uint8_t> log, BehindDamage behind);
+  std::span<const uint8_t> first() const;  // page 1; empty if it is not all there
+
+  std::span<const uint8_t> database_first_;
+  uint32_t page_bytes_ = 0, count_ = 0, most_pages_ = 0, before_log_ = 0;
+  std::map<uint32_t, std::span<const uint8_t>> pages_;
+  CompanionUse log_, journal_;
+};
+
+// Bytes of each page of the database whose header this is (at least 100 bytes); 0: it does not say.
+uint32_t database_page_bytes(std::span<const uint8_t> header);
+
+}  // namespace quarry::io

@@ -59,9 +59,14 @@ void sweep_page(const Page& page) {
   const auto sector_words = [&](uint32_t sector) { return page.words + sector % kQrySectorsPerPage * detail::kSectorWords; };
   const detail::CompactInverse inverse(*page.part);
   uint8_t taken[kQrySectorsPerPage];
+  const auto pack = [&](uint32_t s) {
+    uint32_t words[detail::kSectorWords];
+    std::copy_n(sector_words(s), detail::kSectorWords, words);
+    taken[s] = uint8_t(detail::close_holes<Format>(sector_words(s), words));
+  };
   for (uint32_t s = 0; s < kQrySectorsPerPage; ++s) {
-    detail::pack_sector_in_memory<Format>(sector_words(s), 0);
-    taken[s] = uint8_t(detail::entries_in<Format>(sector_words(s)));
+    sector_words(s)[0] &= ~kQryCompactWentOn;
+    pack(s);
   }
   for (bool moved = true; moved;) {
     moved = false;
@@ -78,8 +83,8 @@ void sweep_page(const Page& page) {
         }
       });
       if (gone == 0) continue;
-      detail::pack_sector_in_memory<Format>(sector_words(s), gone);
-      taken[s] = uint8_t(detail::entries_in<Format>(sector_words(s)));
+      for (; gone != 0; gone &= gone - 1) sector_words(s)[Format::kTagWords + detail::lowest_bit(gone)] = kQryCompactNoValue;
+      pack(s);
       moved = true;
     }
   }

@@ -20,109 +20,104 @@ __global__ void __launch_bounds__(kCompactThreads) clear_compact(CompactView vie
 // Erased keys' entries go, what stands behind its home moves up, marks say no more than the truth: the same as sweep_page() of
 // compact_host.cpp, by a block. Moves go up only: nothing can be left without a place. A page that is so already is not written.
 //
-// A thread packs its sectors in registers, on the way from memory to shared memory, and keeps a mask of the few entries behind their homes.
-// What moves leaves a hole, which others may fill; sectors with holes are packed once more at the end.
+// Each thread makes its sectors whole in shared memory and lists their few entries behind their homes; then a thread takes one of these
+// at a time. What moves leaves a hole, which others may fill; sectors with holes are made whole once more at the end. While entries move,
+// tags and values are touched by atomics alone.
 template <class Format>
 __global__ void __launch_bounds__(kCompactThreads, 5) sweep_compact(CompactView view, QryCompactPart part, detail::CompactInverse inverse) {
+  constexpr uint32_t kHalves = kQryPageBytes / 16 / kCompactThreads;  // 16 bytes each, of a thread
+  constexpr uint16_t kAtHome = 0xFFFFu;
   extern __shared__ __align__(128) uint32_t page[];
+  __shared__ uint16_t behind[kQrySectorsPerPage * Format::kEntries];  // sector * 8 + slot
+  __shared__ uint32_t listed, left[kQrySectorsPerPage / 32];          // a bit for each sector that an entry moved out of
   uint32_t* const in_table = view.words + (size_t{part.first_page} + blockIdx.x) * kCompactPageWords;
-  const auto own = [](uint32_t k) { return threadIdx.x + k * kCompactThreads; };
   const auto words_of = [&](uint32_t sector) { return page + sector % kQrySectorsPerPage * detail::kSectorWords; };
-  const auto pack = [&](uint32_t k, uint32_t (&words)[detail::kSectorWords]) {
-    detail::pack_sector<Format>(words, 0);
-    uint4* const out = reinterpret_cast<uint4*>(words_of(own(k)));
-    out[0] = make_uint4(words[0], words[1], words[2], words[3]), out[1] = make_uint4(words[4], words[5], words[6], words[7]);
+  const auto load = [&](uint32_t (&words)[detail::kSectorWords], uint32_t sector) {
+    const uint4 a = reinterpret_cast<const uint4*>(words_of(sector))[0], b = reinterpret_cast<const uint4*>(words_of(sector))[1];
+    words[0] = a.x, words[1] = a.y, words[2] = a.z, words[3] = a.w, words[4] = b.x, words[5] = b.y, words[6] = b.z, words[7] = b.w;
   };
 
-  uint4 halves[kSectorsPerThread][2];
+  uint4 halves[kHalves];
 #pragma unroll
-  for (uint32_t k = 0; k < kSectorsPerThread; ++k) {
-    const uint4* const sector = reinterpret_cast<const uint4*>(in_table + own(k) * detail::kSectorWords);
-    halves[k][0] = sector[0], halves[k][1] = sector[1];
-  }
+  for (uint32_t k = 0; k < kHalves; ++k) halves[k] = __ldcs(reinterpret_cast<const uint4*>(in_table) + threadIdx.x + k * kCompactThreads);
+#pragma unroll
+  for (uint32_t k = 0; k < kHalves; ++k) reinterpret_cast<uint4*>(page)[threadIdx.x + k * kCompactThreads] = halves[k];
+  if (threadIdx.x == 0) listed = 0;
+  if (threadIdx.x < kQrySectorsPerPage / 32) left[threadIdx.x] = 0;
+  __syncthreads();
+
   bool changed = false;
   uint32_t went_on = 0;
-#pragma unroll
   for (uint32_t k = 0; k < kSectorsPerThread; ++k) {
-    const uint4 a = halves[k][0], b = halves[k][1];
-    uint32_t words[detail::kSectorWords] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
-    went_on |= words[0] >> 31 << k;
-    pack(k, words);
-    const uint32_t before[] = {a.x & ~kQryCompactWentOn, a.y, a.z, a.w};
-#pragma unroll
-    for (uint32_t w = 0; w < Format::kTagWords; ++w) changed |= words[w] != before[w];
-  }
-
-  uint32_t tags[kSectorsPerThread][Format::kTagWords], behind[kSectorsPerThread];  // behind: a bit for each slot
-  // use(k, slot, standing) for entries of the thread's own sectors that stand behind their home, as they were when `tags` was read.
-  const auto for_behind = [&](const auto& use) {
-#pragma unroll
-    for (uint32_t k = 0; k < kSectorsPerThread; ++k)
-      for (uint32_t rest = behind[k]; rest != 0; rest &= rest - 1) {
-        const uint32_t slot = detail::lowest_bit(rest);
-        uint32_t word = tags[k][0];
-#pragma unroll
-        for (uint32_t w = 1; w < Format::kTagWords; ++w)
-          if (slot / Format::kFields == w) word = tags[k][w];
-        use(k, slot, inverse.standing(own(k), Format::tag_at(word, slot % Format::kFields), part));
-      }
-  };
-  bool holes[kSectorsPerThread] = {};
-  for (;;) {
-    __syncthreads();
-#pragma unroll
-    for (uint32_t k = 0; k < kSectorsPerThread; ++k) {
-      behind[k] = 0;
-#pragma unroll
-      for (uint32_t w = 0; w < Format::kTagWords; ++w) tags[k][w] = words_of(own(k))[w];
-#pragma unroll
-      for (uint32_t slot = 0; slot < Format::kEntries; ++slot) {
-        const uint32_t tag = Format::tag_at(tags[k][slot / Format::kFields], slot % Format::kFields);
-        behind[k] |= uint32_t{tag != Format::kNoTag && tag >= part.remainders} << slot;
-      }
+    const uint32_t sector = threadIdx.x + k * kCompactThreads;
+    uint32_t words[detail::kSectorWords], before[Format::kTagWords];
+    load(words, sector);
+    if (words[0] >> 31 != 0) {
+      went_on |= 1u << k;
+      words[0] &= ~kQryCompactWentOn;
+      words_of(sector)[0] = words[0];
     }
-    __syncthreads();
-    uint32_t gone[kSectorsPerThread] = {};
-    for_behind([&](uint32_t k, uint32_t slot, const detail::CompactStanding& at) {
+#pragma unroll
+    for (uint32_t w = 0; w < Format::kTagWords; ++w) before[w] = words[w];
+    const uint32_t count = detail::close_holes<Format>(words_of(sector), words);
+    uint32_t slots = 0;
+#pragma unroll
+    for (uint32_t w = 0; w < Format::kTagWords; ++w) {
+      changed |= words[w] != before[w];
+      const uint32_t far = Format::at_least(words[w], part.remainders);
+#pragma unroll
+      for (uint32_t f = 0; f < Format::kFields; ++f) slots |= (far >> (f * Format::kBits + Format::kBits - 1) & 1u) << (w * Format::kFields + f);
+    }
+    slots &= (1u << count) - 1u;
+    if (slots == 0) continue;
+    uint32_t at = atomicAdd(&listed, detail::bits_in(slots));
+    for (; slots != 0; slots &= slots - 1) behind[at++] = uint16_t(sector * 8 + detail::lowest_bit(slots));
+  }
+  __syncthreads();
+
+  // use(entry of the list, sector, slot, where it stands)
+  const uint32_t listed_here = listed;
+  const auto for_behind = [&](const auto& use) {
+    for (uint32_t i = threadIdx.x; i < listed_here; i += kCompactThreads) {
+      if (behind[i] == kAtHome) continue;
+      const uint32_t sector = behind[i] / 8u, slot = behind[i] % 8u;
+      const uint32_t tag = Format::tag_at(atomicOr(words_of(sector) + slot / Format::kFields, 0u), slot % Format::kFields);
+      use(behind[i], sector, slot, inverse.standing(sector, tag, part));
+    }
+  };
+  for (;;) {
+    bool moved = false;
+    for_behind([&](uint16_t& entry, uint32_t sector, uint32_t slot, const detail::CompactStanding& at) {
       for (uint32_t d = 0; d < at.distance; ++d) {
         uint32_t room = 0;
-        uint32_t* const nearer = words_of(at.place.home + d);
-        if (claim_in_shared<Format>(nearer, at.place.tag + d * part.remainders, room) != Claim::claimed) continue;
-        nearer[Format::kTagWords + room] = words_of(own(k))[Format::kTagWords + slot];
-        gone[k] |= 1u << slot;
+        const uint32_t nearer = (at.place.home + d) % kQrySectorsPerPage;
+        if (claim_in_shared<Format>(words_of(nearer), at.place.tag + d * part.remainders, room) != Claim::claimed) continue;
+        atomicExch(words_of(nearer) + Format::kTagWords + room, atomicExch(words_of(sector) + Format::kTagWords + slot, kQryCompactNoValue));
+        __threadfence_block();  // the value is out before the slot can be claimed
+        atomicOr(words_of(sector) + slot / Format::kFields, Format::kNoTag << slot % Format::kFields * Format::kBits);
+        atomicOr(&left[sector / 32], 1u << sector % 32);
+        entry = d == 0 ? kAtHome : uint16_t(nearer * 8 + room);
+        moved = true;
         return;
       }
     });
-    bool moved = false;
-#pragma unroll
-    for (uint32_t k = 0; k < kSectorsPerThread; ++k) moved |= gone[k] != 0;
     if (__syncthreads_or(moved) == 0) break;
     changed = true;
-#pragma unroll
-    for (uint32_t k = 0; k < kSectorsPerThread; ++k) {
-      holes[k] |= gone[k] != 0;
-      for (uint32_t rest = gone[k]; rest != 0; rest &= rest - 1) {
-        const uint32_t slot = detail::lowest_bit(rest);
-        words_of(own(k))[slot / Format::kFields] |= Format::kNoTag << slot % Format::kFields * Format::kBits;
-        words_of(own(k))[Format::kTagWords + slot] = kQryCompactNoValue;
-      }
-    }
   }
-#pragma unroll
-  for (uint32_t k = 0; k < kSectorsPerThread; ++k) {
-    if (!holes[k]) continue;
-    const uint4* const sector = reinterpret_cast<const uint4*>(words_of(own(k)));
-    const uint4 a = sector[0], b = sector[1];
-    uint32_t words[detail::kSectorWords] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
-    pack(k, words);
-  }
-  __syncthreads();
-  for_behind([&](uint32_t, uint32_t, const detail::CompactStanding& at) {
+  for_behind([&](uint16_t&, uint32_t, uint32_t, const detail::CompactStanding& at) {
     for (uint32_t d = 0; d < at.distance; ++d) atomicOr(words_of(at.place.home + d), kQryCompactWentOn);
   });
   __syncthreads();
 #pragma unroll
-  for (uint32_t k = 0; k < kSectorsPerThread; ++k) changed |= words_of(own(k))[0] >> 31 != (went_on >> k & 1u);
+  for (uint32_t k = 0; k < kSectorsPerThread; ++k) {
+    const uint32_t sector = threadIdx.x + k * kCompactThreads;
+    if ((left[sector / 32] >> sector % 32 & 1u) != 0) {
+      uint32_t words[detail::kSectorWords];
+      load(words, sector);
+      detail::close_holes<Format>(words_of(sector), words);
+    }
+    changed |= words_of(sector)[0] >> 31 != (went_on >> k & 1u);
+  }
   if (__syncthreads_or(changed) != 0) write_compact_page(in_table, page);
 }
 

@@ -96,36 +96,36 @@ QRY_HD inline void put_entry(uint32_t* sector, uint32_t slot, uint32_t tag, uint
   sector[slot / Format::kFields] ^= Format::change(slot % Format::kFields, tag);
   sector[Format::kTagWords + slot] = value;
 }
-// Live entries but those of the mask `gone` (bit: slot) to the front; nobody stands behind the sector any more. In registers, if the words
-// are there: every place is known when this is compiled.
+// Live entries to the front of a sector: the last fills the first hole. `words`: what the sector holds, in registers if it can be; its tags
+// are made true too. Returns how many entries there are. "Went on" stays as it is.
 template <class Format>
-QRY_HD inline void pack_sector(uint32_t (&words)[kSectorWords], uint32_t gone) {
-  uint32_t tags[Format::kEntries], values[Format::kEntries];
-  for (uint32_t i = 0; i < Format::kEntries; ++i) {
-    tags[i] = Format::tag_at(words[i / Format::kFields], i % Format::kFields);
-    values[i] = (gone >> i & 1u) != 0 ? kQryCompactNoValue : words[Format::kTagWords + i];
+QRY_HD inline uint32_t close_holes(uint32_t* sector, uint32_t (&words)[kSectorWords]) {
+  uint32_t live = 0;
+#if defined(__CUDA_ARCH__)
+#pragma unroll
+#endif
+  for (uint32_t i = 0; i < Format::kEntries; ++i) live |= uint32_t{words[Format::kTagWords + i] != kQryCompactNoValue} << i;
+  const uint32_t count = bits_in(live);
+  uint32_t before[Format::kTagWords];
+  for (uint32_t w = 0; w < Format::kTagWords; ++w) before[w] = words[w];
+  for (uint32_t holes = ~live & ((1u << count) - 1u); holes != 0; holes &= holes - 1) {
+    const uint32_t hole = lowest_bit(holes), last = highest_bit(live);
+    live ^= 1u << last;
+    sector[Format::kTagWords + hole] = sector[Format::kTagWords + last];
+    sector[Format::kTagWords + last] = kQryCompactNoValue;
+    uint32_t tag = 0;
+    for (uint32_t w = 0; w < Format::kTagWords; ++w)
+      if (w == last / Format::kFields) tag = Format::tag_at(words[w], last % Format::kFields);
+    for (uint32_t w = 0; w < Format::kTagWords; ++w)
+      if (w == hole / Format::kFields) words[w] ^= (Format::tag_at(words[w], hole % Format::kFields) ^ tag) << hole % Format::kFields * Format::kBits;
   }
-  for (uint32_t removed = 0; removed < Format::kEntries; ++removed) {  // the last first: what is behind a hole has none
-    const uint32_t i = Format::kEntries - 1 - removed;
-    const bool hole = values[i] == kQryCompactNoValue;
-    for (uint32_t j = i; j + 1 < Format::kEntries; ++j) {
-      tags[j] = hole ? tags[j + 1] : tags[j];
-      values[j] = hole ? values[j + 1] : values[j];
-    }
-    if (hole) tags[Format::kEntries - 1] = Format::kNoTag, values[Format::kEntries - 1] = kQryCompactNoValue;
+  for (uint32_t w = 0; w < Format::kTagWords; ++w) {
+    const uint32_t stay = count < w * Format::kFields ? 0 : count - w * Format::kFields;
+    const uint32_t kept = stay < Format::kFields ? stay : Format::kFields;
+    words[w] |= kQryCompactEmptyTags & ~((1u << kept * Format::kBits) - 1u);
+    if (words[w] != before[w]) sector[w] = words[w];
   }
-  for (uint32_t w = 0; w < Format::kTagWords; ++w) words[w] = kQryCompactEmptyTags;
-  for (uint32_t i = 0; i < Format::kEntries; ++i) {
-    words[i / Format::kFields] ^= Format::change(i % Format::kFields, tags[i]);
-    words[Format::kTagWords + i] = values[i];
-  }
-}
-template <class Format>
-inline void pack_sector_in_memory(uint32_t* sector, uint32_t gone) {
-  uint32_t words[kSectorWords];
-  for (uint32_t w = 0; w < kSectorWords; ++w) words[w] = sector[w];
-  pack_sector<Format>(words, gone);
-  for (uint32_t w = 0; w < kSectorWords; ++w) sector[w] = words[w];
+  return count;
 }
 
 }  // namespace quarry::hashgrid::detail

@@ -53,6 +53,20 @@ QRY_HD inline uint32_t lowest_bit(uint32_t bits) {
   return uint32_t(__builtin_ctz(bits));
 #endif
 }
+QRY_HD inline uint32_t highest_bit(uint32_t bits) {
+#if defined(__CUDA_ARCH__)
+  return 31u - uint32_t(__clz(int(bits)));
+#else
+  return 31u - uint32_t(__builtin_clz(bits));
+#endif
+}
+QRY_HD inline uint32_t bits_in(uint32_t bits) {
+#if defined(__CUDA_ARCH__)
+  return uint32_t(__popc(bits));
+#else
+  return uint32_t(__builtin_popcount(bits));
+#endif
+}
 
 // A sector's format, and what is done to its words of tags.
 template <uint32_t kTagsPerWord>
@@ -69,6 +83,11 @@ struct CompactFormat {
     constexpr uint32_t kLow = kTop - kEach;
     const uint32_t x = (word ^ tag * kEach) & (kTop | kLow);
     return ~(((x & kLow) + kLow) | x) & kTop;
+  }
+  // The top bit of each tag of the word that is not below `bound`, which is below half of what a tag can be.
+  QRY_HD static constexpr uint32_t at_least(uint32_t word, uint32_t bound) {
+    const uint32_t x = word & (kTop | (kTop - kEach));
+    return (((x | kTop) - bound * kEach) | x) & kTop;
   }
   // The first slot of a sector, by its words of tags, that has `tag`; kEntries if none has.
   QRY_HD static uint32_t slot_with(const uint32_t (&tags)[kTagWords], uint32_t tag) {

@@ -69,6 +69,7 @@ __global__ void __launch_bounds__(kSplitThreads, 2) split_pairs(SplitPass pass) 
   const uint32_t begin = blockIdx.x * kSplitTile;
   const uint32_t size = kFirst ? pass.count : min(pass.sizes_in[blockIdx.y], pass.room_in);
   if (begin >= size) return;
+  if (!kFirst && pass.totals->overflowed != 0) return;  // in the first pass, or in another block of this one: the lists have gaps
   const uint32_t count = min(size - begin, kSplitTile);
   const auto index_of = [thread](uint32_t j) { return (j / kWide * kSplitThreads + thread) * kWide + j % kWide; };
   const uint32_t row_mask = pass.form == SplitForm::mixed ? ~0u : ~7u;  // qry_page() of layout.h
@@ -130,6 +131,7 @@ __global__ void __launch_bounds__(kSplitThreads, 2) split_pairs(SplitPass pass) 
   __syncthreads();
 
   // Each range's run gets its place in `staged` (in any order) and in its list.
+  bool too_long = false;
   for (uint32_t first = 0; first < pass.ranges; first += kSplitThreads) {
     const uint32_t range = first + thread, lane = thread % 32;
     const uint32_t run = range < pass.ranges ? ranks[range] : 0;
@@ -144,15 +146,15 @@ __global__ void __launch_bounds__(kSplitThreads, 2) split_pairs(SplitPass pass) 
     const uint32_t run_begin = __shfl_sync(0xFFFFFFFFu, warp_begin, 31) + upto - run;
     if (run == 0) continue;
     const uint32_t list = kFirst ? range : (blockIdx.y << pass.shift) + range;
-    uint32_t at = atomicAdd(pass.sizes + list, run);
-    if (at + run > pass.room || at + run < at) {
-      pass.totals->overflowed = 1;
-      at = 0;  // written somewhere harmless: nobody reads the lists of a merge that overflowed
-    }
+    const uint32_t at = atomicAdd(pass.sizes + list, run);
+    too_long |= at + run > pass.room || at + run < at;
     ranks[range] = run_begin;
     targets[range] = list * pass.room + at - run_begin;
   }
-  __syncthreads();
+  if (__syncthreads_or(too_long) != 0) {  // nobody reads lists that overflowed
+    if (thread == 0) pass.totals->overflowed = 1;
+    return;
+  }
 
 #pragma unroll
   for (uint32_t j = 0; j < kSplitPerThread; ++j)

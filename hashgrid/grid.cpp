@@ -156,8 +156,8 @@ struct Grid::State {
     if (wanted <= page_count) return {};
     // Not by the batch alone: a row of small batches must not rehash each time. Small tables double, memory counts in large ones.
     auto grown = grow_to(std::max(wanted, page_count + uint64_t{page_count} / (page_count <= kPagesAlwaysAllowed ? 1 : 2)));
-    // The batch may be duplicates or keys already present: try it in the table there is; what finds no place is reported.
-    if (!grown && grown.error().code == ErrorCode::out_of_memory) return {};
+    // Without the memory, or where keys crowd, the batch is tried in the table there is; what finds no place is reported.
+    if (!grown && (grown.error().code == ErrorCode::out_of_memory || grown.error().code == ErrorCode::full)) return {};
     return grown;
   }
 

@@ -312,6 +312,14 @@ __global__ void __launch_bounds__(kPageThreads) sweep_stashes(uint64_t* words, u
 constexpr uint32_t kLeftoverWords = 512;
 constexpr uint32_t kRehashAhead = 8;
 
+// A key that is not in `to` yet, to the stash of its group, if there is room. `page`: its page, in shared memory.
+__device__ __noinline__ bool move_to_stash(uint64_t* page, const GridView& to, uint64_t word) {
+  const QryPlace place = qry_place_stored(detail::low(word), to.page_count);
+  if (detail::claim_in_stash<detail::SharedWords>(to, place, word).slot == nullptr) return false;
+  mark_gone_on(page, place.home_sector, kQryBucketSpilled | kQryBucketToStash);
+  return true;
+}
+
 // Builds each page of `to` from the pages of `from` that can hold its keys, and their stashes. Keys are all different, so nobody looks for
 // them: a bucket hands out its slots by a counter, the stash by compare-and-swap; what fits neither is placed by moves, by one thread.
 __global__ void __launch_bounds__(kPageThreads) rehash_pages(GridView from, GridView to, AtomicWord* refused) {
@@ -345,7 +353,7 @@ __global__ void __launch_bounds__(kPageThreads) rehash_pages(GridView from, Grid
       const uint32_t at = atomicAdd(&leftover_count, 1u);
       if (at < kLeftoverWords)
         leftover[at] = word;
-      else
+      else if (!move_to_stash(page, to, word))
         atomicAdd(refused, AtomicWord{1});
     };
     const detail::PageRange range = detail::source_pages(p, to.page_count, from.page_count);
@@ -378,13 +386,10 @@ __global__ void __launch_bounds__(kPageThreads) rehash_pages(GridView from, Grid
     __syncthreads();
     bool left = false;
     for (uint32_t i = threadIdx.x; i < min(leftover_count, kLeftoverWords); i += kPageThreads) {
-      const QryPlace place = qry_place_stored(detail::low(leftover[i]), to.page_count);
-      if (detail::claim_in_stash<detail::SharedWords>(to, place, leftover[i]).slot == nullptr) {
+      if (move_to_stash(page, to, leftover[i]))
+        leftover[i] = detail::kNeverUsed;
+      else
         left = true;
-        continue;
-      }
-      mark_gone_on(page, place.home_sector, kQryBucketSpilled | kQryBucketToStash);
-      leftover[i] = detail::kNeverUsed;
     }
     if (__syncthreads_or(left) && threadIdx.x == 0) {
       shared.scratch.reset();

@@ -83,6 +83,23 @@ TEST_CASE("When the memory for growth is refused, the table fills up to its last
   });
 }
 
+TEST_CASE("A table grows though most keys of it stay in one page, whose stash takes them", "[quick]") {
+  on_each_executor([](Executor& executor) {
+    auto grid = Grid::create(executor, {.capacity = 600000, .locality = test_locality()});
+    REQUIRE(grid.has_value());
+    const uint32_t pages = grid->page_count();
+    const std::vector<uint32_t> keys = keys_of_page(On<GridView>(executor), pages, pages * 2, 6000);  // half of one page, and all of one later
+    const Array<uint32_t> k(executor, keys), v(executor, values_of(keys)), out(executor, keys.size());
+    REQUIRE(grid->insert(k.span(), v.span())->inserted == keys.size());
+    REQUIRE(grid->reserve(uint64_t(2.0 * pages * 0.8 * kQrySlotsPerPage) - 1000).has_value());
+    REQUIRE(grid->page_count() == pages * 2);
+    REQUIRE(grid->find(k.span(), out.span())->present == keys.size());
+    REQUIRE(out.get() == values_of(keys));
+    REQUIRE(fault_in(executor, *grid) == "");
+    REQUIRE(grid->stats()->overflow_live > 1500);
+  });
+}
+
 TEST_CASE("Growth while keys come and go keeps every pair, and pages are not multiplied by keys that are already there", "[quick]") {
   on_each_layout([](const auto& executor) {
     auto grid = executor.create_grid({.capacity = 12000});

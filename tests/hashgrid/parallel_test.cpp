@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -89,9 +90,9 @@ TEST_CASE("A loop gets the threads it asks for, and the next loops get the same 
     }, 3);
     REQUIRE(inside.load() == 3);
   }
-  // The caller and the pool's threads: others' loops may have made it larger than this one needs.
+  // The caller and the pool's threads, which others' loops may have made as many as the machine has processors, or as they asked for.
   CHECK(seen.size() >= 3);
-  CHECK(seen.size() <= 8);
+  CHECK(seen.size() <= std::max(8u, thread_count()));
 }
 
 TEST_CASE("Within a share a loop that does not say how many threads keeps to it") {

@@ -3,7 +3,7 @@
 //
 // Called by hashgrid_bench_main.cpp and `quarry bench hashgrid`.
 //
-// Sweep: insert rate and probe depth against load factor, of the grid and of the simple table of N. Farrell, "A Simple GPU Hash Table",
+// Sweep: insert rate and probe depth against load factor, of the grid and of the simple table of D. Farell, "A Simple GPU Hash Table",
 // 2020, as comma-separated values.
 #include <thrust/binary_search.h>
 #include <thrust/device_ptr.h>

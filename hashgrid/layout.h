@@ -24,7 +24,7 @@
 //
 // Literature: bucketised probing of one memory sector per bucket follows Juenger et al., "WarpCore", 2020, and cuCollections
 // (NVIDIA), with one thread per key instead of a cooperative group; publishing key and value by one CAS follows the lock-free
-// linear-probing table of N. Farrell, "A Simple GPU Hash Table", 2020. The mixer is C. Wellons' "lowbias32" (2018).
+// linear-probing table of D. Farell, "A Simple GPU Hash Table", 2020. The mixer is C. Wellons' "lowbias32" (2018).
 #ifndef QRY_HASHGRID_LAYOUT_H
 #define QRY_HASHGRID_LAYOUT_H
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <malloc.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -18,6 +17,7 @@
 #include "voxel/io/picture_write.hpp"
 #include "voxel/io/store_reader.hpp"
 #include "voxel/io/store_writer.hpp"
+#include "voxel/io/temporary_name.hpp"
 #include "voxel/io/visible_regions.hpp"
 #include "voxel/operations.hpp"
 #include "voxel/source_units.hpp"
@@ -115,10 +115,12 @@ Result<void> check_strict(const ConversionOptions& options, const Conversion& do
 // A name in the folder of `file` for a world on its way there; the file goes when this does.
 class PassingWorld {
  public:
-  explicit PassingWorld(const fs::path& file) : path_(file.parent_path() / fmt::format(".{}.regions-{}.quarry", file.filename().string(), getpid())) {}
+  explicit PassingWorld(const fs::path& file) : path_(io::temporary_name(file, "regions")) {}
   PassingWorld(const PassingWorld&) = delete;
   PassingWorld& operator=(const PassingWorld&) = delete;
-  ~PassingWorld() {
+  ~PassingWorld() { forget(); }
+  // Who has it open goes on reading it.
+  void forget() const {
     std::error_code error;
     fs::remove(path_, error);
   }
@@ -183,6 +185,7 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
     if (auto ok = check_strict(options, done); !ok) return ok;
     auto store = io::StoreReader::open(from_world ? input : passing.path());
     if (!store) return tl::unexpected<Error>(store.error());
+    passing.forget();
     std::vector<Box3> bounds;
     for (const io::VolumeSummary& v : volumes) bounds.push_back(v.bounds);
     const auto visible = io::VisibleRegions::of(*store, bounds, sink.room, progress);

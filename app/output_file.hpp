@@ -7,7 +7,7 @@
 
 namespace quarry::app {
 
-// Refuses (conflict) an existing file without `overwrite`, (invalid_argument) a directory or a missing parent directory.
+// Removes what killed runs left in the folder (temporary_name.hpp), and says so. Refuses (conflict) an existing file without `overwrite`, (invalid_argument) a directory or a missing parent directory.
 Result<void> check_output(const std::filesystem::path& output, bool overwrite);
 
 }  // namespace quarry::app

@@ -195,7 +195,7 @@ TEST_CASE("convert: what cannot be converted region by region says why when it d
   CHECK(files_in(dir) == 1);
 }
 
-TEST_CASE("convert: stopped in the middle of its regions it leaves nothing") {
+TEST_CASE("convert: stopped in the middle of its regions it leaves nothing; killed, what the next run removes") {
   const fs::path dir = scratch_dir("convert-stopped");
   const std::string ball = wavy_ball(dir / "ball.obj");
   for (const char* extension : {"quarry", "binvox"}) {
@@ -205,12 +205,17 @@ TEST_CASE("convert: stopped in the middle of its regions it leaves nothing") {
     // Until it has begun to write; the name of what is on its way does not matter.
     for (int i = 0; i < 600 && files_in(dir) < 2; ++i) usleep(20000);
     CHECK(files_in(dir) > 1);
-    process.signal(SIGINT);
+    const bool kill = extension == std::string_view("binvox");
+    process.signal(kill ? SIGKILL : SIGINT);
     const Outcome outcome = process.finish(60);
     INFO(outcome.err);
-    CHECK(outcome.code == 130);
-    CHECK(files_in(dir) == 1);
+    CHECK(outcome.code == (kill ? 128 + SIGKILL : 130));
+    CHECK(files_in(dir) == (kill ? 2 : 1));
   }
+  const Outcome next = run_quarry({"convert", ball, "-o", (dir / "small.quarry").string(), "--resolution", "32"});
+  CHECK(next.code == 0);
+  CHECK(has(next.err, "removed 1 unfinished file that a killed quarry had left there"));
+  CHECK(files_in(dir) == 2);
 }
 
 TEST_CASE("run_batch: an item that the watch stops is begun again in its way that saves memory, if it has one") {

@@ -8,6 +8,7 @@
 
 #include "voxel/io/file_bytes.hpp"
 #include "voxel/io/png_image.hpp"
+#include "voxel/io/temporary_name.hpp"
 #include "voxel/io/whole_file.hpp"
 
 namespace quarry::io {
@@ -101,10 +102,12 @@ Result<void> write_slices(const Scene& scene, const fs::path& folder, const Prog
   const auto visible = visible_box(scene, progress);
   if (!visible) return tl::unexpected(visible.error());
   const fs::path parent = folder.has_parent_path() ? folder.parent_path() : fs::path(".");
-  const fs::path beside = parent / ("." + folder.filename().string() + ".new-" + std::to_string(::getpid()));
-  if (!fs::create_directory(beside, error)) return tl::unexpected(error_from_errno("cannot make a folder in " + parent.string(), error.value()));
+  const auto made = make_temporary_folder(parent / folder.filename());
+  if (!made) return tl::unexpected(made.error());
+  const fs::path& beside = made->path;
   const auto give_up = [&](Error e) {
     fs::remove_all(beside, error);
+    ::close(made->fd);
     return tl::unexpected(std::move(e));
   };
   std::vector<const BrickMap::value_type*> by_layer;
@@ -129,6 +132,7 @@ Result<void> write_slices(const Scene& scene, const fs::path& folder, const Prog
   }
   fs::rename(beside, folder, error);
   if (error) return give_up(error_from_errno("cannot put the new folder in its place", error.value()));
+  ::close(made->fd);
   return {};
 }
 

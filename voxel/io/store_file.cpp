@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 
 #include "voxel/io/file_bytes.hpp"
+#include "voxel/io/temporary_name.hpp"
 
 namespace quarry::io {
 namespace fs = std::filesystem;
@@ -29,7 +29,6 @@ LockedFile::~LockedFile() {
 TemporaryFile::~TemporaryFile() {
   if (keep || path.empty()) return;
   ::unlink(path.c_str());
-  ::unlink(beside(path, "-journal").c_str());
 }
 
 Result<LockedFile> lock_file(const fs::path& file, int open_flags, int lock) {
@@ -163,21 +162,14 @@ Result<void> sync_path(const fs::path& path, int flags) {
 }
 
 Result<void> make_temporary(const fs::path& file, TemporaryFile* out) {
-  static std::atomic<uint32_t> counter{0};
   struct stat old {};
   const bool there = ::stat(file.c_str(), &old) == 0;
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    fs::path path = file.parent_path() / ("." + file.filename().string() + ".new-" + std::to_string(::getpid()) + "-" + std::to_string(counter++));
-    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, there ? old.st_mode & 0777 : 0666);
-    if (fd >= 0) {
-      out->path.swap(path);  // takes no memory: the file that is there now has its owner
-      if (there) (void)::fchmod(fd, old.st_mode & 0777);  // the umask may have taken bits away; where it is refused, the file is good all the same
-      ::close(fd);
-      return {};
-    }
-    if (errno != EEXIST) return tl::unexpected(error_from_errno("cannot write into the folder " + fs::absolute(file).parent_path().string(), errno));
-  }
-  return fail(ErrorCode::io, "cannot find a free name for the new file beside it");
+  auto made = make_temporary_file(file, there ? old.st_mode & 0777 : 0666);
+  if (!made) return tl::unexpected(made.error());
+  if (there) (void)::fchmod(made->fd, old.st_mode & 0777);  // the umask may have taken bits away; where it is refused, the file is good all the same
+  out->lock.fd = made->fd;
+  out->path.swap(made->path);  // takes no memory: the file that is there now has its owner
+  return {};
 }
 
 void fold_in_leftovers(const fs::path& file) {
@@ -196,6 +188,7 @@ Result<void> put_in_place(TemporaryFile& temporary, const fs::path& file, bool r
   if (replaces) fold_in_leftovers(file);
   if (::rename(temporary.path.c_str(), file.c_str()) != 0) return tl::unexpected(error_from_errno("cannot put the new file in its place", errno));
   temporary.keep = true;
+  temporary.lock = {};
   return sync_path(fs::absolute(file).parent_path(), O_RDONLY | O_DIRECTORY);
 }
 

@@ -49,6 +49,7 @@ Result<void> sync_path(const std::filesystem::path& path, int flags);
 class TemporaryFile {
  public:
   std::filesystem::path path;
+  LockedFile lock;  // says that its maker lives
   bool keep = false;
   TemporaryFile() = default;
   TemporaryFile(const TemporaryFile&) = delete;

@@ -38,11 +38,12 @@ struct StoreWriter::State {
       old = std::move(*locked);
     }
     if (auto r = make_temporary(target, &temporary); !r) return r;
-    auto opened = Db::open(temporary.path.string(), SQLITE_OPEN_READWRITE);
+    auto opened = Db::open(temporary.path.string(), SQLITE_OPEN_READWRITE, "unix-none");  // ours alone; where flock is made of SQLite's kind of locks, those would meet
     if (!opened) return tl::unexpected(opened.error());
     db = std::move(*opened);
-    // No journal and no fsync while writing: nobody sees the file before it is whole and synced.
-    for (const char* pragma : {"PRAGMA journal_mode=OFF", "PRAGMA synchronous=OFF", "PRAGMA locking_mode=EXCLUSIVE", "PRAGMA temp_store=MEMORY", "BEGIN EXCLUSIVE"})
+    // No journal beside it (a new file has nothing to put in one; OFF is not to be had in SQLite's defensive mode) and no fsync while writing: nobody
+    // sees the file before it is whole and synced.
+    for (const char* pragma : {"PRAGMA journal_mode=MEMORY", "PRAGMA synchronous=OFF", "PRAGMA locking_mode=EXCLUSIVE", "PRAGMA temp_store=MEMORY", "BEGIN EXCLUSIVE"})
       if (auto r = db.run(pragma, "start the new file"); !r) return r;
     if (auto r = create_schema(db); !r) return r;
     for (const Volume& v : scene.volumes) expected += v.bricks.bricks().size();

@@ -4,12 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "voxel/io/file_bytes.hpp"
+#include "voxel/io/temporary_name.hpp"
 
 namespace quarry::io {
 namespace {
@@ -18,20 +18,16 @@ constexpr size_t kBufferBytes = size_t(1) << 20;
 }  // namespace
 
 Result<WholeFile> WholeFile::create(const fs::path& file) {
-  static std::atomic<uint32_t> counter{0};
   WholeFile out;
   std::error_code ignored;
   out.target_ = fs::is_symlink(file, ignored) ? fs::weakly_canonical(file, ignored) : file;
   if (fs::is_directory(out.target_, ignored)) return fail(ErrorCode::io, "it is a folder; expected the name of a file");
   struct stat old {};
   const bool there = ::stat(out.target_.c_str(), &old) == 0;
-  for (int attempt = 0; attempt < 100 && out.fd_ < 0; ++attempt) {
-    fs::path beside = out.target_.parent_path() / ("." + out.target_.filename().string() + ".new-" + std::to_string(::getpid()) + "-" + std::to_string(counter++));
-    out.fd_ = ::open(beside.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, there ? old.st_mode & 0777 : 0666);
-    if (out.fd_ >= 0) out.temporary_ = std::move(beside);
-    else if (errno != EEXIST) return tl::unexpected(error_from_errno("cannot make a new file in " + fs::absolute(out.target_).parent_path().string(), errno));
-  }
-  if (out.fd_ < 0) return fail(ErrorCode::io, "every name for a temporary file beside it is taken");
+  auto made = make_temporary_file(out.target_, there ? old.st_mode & 0777 : 0666);
+  if (!made) return tl::unexpected(made.error());
+  out.temporary_ = std::move(made->path);
+  out.fd_ = made->fd;
   out.buffer_.reserve(kBufferBytes);
   return out;
 }
@@ -90,12 +86,15 @@ void WholeFile::patch_u32(uint64_t offset, uint32_t v) {
 
 Result<void> WholeFile::commit() {
   flush();
+  const int lock = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);  // while it has a temporary name, it must not look left behind
   const int closed = ::close(std::exchange(fd_, -1));
   if (!error_number_ && closed != 0) error_number_ = errno;
-  if (error_number_) return tl::unexpected(error_from_errno("cannot write it", error_number_));
-  if (::rename(temporary_.c_str(), target_.c_str()) != 0) return tl::unexpected(error_from_errno("cannot put the new file in its place", errno));
-  temporary_.clear();
-  return {};
+  Result<void> done;
+  if (error_number_) done = tl::unexpected(error_from_errno("cannot write it", error_number_));
+  else if (::rename(temporary_.c_str(), target_.c_str()) != 0) done = tl::unexpected(error_from_errno("cannot put the new file in its place", errno));
+  else temporary_.clear();
+  if (lock >= 0) ::close(lock);
+  return done;
 }
 
 }  // namespace quarry::io

@@ -1,0 +1,31 @@
+// temporary_name.hpp - names for what is written beside its place and renamed when it is whole, and how what killed programs left of that goes.
+//
+// ".FILE.new-MACHINE-PID-N": nobody shows or converts it. Its maker holds flock() on it until it has its own name, so a lock that can be
+// had means that the maker is gone, whatever runs under its number now. MACHINE stands for this start of this machine: only there is the
+// lock believed at once. Elsewhere (a folder that several machines share, a machine that was started anew) it must be a day old as well.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+
+#include "hashgrid/result.hpp"
+
+namespace quarry::io {
+
+// The next name for `file`, in its folder. `kind`: "new", or "regions" for a world that is only passed through.
+std::filesystem::path temporary_name(const std::filesystem::path& file, const char* kind = "new");
+
+struct TemporaryHandle {
+  std::filesystem::path path;
+  int fd = -1;  // locked until closed
+};
+// A new file for reading and writing under such a name. Errors: io, not_found (no such folder). The caller closes and renames or removes.
+Result<TemporaryHandle> make_temporary_file(const std::filesystem::path& file, mode_t mode);
+// The same for a folder.
+Result<TemporaryHandle> make_temporary_folder(const std::filesystem::path& folder);
+
+// Removes from a folder what programs that are gone left there under such names; gives how many.
+size_t remove_stale_temporaries(const std::filesystem::path& folder);
+
+}  // namespace quarry::io

@@ -138,6 +138,17 @@ struct Grid::State {
     return swept;
   }
 
+  // Whether a batch in the host's memory is most likely one of known keys: all of a sample are. A few new ones among them may pass the bound of the
+  // load factor, which the next batch then finds passed; many are refused, settled and grown for like any batch.
+  bool seem_known(std::span<const uint32_t> keys) const {
+    constexpr size_t kSample = 1024, kLeastBatch = 16 * kSample;
+    if (keys.size() < kLeastBatch || &executor->memory() != &host_memory_source()) return false;
+    uint32_t sample[kSample];
+    for (size_t i = 0; i < kSample; ++i) sample[i] = keys[keys.size() * i / kSample];
+    const auto there = on_table([&](auto& operations, const auto& view) { return operations.find(view, sample, kSample, nullptr, nullptr); });
+    return there && there->absent == 0;
+  }
+
   // Before a batch is placed: sweeps what is reserved for erased keys if that is much, grows if the load factor could pass its bound.
   Result<void> make_room(std::span<const uint32_t> keys) {
     // Places of erased keys may fill a sixteenth of the table beyond its load factor: so sweeps stay rare however small the batches.
@@ -148,6 +159,7 @@ struct Grid::State {
     // Only absent keys will take slots. To count them costs a look-up each, much less than a growth that a batch of known keys does not need.
     uint64_t added = keys.size();
     if (size != 0) {
+      if (pages_for(size) <= page_count && seem_known(keys)) return {};
       const auto there = on_table([&](auto& operations, const auto& view) { return operations.find(view, keys.data(), keys.size(), nullptr, nullptr); });
       if (!there) return tl::unexpected(there.error());
       added = there->absent;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "tests/hashgrid/backends.hpp"
 
@@ -117,6 +118,34 @@ TEST_CASE("Growth while keys come and go keeps every pair, and pages are not mul
     }
     REQUIRE(grid->page_count() == pages);
     REQUIRE(grid->stats()->live == keys.size());
+  });
+}
+
+TEST_CASE("A large batch of known keys with some new ones among them takes them all, and the bound holds for the next batch", "[quick]") {
+  on_each_layout([](const auto& executor) {
+    const std::vector<uint32_t> keys = some_keys(17, 45000);
+    const std::vector<uint32_t> known(keys.begin(), keys.begin() + 20000), others(keys.begin() + 25000, keys.end());
+    std::vector<uint32_t> mixed = known;  // a sample of a batch may be looked at before it is taken for known
+    std::set<size_t> looked_at;
+    for (size_t i = 0; i < 1024; ++i) looked_at.insert(mixed.size() * i / 1024);
+    size_t fresh = 0;
+    for (size_t i = 0; i < mixed.size() && fresh < 5000; i += 2)
+      if (!looked_at.contains(i)) mixed[i] = keys[20000 + fresh++];
+    auto grid = executor.create_grid({.capacity = known.size()});
+    REQUIRE(grid.has_value());
+    const Array<uint32_t> k(executor, known), m(executor, mixed), o(executor, others), out(executor, known.size());
+    REQUIRE(grid->insert(k.span(), Array<uint32_t>(executor, values_of(known)).span())->inserted == known.size());
+    const auto report = grid->assign(m.span(), Array<uint32_t>(executor, values_of(mixed, 1)).span());
+    REQUIRE(report.has_value());
+    REQUIRE(report->inserted == fresh);
+    REQUIRE(report->assigned == mixed.size() - fresh);
+    REQUIRE(grid->size() == known.size() + fresh);
+    REQUIRE(grid->find(m.span(), out.span())->present == mixed.size());
+    REQUIRE(out.get() == values_of(mixed, 1));
+    REQUIRE(grid->insert(o.span(), Array<uint32_t>(executor, values_of(others)).span())->inserted == others.size());
+    REQUIRE(grid->stats()->load_factor <= 0.8);
+    REQUIRE(grid->find(k.span(), out.span())->present == known.size());
+    REQUIRE(fault_in(executor, *grid) == "");
   });
 }
 

@@ -147,6 +147,14 @@ uint8_t Paints::add(const char* name, uint32_t rgb, float roughness, float metal
   return uint8_t(used_);
 }
 
+uint8_t Paints::add_glass(const char* name, uint32_t rgb, float transparency, float ior) {
+  const uint8_t paint = add(name, rgb, 0);
+  Material& m = palette_.materials[paint];
+  m.transparency = transparency;
+  m.ior = ior;
+  return paint;
+}
+
 uint8_t Paints::ramp(const char* name, uint32_t from, uint32_t to, int32_t count, float roughness, float metalness, float emission) {
   uint8_t first = 0;
   for (int32_t i = 0; i < count; ++i) {

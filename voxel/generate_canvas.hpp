@@ -75,6 +75,7 @@ int64_t smooth_step(int64_t low, int64_t high, int64_t value);
 class Paints {
  public:
   uint8_t add(const char* name, uint32_t rgb, float roughness = 0.9f, float metalness = 0, float emission = 0);
+  uint8_t add_glass(const char* name, uint32_t rgb, float transparency, float ior);
   // `count` shades from one colour to another; the first one's index, the others follow.
   uint8_t ramp(const char* name, uint32_t from_rgb, uint32_t to_rgb, int32_t count, float roughness = 0.9f, float metalness = 0,
                float emission = 0);

@@ -59,8 +59,9 @@ Result<Scene> spheres(int32_t size, uint32_t seed, const Progress& progress) {
   const Ball balls[] = {
       {50, 42, 22, paints.add("red lacquer", 0xB3201F, 0.15f)},       {22, 60, 12, paints.add("gold", 0xFFC75F, 0.25f, 1.0f)},
       {78, 62, 13, paints.add("blue steel", 0x7FA6C9, 0.2f, 1.0f)},   {44, 80, 8, paints.add("lamp", 0xFFD9A0, 0.5f, 0, 8.0f)},
-      {62, 84, 6, paints.add("jade", 0x3FA66B, 0.3f)},                {16, 28, 10, paints.add("chalk", 0xEDEAE2, 1.0f)},
+      {84, 86, 6, paints.add("jade", 0x3FA66B, 0.3f)},                {16, 28, 10, paints.add("chalk", 0xEDEAE2, 1.0f)},
       {84, 26, 9, paints.add("neon", 0x38D6FF, 0.5f, 0, 5.0f)},       {28, 86, 5, paints.add("violet", 0x7A4FC0, 0.4f)},
+      {64, 84, 8, paints.add_glass("glass", 0xF9FDFB, 0.98f, 1.5f)},
   };
   const int32_t tile = std::max(4, size / 8), floor = std::max(2, size / 24), tall = (size * 6 / 10 + 7) / 8 * 8;
   auto scene = paint_scene("spheres", {size, tall, size}, seed, paints.palette(), [&](Slab& slab) {

@@ -59,8 +59,8 @@ vec4 qry_clouds(vec3 d, vec3 sun) {
   const float cover = smoothstep(0.44, 0.80, sum) * smoothstep(0.015, 0.20, d.y);
   const float day = smoothstep(-0.15, 0.25, sun.y), toward = max(dot(d, sun), 0.0);
   // Lit from below and through when the sun is low.
-  const vec3 lit = exp(-vec3(0.03, 0.14, 0.30) / (clamp(sun.y, 0.0, 1.0) + 0.10)) * smoothstep(-0.20, 0.05, sun.y);
-  const vec3 light = 0.85 * lit * (0.55 + 0.5 * pow(toward, 3.0) + 1.6 * pow(toward, 24.0)) + vec3(0.22, 0.27, 0.36) * (0.08 + 0.92 * day) * (1.2 - 0.5 * cover);
+  const vec3 lit = exp(-vec3(0.03, 0.10, 0.19) / (clamp(sun.y, 0.0, 1.0) + 0.10)) * smoothstep(-0.20, 0.05, sun.y);
+  const vec3 light = 1.15 * lit * (0.55 + 0.5 * pow(toward, 3.0) + 1.6 * pow(toward, 24.0)) + vec3(0.22, 0.27, 0.36) * (0.08 + 0.92 * day) * (1.2 - 0.5 * cover);
   return vec4(light, 0.80 * cover);
 }
 

@@ -33,6 +33,28 @@ TEST_CASE("paths: in a furnace a white box cannot be told from the walls, chalk 
   }
 }
 
+TEST_CASE("paths: in a furnace no material sends out more light than falls on it, whatever its roughness and metalness") {
+  Device* device = test::test_device();
+  if (!device) return;
+  const Traced trace(*device);
+  SceneWorld world(*device);
+  fill_box(world, {-5, 0, -3}, {6, 9, 4}, 1);
+  RenderSettings settings = furnace(24, 16);
+  const View view = fitted(world, 24, 16);
+  for (const float metalness : {0.0f, 0.5f, 1.0f})
+    for (const float roughness : {0.0f, 0.1f, 0.3f, 0.5f, 0.7f, 0.9f, 1.0f}) {
+      world.palette.materials[1] = chalk();
+      world.palette.materials[1].roughness = roughness;
+      world.palette.materials[1].metalness = metalness;
+      const PathPicture picture = trace(world, view, settings, 256);
+      const double mean = mean_of(picture);
+      INFO("roughness " << roughness << ", metalness " << metalness << ": " << mean);
+      CHECK(mean < 1.002);
+      // What lies between facets is traced once: rough metal loses what it would throw back and forth there, and nothing else loses anything to speak of.
+      CHECK(mean > (metalness == 0 ? 0.99 : roughness < 0.2f ? 0.999 : 0.7));
+    }
+}
+
 TEST_CASE("paths: in a furnace a white sponge glows like the walls once light may bounce often, and never brighter") {
   Device* device = test::test_device();
   if (!device) return;

@@ -12,6 +12,7 @@
 #include "shaders/frame.h"
 #include "shadow_spirv.h"
 #include "trace_spirv.h"
+#include "views_spirv.h"
 
 namespace quarry::engine {
 
@@ -43,6 +44,7 @@ Result<std::unique_ptr<Pipelines>> Pipelines::create(Device& device, VkDescripto
                 {&self->behind, self->frame_layout, k_behind_spirv, sizeof k_behind_spirv, "behind", false, true, true},
                 {&self->mirror, self->frame_layout, k_mirror_spirv, sizeof k_mirror_spirv, "mirror", false, true, false},
                 {&self->shade, self->frame_layout, k_shade_spirv, sizeof k_shade_spirv, "shade", false, false, false},
+                {&self->views, self->frame_layout, k_views_spirv, sizeof k_views_spirv, "views", false, false, false},
                 {&self->page_load, self->frame_layout, k_page_load_spirv, sizeof k_page_load_spirv, "page_load", false, false, false},
                 {&self->trace, self->list_layout, k_trace_spirv, sizeof k_trace_spirv, "trace", true, false, false},
                 {&self->find, self->list_layout, k_find_spirv, sizeof k_find_spirv, "find", false, false, false}};
@@ -57,7 +59,7 @@ Result<std::unique_ptr<Pipelines>> Pipelines::create(Device& device, VkDescripto
 
 Pipelines::~Pipelines() {
   const VulkanFunctions& vk = device->vk();
-  for (VkPipeline pipeline : {march, march_counted, shadow, ambient, behind, mirror, shade, page_load, trace, find})
+  for (VkPipeline pipeline : {march, march_counted, shadow, ambient, behind, mirror, shade, views, page_load, trace, find})
     if (pipeline) vk.vkDestroyPipeline(device->handle(), pipeline, nullptr);
   for (VkPipelineLayout layout : {frame_layout, list_layout})
     if (layout) vk.vkDestroyPipelineLayout(device->handle(), layout, nullptr);

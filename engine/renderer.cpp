@@ -21,6 +21,7 @@ static_assert(sizeof(QryVisibility) == 16 && sizeof(QryRay) == 24 && sizeof(QryR
 
 namespace {
 
+constexpr float kLabelReach = 32;          // voxels: of the rays that darken corners in debug views
 constexpr uint32_t kListBatch = 1u << 20;  // rays or keys a dispatch: well below 65535 groups of 64
 
 }  // namespace
@@ -87,8 +88,12 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   const uint64_t pixels = uint64_t(settings.width) * settings.height;
   const uint32_t samples = settings.samples * settings.samples;
   if (auto ok = s.ensure(frame.visibility, BufferHome::device, pixels * sizeof(QryVisibility), "quarry visibility"); !ok) return ok;
-  const bool shaded = settings.view == DebugView::shaded, glass = shaded && world.has_glass(), mirrors = shaded && world.has_mirrors();
-  if (shaded)
+  const bool shaded = settings.view == DebugView::shaded;
+  // Labels of bricks and materials show the world's shape by how open it is; numbers of steps stay as they are.
+  const bool labels = settings.view == DebugView::bricks || settings.view == DebugView::probe_depth || settings.view == DebugView::material || settings.view == DebugView::load;
+  const bool lit = shaded || (labels && settings.ambient_rays > 0 && settings.ambient_reach > 0);
+  const bool glass = shaded && world.has_glass(), mirrors = shaded && world.has_mirrors();
+  if (lit)
     if (auto ok = s.ensure(frame.light, BufferHome::device, pixels * 16, "quarry light"); !ok) return ok;
   if (glass)
     if (auto ok = s.ensure(frame.behind, BufferHome::device, pixels * sizeof(QryVisibility), "quarry behind"); !ok) return ok;
@@ -105,7 +110,7 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   f.visibility = frame.visibility->address();
   f.behind = glass ? frame.behind->address() : 0;
   f.mirror = mirrors ? frame.mirror->address() : 0;
-  f.light = shaded ? frame.light->address() : 0;
+  f.light = lit ? frame.light->address() : 0;
   f.accumulation = frame.accumulation->address();
   f.page_loads = loads ? frame.page_loads->address() : 0;
   put_view(view, f);
@@ -116,7 +121,7 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   f.shadow_rays = settings.shadow_rays;
   f.ambient_rays = settings.ambient_reach > 0 ? settings.ambient_rays : 0;
   f.seed = settings.frame_seed;
-  f.ambient_reach = settings.ambient_reach;
+  f.ambient_reach = shaded ? settings.ambient_reach : std::min(settings.ambient_reach, kLabelReach);
   f.look = look_of(settings, world.root());
   if (settings.highlight && !settings.highlight_box.empty()) {
     const Box3& box = settings.highlight_box;
@@ -152,14 +157,15 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
     if (sample) compute_barrier(vk, commands);  // the sample before still reads the buffers
     pass("march", counted ? with.march_counted : with.march, 16);
     compute_barrier(vk, commands);
-    if (shaded) {  // none of these reads what another writes
-      pass("shadow", with.shadow, 16);
+    if (lit) {  // none of these reads what another writes
+      if (shaded) pass("shadow", with.shadow, 16);
       pass("ambient", with.ambient, 4);
       if (glass) pass("behind", with.behind, 16);
       if (mirrors) pass("mirror", with.mirror, 16);
       compute_barrier(vk, commands);
     }
-    pass("shade", with.shade, 8);
+    if (shaded) pass("shade", with.shade, 8);
+    else pass("views", with.views, 8);
   }
   return {};
 }

@@ -19,13 +19,13 @@ void main() {
   const uint rays = frame.ambient_rays;
   const vec3 normal = qry_face_normal(face);
   const vec2 noise = pixel_noise(frame, pixel, push.sample_index);
-  const bool on_floor = !seen_hit(seen);
+  const bool only_open = !seen_hit(seen) || frame.view != 0u;  // the floor's shadow and the debug views ask only how much of the sky is open
   vec3 ambient = vec3(0.0);
   for (uint i = 0u; i < rays; ++i) {
     const float k = float(i);
     const vec3 direction = qry_cosine_about(normal, vec2((k + noise.x) / float(rays), fract(noise.y + k * 0.61803399)));
     const QryHit hit = qry_traverse(root, o, direction, 0.0, frame.ambient_reach, 0u);
-    if (on_floor) {  // only how much of the sky is open
+    if (only_open) {
       ambient += vec3(hit.t < 0.0 ? 1.0 / float(rays) : 0.0);
     } else if (hit.t < 0.0) {
       ambient += qry_surrounding_light(look, direction) / float(rays);
@@ -39,6 +39,6 @@ void main() {
       ambient += (bounced + color * (m.emission * 2.0 + 0.4 * hit_sun * sun_light)) / float(rays);
     }
   }
-  if (rays == 0u) ambient = on_floor ? vec3(1.0) : mix(vec3(0.35) * look.sky_strength, qry_surrounding_light(look, normalize(normal + vec3(0.0, 0.35, 0.0))), 0.7);
+  if (rays == 0u) ambient = only_open ? vec3(1.0) : mix(vec3(0.35) * look.sky_strength, qry_surrounding_light(look, normalize(normal + vec3(0.0, 0.35, 0.0))), 0.7);
   QryColorRef(frame.light).at[at].rgb = ambient;
 }

@@ -211,6 +211,41 @@ TEST_CASE("golden: the load view shows each pixel in the colour of how full its 
   }
 }
 
+TEST_CASE("golden: views of labels show the world's shape: the foot of a wall is darker than the open floor, unless no rays are asked for") {
+  Device* device = test::test_device();
+  if (!device) return;
+  auto renderer = Renderer::create(*device);
+  REQUIRE(renderer);
+  SceneWorld world(*device);
+  std::vector<std::pair<Int3, uint8_t>> voxels;
+  for (int z = 0; z < 32; ++z)
+    for (int x = 0; x < 96; ++x)
+      for (int y = 0; y <= (x < 8 ? 40 : 0); ++y) voxels.push_back({{x, y, z}, 1});
+  REQUIRE(world.set(voxels));
+  RenderSettings settings;
+  settings.width = settings.height = 8;
+  const auto seen = [&](double x) {
+    const double eye[3] = {x, 90, 12.5}, at[3] = {x, 0, 12.5};  // straight down at the middle of a brick
+    auto picture = (*renderer)->render(world.shared(), world.world(), world.palette, look_at(eye, at, 0.3, 8, 8), settings);
+    REQUIRE(picture);
+    int sum = 0;
+    for (size_t i = 0; i < picture->rgba.size(); ++i) sum += i % 4 == 3 ? 0 : picture->rgba[i];
+    return sum;
+  };
+  for (const DebugView view : {DebugView::material, DebugView::probe_depth, DebugView::load}) {
+    INFO(debug_view_names()[size_t(view)]);
+    settings.view = view;
+    settings.ambient_rays = 4;
+    CHECK(seen(8.5) < 0.9 * seen(76.5));
+    settings.ambient_rays = 0;
+    CHECK(seen(8.5) == seen(76.5));
+  }
+  // Steps, colours and distances are shown as they are.
+  settings.view = DebugView::albedo;
+  settings.ambient_rays = 4;
+  CHECK(seen(8.5) == seen(76.5));
+}
+
 TEST_CASE("golden: the views are told apart by name, and a wrong name gets the nearest right one") {
   for (size_t i = 0; i < debug_view_names().size(); ++i) {
     auto view = debug_view_from_name(debug_view_names()[i]);

@@ -69,6 +69,7 @@ void PictureOptions::add_to(Arguments& arguments) {
   arguments.flag("--ground", ground_, "An unseen floor under the world catches its shadow");
   arguments.real("--exposure", exposure_, "FACTOR", "Brightness (1)", 0.001, 1000);
   arguments.text("--tone", tone_, "CURVE", "filmic, or linear: cut off at white (filmic)");
+  arguments.text("--outline", outline_, "X,Y,Z,X,Y,Z", "Quick shading, views: the edges of a box from voxel to voxel");
   arguments.integer("--samples", samples_, "N", "Quick shading: samples a side of each pixel: 2 is 4 rays (2)", 1, 16);
   arguments.integer("--ambient-rays", ambient_rays_, "N", "Quick shading: ambient occlusion rays a sample, 0 for none (4)", 0, 256);
   arguments.integer("--ambient-reach", ambient_reach_, "VOXELS", "Quick shading: their length (64)", 1, 4096);
@@ -89,6 +90,20 @@ std::optional<int> PictureOptions::check(const Arguments& arguments) {
   if (!target_.empty()) {
     if (!parse_vector(target_, point.data())) return arguments.wrong(fmt::format("--target '{}' is not X,Y,Z.", target_));
     at_ = point;
+  }
+  if (!outline_.empty()) {
+    // Two triples with a comma between them.
+    size_t third = 0;
+    for (int comma = 0; comma < 3 && third != std::string::npos; ++comma) third = outline_.find(',', third + (comma > 0));
+    std::array<double, 3> a{}, b{};
+    const bool fine = third != std::string::npos && parse_vector(outline_.substr(0, third), a.data()) && parse_vector(outline_.substr(third + 1), b.data());
+    const auto is_voxel = [](double v) { return std::abs(v) <= 1e6 && v == std::floor(v); };
+    if (!fine || !std::all_of(a.begin(), a.end(), is_voxel) || !std::all_of(b.begin(), b.end(), is_voxel))
+      return arguments.wrong(fmt::format("--outline '{}' is not X,Y,Z,X,Y,Z: whole numbers, two corners of a box.", outline_));
+    const auto least = [](double v, double w) { return static_cast<int32_t>(std::min(v, w)); };
+    const auto most = [](double v, double w) { return static_cast<int32_t>(std::max(v, w)); };
+    s.highlight = true;
+    s.highlight_box = {{least(a[0], b[0]), least(a[1], b[1]), least(a[2], b[2])}, {most(a[0], b[0]), most(a[1], b[1]), most(a[2], b[2])}};
   }
   if (!sun_.empty()) {
     double azimuth = 0, elevation = 0;
@@ -111,6 +126,7 @@ std::optional<int> PictureOptions::check(const Arguments& arguments) {
   s.view = *engine::debug_view_from_name(view_name);
   paths = static_cast<uint32_t>(spp_);
   if (paths && s.view != engine::DebugView::shaded) return arguments.wrong(fmt::format("--view {} has no light to trace: leave --spp out.", view_name));
+  if (paths && s.highlight) return arguments.wrong("--outline is drawn by quick shading and the views: leave --spp out.");
   if (!paths)
     for (const char* option : {"--bounces", "--aperture", "--focus", "--clamp"})
       if (arguments.given(option)) return arguments.wrong(fmt::format("{} needs --spp: quick shading has no paths.", option));

@@ -26,7 +26,7 @@ struct PictureOptions {
   int64_t scene_camera = -1;
 
  private:
-  std::string size_ = "1280x720", camera_, target_, sun_, sky_, background_ = "sky", tone_ = "filmic";
+  std::string size_ = "1280x720", camera_, target_, outline_, sun_, sky_, background_ = "sky", tone_ = "filmic";
   double fov_ = 45, azimuth_ = 35, elevation_ = 22, exposure_ = 1, sun_strength_ = 3, sky_strength_ = 1, sun_size_ = 1.4, fog_ = 0, fog_height_ = 0;
   double aperture_ = 0, focus_ = 0, limit_ = 0;
   int64_t spp_ = 0, bounces_ = 4, samples_ = 2, shadow_rays_ = 1, ambient_rays_ = 4, ambient_reach_ = 64, seed_ = 0;

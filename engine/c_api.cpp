@@ -68,6 +68,7 @@ const char* stype_name(qry_stype stype) noexcept {
     case QRY_STYPE_RENDER_INFO: return "QRY_STYPE_RENDER_INFO";
     case QRY_STYPE_MEMORY_STATE: return "QRY_STYPE_MEMORY_STATE";
     case QRY_STYPE_LOOK_INFO: return "QRY_STYPE_LOOK_INFO";
+    case QRY_STYPE_OUTLINE_INFO: return "QRY_STYPE_OUTLINE_INFO";
     case QRY_STYPE_PATHS_INFO: return "QRY_STYPE_PATHS_INFO";
     case QRY_STYPE_PATHS_STATE: return "QRY_STYPE_PATHS_STATE";
     default: return "unknown";

@@ -147,8 +147,8 @@ qry_result qry_world_render(qry_world* world, const qry_render_info* info, void*
   const char* const function = "qry_world_render";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    const void* look = nullptr;
-    if (qry_result r = check_struct(function, "info", info, QRY_STYPE_RENDER_INFO, {{QRY_STYPE_LOOK_INFO, &look}})) return r;
+    const void *look = nullptr, *outline = nullptr;
+    if (qry_result r = check_struct(function, "info", info, QRY_STYPE_RENDER_INFO, {{QRY_STYPE_LOOK_INFO, &look}, {QRY_STYPE_OUTLINE_INFO, &outline}})) return r;
     if (qry_result r = check_render_info(function, *info)) return r;
     engine::RenderSettings settings;
     if (qry_result r = apply_look(function, static_cast<const qry_look_info*>(look), settings)) return r;
@@ -163,6 +163,10 @@ qry_result qry_world_render(qry_world* world, const qry_render_info* info, void*
     settings.ambient_rays = info->ambient_rays;
     settings.ambient_reach = info->ambient_reach;
     settings.frame_seed = info->frame_seed;
+    if (const auto* box = static_cast<const qry_outline_info*>(outline)) {
+      settings.highlight = true;
+      settings.highlight_box = {{box->min_xyz[0], box->min_xyz[1], box->min_xyz[2]}, {box->max_xyz[0], box->max_xyz[1], box->max_xyz[2]}};
+    }
     const engine::View view =
         engine::look_at(info->camera.position, info->camera.target, info->camera.vertical_fov_degrees, info->width, info->height);
 

@@ -138,7 +138,8 @@ enum {
   QRY_STYPE_MEMORY_STATE = 11,
   QRY_STYPE_LOOK_INFO = 12,
   QRY_STYPE_PATHS_INFO = 13,
-  QRY_STYPE_PATHS_STATE = 14
+  QRY_STYPE_PATHS_STATE = 14,
+  QRY_STYPE_OUTLINE_INFO = 15
   /* 0x70000000 and above: for structures of out-of-tree builds; never used here. */
 };
 
@@ -546,10 +547,20 @@ typedef struct qry_look_info {
   {QRY_STYPE_LOOK_INFO, 0, NULL, QRY_SKY_DAY, {1.0f, 1.0f, 1.0f}, QRY_BACKGROUND_SKY, {1.0f, 1.0f, 1.0f}, 0.012f, 0, \
    0.0f, 0.0f, QRY_TONE_FILMIC, 0}
 
+/* A box drawn as its edges, about two pixels wide: what is selected. Faint where voxels hide it. Chain it to qry_render_info. */
+typedef struct qry_outline_info {
+  qry_stype stype;
+  uint32_t reserved;
+  const void* next;
+  int32_t min_xyz[3];  /* the lowest and the highest voxel in it; max below min on an axis: nothing is drawn */
+  int32_t max_xyz[3];
+} qry_outline_info;
+#define QRY_OUTLINE_INFO_INIT {QRY_STYPE_OUTLINE_INFO, 0, NULL, {0, 0, 0}, {-1, -1, -1}}
+
 typedef struct qry_render_info {
   qry_stype stype;
   uint32_t reserved;
-  const void* next;             /* accepts qry_look_info */
+  const void* next;             /* accepts qry_look_info, qry_outline_info */
   qry_camera camera;
   uint32_t width, height;       /* 1..16384 each */
   uint32_t view;                /* QRY_VIEW_... */

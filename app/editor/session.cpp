@@ -32,6 +32,7 @@ Result<void> Session::adopt(Scene scene, std::vector<UndoRecord> history, size_t
     if (place_.settle) place_.settle(false);
     return because(document.error());
   }
+  active_box_.reset();
   stroke_starts_.resize(history.size());
   for (size_t i = 0; i < history.size(); ++i) stroke_starts_[i] = i;
   document->restore_history(std::move(history), position);
@@ -129,6 +130,21 @@ std::optional<uint32_t> Session::instance_at(Int3 voxel) const {
 void Session::set_active_instance(uint32_t instance) {
   const auto count = static_cast<uint32_t>(document_->scene().instances.size());
   active_instance_ = std::min(instance, count - 1);
+}
+
+Box3 Session::active_box() const {
+  const std::pair key{document_->version(), active_instance_};
+  if (active_box_ && std::get<0>(*active_box_) == key.first && std::get<1>(*active_box_) == key.second) return std::get<2>(*active_box_);
+  const Scene& scene = document_->scene();
+  const Instance& instance = scene.instances[active_instance_];
+  Box3 box;
+  if (scene.instance_visible(instance)) box = scene.volumes[instance.volume].bricks.bounds();
+  if (!box.empty()) {
+    const Int3 a = instance.rotation.apply_to_cell(box.min) + instance.offset, b = instance.rotation.apply_to_cell(box.max) + instance.offset;
+    box = {{std::min(a.x, b.x), std::min(a.y, b.y), std::min(a.z, b.z)}, {std::max(a.x, b.x), std::max(a.y, b.y), std::max(a.z, b.z)}};
+  }
+  active_box_.emplace(key.first, key.second, box);
+  return box;
 }
 
 Edit Session::in_volume_axes(const Edit& edit, const Instance& instance) const {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "app/editor/pick.hpp"
@@ -52,6 +53,7 @@ class Session {
   // The instance that edits act on. Clamped to those there are.
   uint32_t active_instance() const { return active_instance_; }
   void set_active_instance(uint32_t instance);
+  Box3 active_box() const;  // of its voxels, world axes; empty if it has none or is hidden. Looked for anew after each change, not each call
 
   // One edit, in world axes, on the active instance's volume. The number of voxels changed. On failure nothing has changed, neither
   // in memory nor in the file.
@@ -105,6 +107,7 @@ class Session {
   std::optional<io::Store> store_;
   bool world_file_ = false, changed_ = false, in_stroke_ = false, stroke_has_edit_ = false, palette_previewed_ = false;
   uint32_t active_instance_ = 0;
+  mutable std::optional<std::tuple<uint64_t, uint32_t, Box3>> active_box_;  // of the document's version and instance
   std::vector<size_t> stroke_starts_;  // positions in Document's history, rising
   std::string title_, notice_;
 };

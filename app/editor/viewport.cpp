@@ -172,28 +172,36 @@ void Viewport::draw_overlay(Editor& editor) const {
     }
   }
 
-  // What the brush would touch: its box, the far edges fainter.
-  if (hover || (stroke_ && drag_ == Drag::stroke)) {
-    const Edit edit = stroke_ ? stroke_->preview() : brush_edit(editor.brush, brush_voxel(editor.brush, *hover), brush_voxel(editor.brush, *hover));
-    const Box3 box = touched_box(edit);
+  // The edges of a box, those behind it in another colour.
+  const auto outline = [&](const Box3& box, unsigned color, unsigned far_color, float thickness) {
     const double low[3] = {double(box.min.x), double(box.min.y), double(box.min.z)};
-    const double far_corner[3] = {box.max.x + 1.0, box.max.y + 1.0, box.max.z + 1.0};
+    const double top[3] = {box.max.x + 1.0, box.max.y + 1.0, box.max.z + 1.0};
     double eye[3];
     editor.camera.position(eye);
-    const unsigned color = mode_color(editor.brush.mode);
     for (int axis = 0; axis < 3; ++axis) {
       const int u = (axis + 1) % 3, v = (axis + 2) % 3;
       for (int corner = 0; corner < 4; ++corner) {
         double a[3], b[3];
         const bool far_u = (corner & 1) != 0, far_v = (corner & 2) != 0;
-        a[axis] = low[axis], b[axis] = far_corner[axis];
-        a[u] = b[u] = far_u ? far_corner[u] : low[u];
-        a[v] = b[v] = far_v ? far_corner[v] : low[v];
+        a[axis] = low[axis], b[axis] = top[axis];
+        a[u] = b[u] = far_u ? top[u] : low[u];
+        a[v] = b[v] = far_v ? top[v] : low[v];
         // An edge is in front if one of its two faces looks at the eye.
-        const bool front = (far_u ? eye[u] > far_corner[u] : eye[u] < low[u]) || (far_v ? eye[v] > far_corner[v] : eye[v] < low[v]);
-        segment(a, b, front ? color : with_alpha(color, 0x50), front ? line : 1.0f);
+        const bool front = (far_u ? eye[u] > top[u] : eye[u] < low[u]) || (far_v ? eye[v] > top[v] : eye[v] < low[v]);
+        segment(a, b, front ? color : far_color, front ? thickness : 1.0f);
       }
     }
+  };
+
+  // Which of several instances edits act on.
+  if (editor.session.scene().instances.size() > 1)
+    if (const Box3 box = editor.session.active_box(); !box.empty()) outline(box, with_alpha(colors::kAccent, 0xB0), with_alpha(colors::kAccent, 0x38), line);
+
+  // What the brush would touch.
+  if (hover || (stroke_ && drag_ == Drag::stroke)) {
+    const Edit edit = stroke_ ? stroke_->preview() : brush_edit(editor.brush, brush_voxel(editor.brush, *hover), brush_voxel(editor.brush, *hover));
+    const unsigned color = mode_color(editor.brush.mode);
+    outline(touched_box(edit), color, with_alpha(color, 0x50), line);
     // A ball is shown as a ball.
     if (edit.shape == Shape::sphere && edit.radius >= 1) {
       const double middle[3] = {edit.a.x + 0.5, edit.a.y + 0.5, edit.a.z + 0.5};

@@ -233,7 +233,9 @@ TEST_CASE("session: edits in world axes reach the volume through a turned and sh
   REQUIRE(session.instance_at(placed) == 1u);
   REQUIRE(session.instance_at({0, 0, 0}) == 0u);
   CHECK_FALSE(session.instance_at({3, 3, 3}));
+  CHECK(session.active_box() == Box3{{0, 0, 0}, {0, 0, 0}});
   session.set_active_instance(1);
+  CHECK(session.active_box() == Box3{placed, placed});
   Edit edit = ball(0, 0, 0, 0, 77);
   edit.shape = Shape::box;
   edit.a = {placed.x + 1, placed.y, placed.z};
@@ -244,6 +246,12 @@ TEST_CASE("session: edits in world axes reach the volume through a turned and sh
   for (int x = 1; x <= 4; ++x)
     for (int y = 0; y <= 2; ++y) CHECK(session.world().get({placed.x + x, placed.y + y, placed.z}) == 77);
   CHECK(session.scene().volumes[0].bricks.voxel_count() == 1);
+  // The outline of what is chosen follows the edit.
+  CHECK(session.active_box() == Box3{placed, placed + Int3{4, 2, 0}});
+  REQUIRE(session.undo());
+  CHECK(session.active_box() == Box3{placed, placed});
+  REQUIRE(session.set_instance_hidden(1, true));
+  CHECK(session.active_box().empty());
 }
 
 TEST_CASE("session: hiding an instance takes its voxels out of the world, and edits do not act on what is hidden") {

@@ -44,6 +44,9 @@ TEST_CASE("render: what cannot be meant is refused with 2 before anything is mad
       {{"a.vox", "-o", "p.png", "--background", "#12345"}, "is none of: sky, none, #RRGGBB"},
       {{"a.vox", "-o", "p.png", "--sky", "blue"}, "--sky 'blue' is not #RRGGBB"},
       {{"a.vox", "-o", "p.png", "--spp", "0"}, "--spp"},
+      {{"a.vox", "-o", "p.png", "--outline", "1,2,3,4,5"}, "--outline '1,2,3,4,5' is not X,Y,Z,X,Y,Z"},
+      {{"a.vox", "-o", "p.png", "--outline", "1,2,3,4,5,6.5"}, "whole numbers"},
+      {{"a.vox", "-o", "p.png", "--outline", "1,2,3,4,5,6", "--spp", "2"}, "leave --spp out"},
       {{"a.vox", "-o", out + "/", "--to", "jpg"}, "--to 'jpg' is none of"},
   };
   for (const auto& row : rows) {
@@ -134,6 +137,31 @@ TEST_CASE("render: a transparent background has an alpha of 0, the world one of 
     CHECK(whole > 400);
     CHECK(between > 20);
   }
+}
+
+TEST_CASE("render: an outline is drawn about the box and nowhere else, whichever corners name it") {
+  if (!can_render()) return;
+  const fs::path dir = scratch_dir("render-outline");
+  const std::string world = small_world(dir / "w.quarry").string();
+  const auto picture = [&](const char* name, std::vector<std::string> more) {
+    more.insert(more.begin(), {world, "-o", (dir / name).string(), "--view", "albedo", "--samples", "1"});
+    const Outcome outcome = render(more);
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+    auto read = engine::read_png(dir / name);
+    REQUIRE(read);
+    return read->rgba;
+  };
+  const auto plain = picture("plain.png", {}), boxed = picture("boxed.png", {"--outline", "4,4,4,30,20,30"});
+  size_t lines = 0;
+  for (size_t i = 0; i < plain.size(); i += 4) {
+    if (std::equal(&plain[i], &plain[i] + 4, &boxed[i])) continue;
+    ++lines;
+    CHECK(std::abs(boxed[i + 1] - 220) <= std::abs(plain[i + 1] - 220));  // the line's yellow is laid over what is there
+  }
+  CHECK(lines > 20);
+  CHECK(lines < 64 * 40 / 4);
+  CHECK(picture("turned.png", {"--outline", "30,4,30,4,20,4"}) == boxed);
 }
 
 TEST_CASE("render: an EXR picture has the light, and with --layers depth, albedo and normals") {

@@ -168,6 +168,22 @@ static void pictures_and_rays_show_the_world(void) {
     CHECK(different > 0);
   }
 
+  /* A chained outline changes some pixels, an empty one none. */
+  {
+    qry_outline_info outline = QRY_OUTLINE_INFO_INIT;
+    size_t lines = 0;
+    render.next = &outline;
+    OK(qry_world_render(world, &render, second, sizeof second, 0));
+    CHECK(memcmp(first, second, sizeof first) == 0);
+    for (i = 0; i < 3; ++i) outline.max_xyz[i] = 20;
+    OK(qry_world_render(world, &render, second, sizeof second, 0));
+    for (i = 0; i < kEdge * kEdge; ++i) lines += memcmp(first + 4 * i, second + 4 * i, 4) != 0;
+    CHECK(lines > kEdge / 2 && lines < kEdge * kEdge / 2);
+    outline.next = &outline;
+    REFUSED(qry_world_render(world, &render, second, sizeof second, 0), QRY_ERROR_DUPLICATE_STRUCT, "QRY_STYPE_OUTLINE_INFO");
+    render.next = NULL;
+  }
+
   /* A ray straight down on the sphere's top: voxel (15, 17, 15), from above. */
   ray.origin[0] = ray.origin[2] = 15.5f;
   ray.origin[1] = 100;

@@ -35,7 +35,9 @@ std::string file_part(std::string name) {
   return name;
 }
 
-// What a reader says of the colours that it had to give up.
+bool is_world(const io::Format& format) { return std::string_view(format.name) == "quarry"; }
+
+// What a reader says of the colours that it had to give up. A world says it of the file that it was made from: that loss is an old one.
 void palette_loss(const Scene& scene, std::vector<io::ExportLoss>& losses) {
   const auto distinct = scene.metadata.find("palette_distinct"), rms = scene.metadata.find("palette_rms_error");
   if (distinct == scene.metadata.end()) return;
@@ -102,8 +104,6 @@ Result<void> check_free(const fs::path& file, const ConversionJob& job, const Co
   return {};
 }
 
-bool is_world(const io::Format& format) { return std::string_view(format.name) == "quarry"; }
-
 // With --strict: an error if anything is said or lost.
 Result<void> check_strict(const ConversionOptions& options, const Conversion& done) {
   if (!options.strict || (done.warnings.empty() && done.losses.empty())) return {};
@@ -156,7 +156,7 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
     return options.memory_bytes > used ? options.memory_bytes - used : 0;
   };
   sink.begin = [&](const Scene& scene) -> Result<void> {
-    palette_loss(scene, done.losses);
+    if (!from_world) palette_loss(scene, done.losses);
     head = scene;
     volumes.resize(scene.volumes.size());
     if (auto ok = check_strict(options, done); !ok) return ok;
@@ -227,7 +227,7 @@ Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& op
     for (const io::SalvageLoss& loss : salvage.losses()) lost.push_back({loss.kind, loss.count, fmt::format("{} {} (the file is damaged)", loss.count, loss.text)});
     done.salvaged = done.salvaged || !lost.empty();
     add_losses(done.losses, std::move(lost), true);
-    palette_loss(*scene, done.losses);
+    if (const auto from = io::format_for_reading(input.file); from && !is_world(**from)) palette_loss(*scene, done.losses);
     parts.push_back({"", std::move(*scene)});
   }
   SceneSteps::Losses step_losses;

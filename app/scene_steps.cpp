@@ -175,7 +175,7 @@ Result<Step> split_step(const std::string& value) {
   } else {
     const std::map<std::string, SplitKind> kinds{{"models", SplitKind::models}, {"instances", SplitKind::instances}, {"layers", SplitKind::layers}, {"colours", SplitKind::materials}, {"colors", SplitKind::materials}};
     const auto it = kinds.find(value);
-    if (it == kinds.end()) return bad(fmt::format("write one of {}.{}", fmt::join(kSplitNames, ", "), did_you_mean(value, kSplitNames)));
+    if (it == kinds.end()) return bad(fmt::format("write one of {}{}", fmt::join(kSplitNames, ", "), did_you_mean(value, kSplitNames)));
     kind = it->second;
   }
   return Step([kind, edge](Parts parts, Losses&) -> Result<Parts> {
@@ -200,7 +200,7 @@ struct Row {
   Effect effect;
 };
 constexpr Row kRows[] = {
-    {"--crop", "X0,Y0,Z0,X1,Y1,Z1", "Keep what lies in this box of voxels, both corners included", crop_step, Effect::changes},
+    {"--crop", "X0,Y0,Z0,X1,Y1,Z1", "Keep what lies in this box of voxels, both corners included, y up (info shows a .vox in its own axes, z up)", crop_step, Effect::changes},
     {"--turn", "TURN", "Turn about an axis by quarters: y90, x-90, z180", turn_step, Effect::changes},
     {"--mirror", "AXIS", "Mirror x, y or z about the origin", mirror_step, Effect::changes},
     {"--scale", "N", "N: each voxel becomes a cube of N voxels an edge; 1/N: each cube of N an edge one voxel", scale_step, Effect::changes},

@@ -522,6 +522,24 @@ TEST_CASE("convert: a world with a damaged log of edits fails everywhere with th
   CHECK(run_quarry({"validate", "--strict", file}).code == 1);
 }
 
+TEST_CASE("convert: colours that an earlier conversion gave up are no loss of a later one") {
+  const fs::path dir = scratch_dir("convert_old_loss");
+  Scene scene;
+  scene.volumes.resize(1);
+  scene.volumes[0].bricks.set({0, 0, 0}, 3);
+  scene.instances.resize(1);
+  scene.metadata["palette_distinct"] = "400";
+  scene.metadata["palette_rms_error"] = "1.5";
+  REQUIRE(io::Store::save(scene, dir / "a.quarry"));
+  for (const char* to : {"b.vox", "b.quarry"}) {
+    const auto outcome = run_quarry({"convert", "--strict", dir / "a.quarry", "-o", dir / to});
+    INFO(outcome.err);
+    CHECK(outcome.code == 0);
+    CHECK_FALSE(has(outcome.err, "colours"));
+  }
+  CHECK(info(dir / "b.quarry")["metadata"]["palette_distinct"] == "400");
+}
+
 TEST_CASE("convert: --lod-levels writes coarser files beside the whole, meshes in the same place and size") {
   const fs::path dir = scratch_dir("convert_lods");
   std::vector<VoxBuilder::Voxel> voxels;

@@ -39,6 +39,13 @@ TEST_CASE("format: content goes before extension, upper case is no matter") {
   CHECK(std::string((*io::format_for_reading(dir / "no-extension"))->name) == "vox");
   write_bytes(dir / "b.VOX", {'x'});
   CHECK(std::string((*io::format_for_reading(dir / "b.VOX"))->name) == "vox");
+  // Twenty small numbers are a Qubicle file's first bytes, but may be a grid's too.
+  std::vector<uint8_t> small(64, 0);
+  small[0] = small[1] = 1;
+  write_bytes(dir / "d.raw", small);
+  CHECK(std::string((*io::format_for_reading(dir / "d.raw"))->name) == "raw");
+  write_bytes(dir / "d", small);
+  CHECK(std::string((*io::format_for_reading(dir / "d"))->name) == "qb");
   REQUIRE(io::write_scene(test::busy_scene(), dir / "C.Quarry"));
   fs::rename(dir / "C.Quarry", dir / "c.vox");
   CHECK(std::string((*io::format_for_reading(dir / "c.vox"))->name) == "quarry");

@@ -42,6 +42,7 @@ TEST_CASE("raw: what is written comes back in its place with its colours, header
   scene.volumes.emplace_back();
   scene.instances.emplace_back();
   scene.palette.materials[200] = Material{1, 2, 3, 4};
+  scene.palette.materials[255] = Material{9, 9, 9};  // in the standard palette it shines
   for (const Int3 cell : {Int3{-5, -1, 0}, Int3{3, 9, -20}, Int3{0, 0, 0}}) scene.volumes[0].bricks.set(cell, 200);
   const auto flat = flatten(scene, true);
   REQUIRE(flat);
@@ -53,6 +54,8 @@ TEST_CASE("raw: what is written comes back in its place with its colours, header
     CHECK(*flatten(*back, true) == *flat);
     CHECK(back->palette.materials[200].g == 2);
     CHECK(back->palette.materials[200].a == 4);
+    CHECK(back->palette.materials[255] == scene.palette.materials[255]);
+    CHECK(back->palette.names[255].empty());
   }
   // The header is as good a name for the two as the grid.
   const auto detached = io::read_scene(dir / "a.nhdr");

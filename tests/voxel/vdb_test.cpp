@@ -34,7 +34,9 @@ Scene colored_scene() {
   scene.palette = Palette::standard();
   scene.palette.materials[7].emission = 2.5f;
   scene.palette.materials[7].roughness = 0.1f;
-  scene.palette.names[7] = "lamp";
+  scene.palette.names[7] = "lamp; 50% red %3b";
+  scene.palette.materials[255] = {};  // plain white, which shines in the standard palette
+  scene.palette.names[255] = "";
   BrickMap bricks;
   for (int32_t z = 0; z < 24; ++z)
     for (int32_t y = 0; y < 20; ++y)

@@ -123,10 +123,15 @@ Error named(const std::filesystem::path& file, Error error) {
 Result<const Format*> find_for_reading(const std::filesystem::path& file) {
   const auto head = read_file_head(file, kHeadBytes);
   if (!head) return tl::unexpected(head.error());
-  for (const Format& f : formats())
-    if (f.sniff && f.sniff(*head)) return &f;
   const std::string extension = extension_of(file);
-  if (const Format* f = by_extension(extension)) return f;
+  const Format* named_so = by_extension(extension);
+  for (const Format& f : formats()) {
+    if (!f.sniff || !f.sniff(*head)) continue;
+    // Some small numbers are no magic: a raw grid may begin with those of a .qb file.
+    if (f.sniff == looks_like_qb && named_so && named_so->read) return named_so;
+    return &f;
+  }
+  if (named_so) return named_so;
   return fail(ErrorCode::unsupported, unknown_extension(extension) + advice(extension, false));
 }
 

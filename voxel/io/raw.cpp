@@ -54,6 +54,7 @@ bool three_numbers(std::string_view text, double out[3]) {
 
 bool read_palette(std::string_view hex, Palette* palette) {
   if (hex.size() != 256 * 8) return false;
+  *palette = {};  // colours and no more: not the looks that other colours have in the standard palette
   for (size_t m = 0; m < 256; ++m) {
     uint32_t rgba = 0;
     const char* begin = hex.data() + m * 8;

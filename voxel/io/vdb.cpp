@@ -53,11 +53,14 @@ std::string materials_text(const Palette& palette) {
     out += std::to_string(i);
     for (const uint8_t v : {m.r, m.g, m.b, m.a}) out += " " + std::to_string(v);
     for (const float v : {m.roughness, m.metalness, m.emission, m.transparency, m.ior}) out += " " + number(double(v));
-    out += " " + palette.names[i] + ";";
+    out += " ";
+    for (const char c : palette.names[i]) c == ';' ? out += "%3b" : c == '%' ? out += "%25" : out += c;
+    out += ";";
   }
   return out;
 }
 bool read_materials(const std::string& text, Palette* palette) {
+  *palette = {};
   for (size_t at = 0; at < text.size();) {
     const size_t end = text.find(';', at);
     if (end == std::string::npos) return false;
@@ -69,7 +72,9 @@ bool read_materials(const std::string& text, Palette* palette) {
         std::max({r, g, b, a}) > 255 || !std::all_of(v, v + 5, [](double x) { return std::isfinite(x) && x >= 0 && x <= 1e6; }))
       return false;
     palette->materials[i] = {uint8_t(r), uint8_t(g), uint8_t(b), uint8_t(a), float(v[0]), float(v[1]), float(v[2]), float(v[3]), float(v[4])};
-    palette->names[i] = size_t(used) + 1 < line.size() ? line.substr(size_t(used) + 1) : "";
+    std::string& name = palette->names[i] = size_t(used) + 1 < line.size() ? line.substr(size_t(used) + 1) : "";
+    for (size_t c = 0; (c = name.find('%', c)) != std::string::npos; ++c)
+      if (const std::string code = name.substr(c, 3); code == "%3b" || code == "%25") name.replace(c, 3, 1, code == "%3b" ? ';' : '%');
     at = end + 1;
   }
   return true;

@@ -109,12 +109,17 @@ void BatchLog::advance(size_t job) {
   draw();
 }
 
-void BatchLog::started(const ConversionJob& what, uint32_t threads, bool in_regions) {
-  if (!json_) return;
+void BatchLog::started(const ConversionJob& what, uint32_t threads, bool in_regions, const std::string& note) {
   const std::scoped_lock lock(mutex_);
+  if (!note.empty()) {
+    clear();
+    say_warning(subject(what), note);
+  }
+  if (!json_) return;
   json out = start_of("started", what);
   out["threads"] = threads;
   out["in_regions"] = in_regions;
+  if (!note.empty()) out["note"] = note;
   line(text_of(out));
 }
 

@@ -34,7 +34,8 @@ class BatchLog {
   BatchLog(const BatchLog&) = delete;
   BatchLog& operator=(const BatchLog&) = delete;
 
-  void started(const ConversionJob& what, uint32_t threads, bool in_regions);
+  // `note`: what the user should know before it takes its time; may be empty.
+  void started(const ConversionJob& what, uint32_t threads, bool in_regions, const std::string& note);
   void finished(size_t job, const ConversionJob& what, const Conversion& done);
   void failed(size_t job, const ConversionJob& what, const Error& error, const Conversion& done);
   void skipped(size_t job, const ConversionJob& what, const std::filesystem::path& output, const std::string& why);

@@ -219,6 +219,14 @@ class ConvertCommand {
   // A job in the manifest: its output, or for a job of several the beginning of their names.
   std::string job_name(const ConversionJob& job) const { return job.file()->lexically_proximate(root_.empty() ? fs::path(".") : root_).generic_string(); }
 
+  // What --memory can probably not hold, and regions cannot help; "" if it fits or they can. An estimate, so it is tried all the same.
+  std::string too_large(size_t job) const {
+    const BatchItem& e = estimates_[job];
+    if (e.can_save_memory || memory_in_use() + e.memory_bytes <= wanted_.memory_bytes) return {};
+    return fmt::format("by estimate it needs {} of memory, more than the {} of --memory, and it cannot be converted region by region: {}", bytes_text(e.memory_bytes),
+                       bytes_text(wanted_.memory_bytes), why_whole(jobs_[job], wanted_.options));
+  }
+
   int say_plan() {
     BatchLog log(wanted_.json, !wanted_.report.empty(), std::vector<uint64_t>(jobs_.size(), 1));
     const ResumeManifest manifest(root_, manifest_suffix());
@@ -236,7 +244,9 @@ class ConvertCommand {
       else if (there && !wanted_.overwrite && !(wanted_.resume && manifest.wrote(file))) note = "is there already: would fail without --overwrite", ++counts.failed;
       else if (there) note = "would be replaced", ++counts.converted;
       else ++counts.converted;
-      log.planned(job, shown(file), estimates_[size_t(&job - jobs_.data())], note);
+      const auto at = size_t(&job - jobs_.data());
+      if (const std::string large = too_large(at); !large.empty()) note += (note.empty() ? "" : "; ") + large;
+      log.planned(job, shown(file), estimates_[at], note);
     }
     if (!wanted_.json)
       fmt::print("{} inputs: {} would be converted, {} skipped, {} would fail; nothing was written\n", counts.inputs, counts.converted, counts.skipped, counts.failed);
@@ -260,7 +270,7 @@ class ConvertCommand {
     const std::string text = options_text();
     OutputNames names;
     std::vector<Conversion> done(jobs_.size());
-    std::vector<uint8_t> skipped(jobs_.size());
+    std::vector<uint8_t> skipped(jobs_.size()), begun(jobs_.size());
     BatchCounts counts;
     counts.inputs = jobs_.size();
     int last_code = kExitDone;
@@ -284,7 +294,7 @@ class ConvertCommand {
         const auto before = manifest->outputs(job_name(job));
         options.overwrite = options.overwrite || (!before.empty() && std::ranges::all_of(before, [&](const fs::path& f) { return manifest->wrote(f); }));
       }
-      log.started(job, context.threads, context.save_memory);
+      log.started(job, context.threads, context.save_memory, begun[i]++ ? std::string() : too_large(i));
       std::error_code error;
       if (makes_folders_ || !wanted_.to.empty()) fs::create_directories(file.has_parent_path() ? file.parent_path() : fs::path("."), error);
       Progress progress;

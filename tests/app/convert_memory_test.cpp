@@ -139,7 +139,7 @@ TEST_CASE("convert: worlds and grids are made region by region, too, of meshes a
   for (const std::string& from : {ball, world})
     for (const std::string extension : {"quarry", "nrrd", "binvox"}) {
       INFO(from << " to " << extension);
-      const json whole = made(from, "whole." + extension, "8G"), parts = made(from, "parts." + extension, from == ball ? "44M" : "26M");
+      const json whole = made(from, "whole." + extension, "8G"), parts = made(from, "parts." + extension, from == ball ? "44M" : "19M");
       CHECK(whole["regions"] == 0);
       CHECK(parts["regions"] > 1);
       CHECK(parts["voxels"] == whole["voxels"]);

@@ -82,6 +82,12 @@ Result<StoreReader> StoreReader::open(const fs::path& file, std::vector<std::str
 
 const Scene& StoreReader::scene() const { return state_->scene; }
 
+uint64_t StoreReader::bricks() const {
+  uint64_t sum = 0;
+  for (const StoreHead::Volume& v : state_->head.volumes) sum += uint64_t(v.bricks);
+  return sum;
+}
+
 Result<RegionsDone> StoreReader::read_all(const RegionSink& sink, const Progress& progress) {
   return guarded(state_->file, [&] { return state_->all(sink, progress); });
 }

@@ -211,11 +211,12 @@ struct Grid::State {
           auto moved = on_table([&](auto& operations, const auto& view) { return operations.settle(view, keys.data(), values, keys.size(), each); });
           if (!moved) return moved;
           erased = 0;
-          size += moved->inserted;
-          settled = moved->inserted;
-          still_full = moved->full;
-          // Duplicates of a settled key learn the table's value.
-          if (auto again = operate(nullptr); !again) return again;
+          // Duplicates of a settled key learn the table's value; and the moves may have left a place that settling gave up to look for.
+          auto again = operate(each);
+          if (!again) return again;
+          settled = moved->inserted + again->inserted;
+          size += settled;
+          still_full = again->full;
         }
         if (refused != nullptr) {
           outcomes.resize(keys.size());

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 
 #include "app/command.hpp"
 
@@ -16,8 +17,18 @@ namespace {
 std::atomic<bool> interrupted{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "set inside a signal handler");
 
+std::atomic<int64_t> interrupted_ms{0};
+static_assert(std::atomic<int64_t>::is_always_lock_free, "set inside a signal handler");
+
+// The first asks for a clean end. One a second later or more wants it now; sooner, it is the same one again: timeout(1) and job managers send
+// theirs to the program and to its group.
 void on_interrupt(int) {
-  if (interrupted.exchange(true)) _exit(kExitCancelled);
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const int64_t ms = int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
+  int64_t none = 0;
+  if (!interrupted_ms.compare_exchange_strong(none, ms) && ms - none >= 1000) _exit(kExitCancelled);
+  interrupted = true;
 }
 
 // "45 s", "3:07", "1:02:40"

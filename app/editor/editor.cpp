@@ -179,8 +179,8 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect&
   constexpr double kBudgetMs = 45;         // for a picture while something moves
   const bool software = device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
   if (presenter->picture_ms() > 0 && presenter->picture_steps() > 0) convergence.step_ms = presenter->picture_ms() / presenter->picture_steps();
-  else if (presenter->picture_ms() > 0 && resolution.scale > 0)
-    resolution.full_ms = presenter->picture_ms() / (resolution.scale * resolution.scale);
+  else if (presenter->picture_ms() > 0 && presenter->picture_rays() > 0)
+    resolution.full_ms = presenter->picture_ms() * pixels.width * pixels.height / presenter->picture_rays();
   const bool changed = !drawn_ || !(*drawn_ == key);
   if (changed) resolution.changed = Clock::now(), convergence.steps = 0;
   else if (resolution.whole && converging()) {
@@ -195,9 +195,11 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect&
   } else if (resolution.whole) return std::nullopt;
   else if (!unattended && seconds_since(resolution.changed) < kStillSeconds) return std::nullopt;
 
+  // Edges are smoothed where four rays a pixel are still cheap; on software devices light paths do it (P).
   double scale = 1;
+  const double cost = resolution.full_ms > 0 ? resolution.full_ms : software ? 1000 : 1;
+  const uint32_t samples = 4 * cost <= kBudgetMs || (!changed && !software) ? 2 : 1;
   if (changed) {
-    const double cost = resolution.full_ms > 0 ? resolution.full_ms : software ? 1000 : 1;
     for (const double step : {1.0, 0.5, 1.0 / 3, 0.25}) {
       scale = step;
       if (cost * step * step <= kBudgetMs) break;
@@ -208,7 +210,7 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect&
   scene.settings = settings;
   scene.settings.width = static_cast<uint32_t>(std::max(1.0, std::round(pixels.width * scale)));
   scene.settings.height = static_cast<uint32_t>(std::max(1.0, std::round(pixels.height * scale)));
-  scene.settings.samples = 1;
+  scene.settings.samples = samples;
   scene.view = camera.view(scene.settings.width, scene.settings.height);
   scene.wait = *point;
   resolution.scale = scale;

@@ -35,7 +35,7 @@ struct Statistics {
 // fewer pixels are marched, and when all is still the picture is made whole.
 struct Resolution {
   double scale = 1;           // of the newest picture
-  double full_ms = 0;         // what a whole picture is thought to cost
+  double full_ms = 0;         // what a whole picture of one ray a pixel is thought to cost
   bool whole = false;         // the newest picture is at full resolution and quality
   std::chrono::steady_clock::time_point changed;
 };

@@ -180,7 +180,7 @@ void Presenter::read_times(Slot& slot, uint32_t slot_index) {
   slot.has_times = false;
   uint64_t ticks[2]{};
   if (vkGetQueryPoolResults(device_.handle(), times_, slot_index * 2, 2, sizeof ticks, ticks, sizeof ticks[0], VK_QUERY_RESULT_64_BIT) == VK_SUCCESS)
-    picture_ms_ = static_cast<double>(ticks[1] - ticks[0]) * nanoseconds_per_tick_ * 1e-6, picture_steps_ = slot.steps;
+    picture_ms_ = static_cast<double>(ticks[1] - ticks[0]) * nanoseconds_per_tick_ * 1e-6, picture_steps_ = slot.steps, picture_rays_ = slot.rays;
 }
 
 Result<engine::TargetImage*> Presenter::scene_image(uint32_t width, uint32_t height) {
@@ -293,6 +293,7 @@ Result<void> Presenter::record(Slot& slot, uint32_t slot_index, uint32_t image_i
     if (times_) vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, times_, slot_index * 2 + 1);
     slot.has_times = times_ != VK_NULL_HANDLE;
     slot.steps = wanted.tracer ? wanted.steps : 0;
+    slot.rays = wanted.tracer ? 0 : double(wanted.settings.width) * wanted.settings.height * wanted.settings.samples * wanted.settings.samples;
     if (scene) {
       engine::image_barrier(device_.vk(), commands, scene->image(), VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kTransfer,
                     VK_ACCESS_TRANSFER_READ_BIT);

@@ -70,6 +70,7 @@ class Presenter {
   // GPU time of the newest finished picture in milliseconds; 0 before the first, negative if the device has no clock.
   double picture_ms() const { return picture_ms_; }
   uint32_t picture_steps() const { return picture_steps_; }  // of the path tracer in that picture; 0: it was quickly shaded
+  double picture_rays() const { return picture_rays_; }      // from the eye, in that picture; 0: light paths
   uint32_t screen_width() const { return swapchain_.width; }
   uint32_t screen_height() const { return swapchain_.height; }
 
@@ -81,6 +82,7 @@ class Presenter {
     uint64_t value = 0;         // timeline value that this slot's frame signals
     bool has_times = false;
     uint32_t steps = 0;
+    double rays = 0;
   };
   Presenter(engine::Device& device, engine::Renderer& renderer, VkSurfaceKHR surface);
   Result<void> set_up(uint32_t width, uint32_t height);
@@ -107,6 +109,7 @@ class Presenter {
   engine::TargetImage* shown_ = nullptr;
   double picture_ms_ = 0;
   uint32_t picture_steps_ = 0;
+  double picture_rays_ = 0;
   bool panels_ready_ = false, stale_ = false;
   std::vector<std::pair<uint64_t, std::function<void()>>> retired_;
   struct {

@@ -195,7 +195,7 @@ void Viewport::draw_overlay(Editor& editor) const {
 
   // Which of several instances edits act on.
   if (editor.session.scene().instances.size() > 1)
-    if (const Box3 box = editor.session.active_box(); !box.empty()) outline(box, with_alpha(colors::kAccent, 0xB0), with_alpha(colors::kAccent, 0x38), line);
+    if (const Box3 box = editor.session.active_box(); !box.empty()) outline(box, 0x90FFFFFF, 0x2CFFFFFF, line);
 
   // What the brush would touch.
   if (hover || (stroke_ && drag_ == Drag::stroke)) {

@@ -10,6 +10,7 @@
 
 #include "bench/render_scenes.hpp"
 #include "bench_rays_spirv.h"
+#include "engine/beams.hpp"
 #include "engine/offscreen.hpp"
 #include "engine/renderer.hpp"
 #include "engine/vulkan_loader.hpp"
@@ -39,7 +40,7 @@ struct Pass {
 constexpr Pass kPasses[] = {
     {.name = "make rays", .pass = kQryBenchMakeRays, .rows = 16},
     {.name = "pyramid only", .pass = kQryBenchPrimary, .rows = 16, .only_pyramid = true},
-    {.name = "beams", .pass = kQryBenchBeams, .rows = 1, .only_pyramid = true},
+    {.name = "beams", .pass = kQryBenchBeams, .rows = 1},
     {.name = "primary", .pass = kQryBenchPrimary, .rows = 16},
     {.name = "primary after beams", .pass = kQryBenchPrimary, .rows = 16, .from_beams = true},
     {.name = "shadow", .pass = kQryBenchShadow, .rows = 16, .inside = true, .per_hit = true},
@@ -83,11 +84,11 @@ Result<VkPipeline> Passes::make(const Pass& pass) {
     return tl::unexpected(ok.error());
   const bool beams = pass.pass == kQryBenchBeams;
   const uint32_t fused = device_->info().type != VK_PHYSICAL_DEVICE_TYPE_CPU;
-  const uint32_t values[9] = {0, pass.only_pyramid, pass.pass, pass.from_beams, pass.rays_a_thread, pass.inside, beams ? 32u : 8u, beams ? 1u : pass.rows, fused};
-  constexpr uint32_t kIds[9] = {0, 1, 2, 3, 4, 5, 10, 11, 6};
-  VkSpecializationMapEntry entries[9];
-  for (uint32_t i = 0; i < 9; ++i) entries[i] = {kIds[i], i * 4, 4};
-  const VkSpecializationInfo constants{9, entries, sizeof values, values};
+  const uint32_t values[10] = {0, pass.only_pyramid, pass.pass, pass.from_beams, pass.rays_a_thread, pass.inside, beams ? kQryBeamGroup : 8u, beams ? 1u : pass.rows, fused, device_->info().beam_lanes};
+  constexpr uint32_t kIds[10] = {0, 1, 2, 3, 4, 5, 10, 11, 6, 8};
+  VkSpecializationMapEntry entries[10];
+  for (uint32_t i = 0; i < 10; ++i) entries[i] = {kIds[i], i * 4, 4};
+  const VkSpecializationInfo constants{10, entries, sizeof values, values};
   VkComputePipelineCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
   info.stage = {VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, nullptr, 0, VK_SHADER_STAGE_COMPUTE_BIT, module, "main", &constants};
@@ -113,7 +114,7 @@ Result<std::unique_ptr<Passes>> Passes::create(engine::Device& device, uint32_t 
   } wanted[] = {{&self->frame_, BufferHome::host_upload, sizeof(QryBenchFrame)}, {&self->near_frame_, BufferHome::host_upload, sizeof(QryBenchFrame)},
                 {&self->visibility_, BufferHome::device, pixels * sizeof(QryVisibility)}, {&self->lit_, BufferHome::device, pixels * 4},
                 {&self->open_, BufferHome::device, pixels * 16}, {&self->picture_, BufferHome::device, pixels * 4},
-                {&self->beams_, BufferHome::device, uint64_t((width + 7) / 8) * ((height + 7) / 8) * 4},
+                {&self->beams_, BufferHome::device, engine::beam_tiles(width, height) * 4},
                 {&self->seen_, BufferHome::host_readback, pixels * sizeof(QryVisibility)}, {&self->seen_beams_, BufferHome::host_readback, pixels * sizeof(QryVisibility)}};
   for (const auto& w : wanted) {
     auto made = DeviceMemory::create(device, w.home, w.bytes, "quarry bench");
@@ -157,8 +158,7 @@ void Passes::record(uint32_t index) {
   const uint64_t frame = pass.reach != 64.0f ? frame_->address() : near_frame_->address();
   vk.vkCmdPushConstants(commands_, layout_, VK_SHADER_STAGE_COMPUTE_BIT, offsetof(QryBenchPush, frame), 8, &frame);
   vk.vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_[index]);
-  const uint32_t tiles = ((width_ + kQryBenchBeamTile - 1) / kQryBenchBeamTile) * ((height_ + kQryBenchBeamTile - 1) / kQryBenchBeamTile);
-  if (pass.pass == kQryBenchBeams) vk.vkCmdDispatch(commands_, (tiles + 3) / 4, 1, 1);
+  if (pass.pass == kQryBenchBeams) vk.vkCmdDispatch(commands_, engine::beam_groups(device_->info(), width_, height_), 1, 1);
   else vk.vkCmdDispatch(commands_, (width_ + 7) / 8, (height_ + pass.rows - 1) / pass.rows, pass.pass == kQryBenchAmbient ? 4 / pass.rays_a_thread : 1);
 }
 
@@ -259,8 +259,13 @@ double time_of(const double (&us)[kPassCount], const char* name) {
 
 double with_beams(const double (&us)[kPassCount]) { return time_of(us, "beams") + time_of(us, "primary after beams"); }
 
-double whole_frame(const double (&us)[kPassCount]) {
-  return std::min(time_of(us, "primary"), with_beams(us)) + time_of(us, "shadow") + time_of(us, "ambient, 64 voxels") + time_of(us, "shade");
+// As the renderer does it.
+double primary_as_drawn(const double (&us)[kPassCount], const QryWorldRoot& root, const engine::View& view) {
+  return engine::beams_pay(root, view.origin) ? with_beams(us) : time_of(us, "primary");
+}
+
+double whole_frame(const double (&us)[kPassCount], double primary) {
+  return primary + time_of(us, "shadow") + time_of(us, "ambient, 64 voxels") + time_of(us, "shade");
 }
 
 nlohmann::json row_of(uint64_t rays, double us) { return {{"rays", rays}, {"microseconds", us}, {"million_per_s", double(rays) / us}}; }
@@ -275,6 +280,8 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
   wanted.log = [](int severity, const char* message) { if (severity > 0) fmt::print(stderr, "{}\n", message); };
   auto device = engine::Device::create(wanted);
   if (!device) return tl::unexpected(device.error());
+  if (!(*device)->info().beam_lanes)
+    return fail(ErrorCode::unsupported, (*device)->info().name + " has no arithmetic over subgroups in compute shaders, which beams need");
   auto passes = Passes::create(**device, options.width, options.height);
   if (!passes) return tl::unexpected(passes.error());
   nlohmann::json result{{"device", (*device)->info().name}, {"driver", (*device)->info().driver}, {"width", options.width}, {"height", options.height},
@@ -319,7 +326,9 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
         rows[kPasses[i].name] = row_of(rays, us[i]);
       }
       rows["primary with beams"] = row_of(pixels, with_beams(us));
-      rows["whole frame"] = row_of(pixels + 5 * hits, whole_frame(us));
+      const double primary = primary_as_drawn(us, (*shared)->root(), view);
+      rows["primary as drawn"] = row_of(pixels, primary);
+      rows["whole frame"] = row_of(pixels + 5 * hits, whole_frame(us, primary));
       seen[camera] = (*passes)->seen();
       cameras.push_back({{"camera", camera_name(camera)}, {"hits", hits}, {"differ_with_beams", *differing}, {"passes", rows}});
     }
@@ -332,8 +341,8 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
     for (int camera = 0; camera < kCameraCount; ++camera) {
       if (options.interrupted()) return fail(ErrorCode::cancelled, "interrupted");
       double us[kPassCount];
-      if (auto ok = (*passes)->measure(**shared, *ready, scene_view(scene, camera, size, options.width, options.height), options.repeats, us); !ok)
-        return tl::unexpected(ok.error());
+      const engine::View view = scene_view(scene, camera, size, options.width, options.height);
+      if (auto ok = (*passes)->measure(**shared, *ready, view, options.repeats, us); !ok) return tl::unexpected(ok.error());
       const std::vector<QryVisibility> packed = (*passes)->seen();
       if (std::memcmp(packed.data(), seen[camera].data(), packed.size() * sizeof(QryVisibility)) != 0)
         return fail(ErrorCode::device, fmt::format("{}, {}: the packed world is not seen as the editable one is: the measurement is void", about.name, camera_name(camera)));
@@ -341,7 +350,7 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
       auto& rows = cameras[size_t(camera)]["passes"];
       rows["primary, packed"] = row_of(pixels, time_of(us, "primary"));
       rows["primary with beams, packed"] = row_of(pixels, with_beams(us));
-      rows["whole frame, packed"] = row_of(pixels + 5 * (*passes)->hits(), whole_frame(us));
+      rows["whole frame, packed"] = row_of(pixels + 5 * (*passes)->hits(), whole_frame(us, primary_as_drawn(us, (*shared)->root(), view)));
     }
     result["sharing"] = engine::to_string((*shared)->mode());
     result["scenes"].push_back({{"scene", about.name}, {"title", about.title}, {"size", size}, {"voxels", world->voxel_count()}, {"bricks", world->brick_count()},

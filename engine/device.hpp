@@ -46,6 +46,7 @@ struct DeviceInfo {
   uint64_t device_memory_bytes = 0;
   bool external_memory_fd = false, external_semaphore_fd = false, external_memory_host = false;
   uint64_t min_imported_host_pointer_alignment = 4096;
+  uint32_t beam_lanes = 0;  // threads of a subgroup, where compute shaders can take its least number (shaders/beam.glsl); 0: they cannot
   std::vector<std::string> missing;  // required features it lacks; empty: usable
 };
 

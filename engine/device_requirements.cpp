@@ -1,6 +1,7 @@
 #include "engine/device_requirements.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace quarry::engine {
@@ -101,12 +102,16 @@ DeviceInfo describe_physical_device(const VulkanFunctions& vk, VkPhysicalDevice 
   VkPhysicalDeviceDriverProperties driver{};
   driver.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES;
   driver.pNext = &id;
+  VkPhysicalDeviceSubgroupProperties subgroup{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES, &driver, 0, 0, 0, VK_FALSE};
   VkPhysicalDeviceProperties2 properties{};
   properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
-  properties.pNext = &driver;
+  properties.pNext = &subgroup;
   vk.vkGetPhysicalDeviceProperties2(physical_device, &properties);
   info.driver = std::string(driver.driverName) + (driver.driverInfo[0] ? " " : "") + driver.driverInfo;
   std::copy(std::begin(id.deviceUUID), std::end(id.deviceUUID), info.uuid.begin());
+  const uint32_t lanes = subgroup.subgroupSize;
+  if ((subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 && (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT) != 0 && std::has_single_bit(lanes) && lanes <= 64)
+    info.beam_lanes = lanes;
   info.external_memory_host = host_memory;
   info.min_imported_host_pointer_alignment = host.minImportedHostPointerAlignment;
   info.external_memory_fd = has(extensions, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME) && buffer_is_exportable(vk, physical_device);

@@ -96,10 +96,10 @@ Result<VkPipeline> PipelineCache::make(VkPipelineLayout layout, const uint32_t* 
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = module;
   info.stage.pName = "main";
-  // Constants of shaders/traverse.glsl; a shader without them ignores them.
-  const VkBool32 values[4] = {counts, inside, device.info().type != VK_PHYSICAL_DEVICE_TYPE_CPU, ignores};
-  constexpr VkSpecializationMapEntry kEntries[4] = {{0, 0, 4}, {5, 4, 4}, {6, 8, 4}, {7, 12, 4}};
-  const VkSpecializationInfo constants{4, kEntries, sizeof values, values};
+  // Constants of shaders/traverse.glsl and beam.glsl; a shader without them ignores them.
+  const uint32_t values[5] = {counts, inside, device.info().type != VK_PHYSICAL_DEVICE_TYPE_CPU, ignores, device.info().beam_lanes};
+  constexpr VkSpecializationMapEntry kEntries[5] = {{0, 0, 4}, {5, 4, 4}, {6, 8, 4}, {7, 12, 4}, {8, 16, 4}};
+  const VkSpecializationInfo constants{5, kEntries, sizeof values, values};
   info.stage.pSpecializationInfo = &constants;
   info.layout = layout;
   VkPipeline pipeline = VK_NULL_HANDLE;

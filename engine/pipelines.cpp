@@ -1,6 +1,7 @@
 #include "engine/pipelines.hpp"
 
 #include "ambient_spirv.h"
+#include "beams_spirv.h"
 #include "behind_spirv.h"
 #include "engine/pipeline_cache.hpp"
 #include "engine/vulkan_loader.hpp"
@@ -38,6 +39,7 @@ Result<std::unique_ptr<Pipelines>> Pipelines::create(Device& device, VkDescripto
     const char* name;
     bool counts, inside, ignores;
   } wanted[] = {{&self->march, self->frame_layout, k_march_spirv, sizeof k_march_spirv, "march", false, false, false},
+                {&self->beams, self->frame_layout, k_beams_spirv, sizeof k_beams_spirv, "beams", false, false, false},
                 {&self->march_counted, self->frame_layout, k_march_spirv, sizeof k_march_spirv, "march, counted", true, false, false},
                 {&self->shadow, self->frame_layout, k_shadow_spirv, sizeof k_shadow_spirv, "shadow", false, true, false},
                 {&self->ambient, self->frame_layout, k_ambient_spirv, sizeof k_ambient_spirv, "ambient", false, true, false},
@@ -49,6 +51,7 @@ Result<std::unique_ptr<Pipelines>> Pipelines::create(Device& device, VkDescripto
                 {&self->trace, self->list_layout, k_trace_spirv, sizeof k_trace_spirv, "trace", true, false, false},
                 {&self->find, self->list_layout, k_find_spirv, sizeof k_find_spirv, "find", false, false, false}};
   for (const auto& w : wanted) {
+    if (w.pipeline == &self->beams && !device.info().beam_lanes) continue;
     auto made = (*cache)->make(w.layout, w.code, w.bytes, w.name, w.counts, w.inside, w.ignores);
     if (!made) return tl::unexpected(made.error());
     *w.pipeline = *made;
@@ -59,7 +62,7 @@ Result<std::unique_ptr<Pipelines>> Pipelines::create(Device& device, VkDescripto
 
 Pipelines::~Pipelines() {
   const VulkanFunctions& vk = device->vk();
-  for (VkPipeline pipeline : {march, march_counted, shadow, ambient, behind, mirror, shade, views, page_load, trace, find})
+  for (VkPipeline pipeline : {beams, march, march_counted, shadow, ambient, behind, mirror, shade, views, page_load, trace, find})
     if (pipeline) vk.vkDestroyPipeline(device->handle(), pipeline, nullptr);
   for (VkPipelineLayout layout : {frame_layout, list_layout})
     if (layout) vk.vkDestroyPipelineLayout(device->handle(), layout, nullptr);

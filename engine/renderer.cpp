@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "engine/beams.hpp"
 #include "engine/look.hpp"
 #include "engine/offscreen.hpp"
 #include "engine/pipelines.hpp"
@@ -14,8 +15,8 @@
 
 namespace quarry::engine {
 
-static_assert(offsetof(QryFrame, origin) == 56 && offsetof(QryFrame, width) == 104 && offsetof(QryFrame, look) == 136 &&
-                  offsetof(QryFrame, highlight_max) == 244 && sizeof(QryFrame) == 256,
+static_assert(offsetof(QryFrame, origin) == 64 && offsetof(QryFrame, width) == 112 && offsetof(QryFrame, look) == 144 &&
+                  offsetof(QryFrame, highlight_max) == 252 && sizeof(QryFrame) == 264,
               "the frame's layout in C++ is not GLSL's scalar layout");
 static_assert(sizeof(QryVisibility) == 16 && sizeof(QryRay) == 24 && sizeof(QryRayHit) == 32 && offsetof(QryFramePush, sample_index) == 8);
 
@@ -31,7 +32,7 @@ struct Renderer::State {
   std::unique_ptr<TargetSets> targets;
   std::unique_ptr<Pipelines> pipelines;
   struct Frame {
-    std::unique_ptr<DeviceMemory> parameters, visibility, behind, mirror, light, accumulation, page_loads;
+    std::unique_ptr<DeviceMemory> parameters, visibility, beams, behind, mirror, light, accumulation, page_loads;
   } frames[kFrames + 1];
   std::unique_ptr<Offscreen> offscreen;
   std::unique_ptr<DeviceMemory> list_in, list_out;
@@ -100,7 +101,11 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   if (mirrors)
     if (auto ok = s.ensure(frame.mirror, BufferHome::device, pixels * sizeof(QryVisibility), "quarry mirror"); !ok) return ok;
   if (auto ok = s.ensure(frame.accumulation, BufferHome::device, samples > 1 ? pixels * 16 : 16, "quarry accumulation"); !ok) return ok;
-  const bool loads = settings.view == DebugView::load;
+  const bool loads = settings.view == DebugView::load, counted = settings.view == DebugView::steps || settings.view == DebugView::probe_depth;
+  // Where steps are shown, they are those from the eye.
+  const bool beams = settings.beams && !counted && s.pipelines->beams && beams_pay(world.root(), view.origin);
+  if (beams)
+    if (auto ok = s.ensure(frame.beams, BufferHome::device, beam_tiles(settings.width, settings.height) * 4, "quarry beams"); !ok) return ok;
   const uint32_t pages = std::max(world.root().grid_pages, 1u);
   if (loads)
     if (auto ok = s.ensure(frame.page_loads, BufferHome::device, uint64_t(pages) * 4, "quarry page loads"); !ok) return ok;
@@ -113,6 +118,7 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   f.light = lit ? frame.light->address() : 0;
   f.accumulation = frame.accumulation->address();
   f.page_loads = loads ? frame.page_loads->address() : 0;
+  f.beams = beams ? frame.beams->address() : 0;
   put_view(view, f);
   f.width = settings.width;
   f.height = settings.height;
@@ -134,25 +140,30 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
 
   const VulkanFunctions& vk = s.device->vk();
 
-  // A dispatch over all pixels, labelled for those who look at captures. Shaders' workgroups: 8 x `rows` pixels.
-  const auto pass = [&](const char* name, VkPipeline pipeline, uint32_t rows) {
+  // A dispatch, labelled for those who look at captures.
+  const auto groups = [&](const char* name, VkPipeline pipeline, uint32_t across, uint32_t down) {
     if (vk.vkCmdBeginDebugUtilsLabelEXT) {
       VkDebugUtilsLabelEXT info{VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT, nullptr, name, {0.9f, 0.6f, 0.2f, 1}};
       vk.vkCmdBeginDebugUtilsLabelEXT(commands, &info);
     }
     vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
-    vk.vkCmdDispatch(commands, (settings.width + 7) / 8, (settings.height + rows - 1) / rows, 1);
+    vk.vkCmdDispatch(commands, across, down, 1);
     if (vk.vkCmdEndDebugUtilsLabelEXT) vk.vkCmdEndDebugUtilsLabelEXT(commands);
   };
+  // Over all pixels, in workgroups of 8 x `rows`.
+  const auto pass = [&](const char* name, VkPipeline pipeline, uint32_t rows) { groups(name, pipeline, (settings.width + 7) / 8, (settings.height + rows - 1) / rows); };
   const Pipelines& with = *s.pipelines;
   s.targets->bind(commands, with.frame_layout, frame_index, target);
-  const bool counted = settings.view == DebugView::steps || settings.view == DebugView::probe_depth;
   for (uint32_t sample = 0; sample < samples; ++sample) {
     const QryFramePush push{frame.parameters->address(), sample};
     vk.vkCmdPushConstants(commands, with.frame_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
     if (loads && !sample) {
       vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, with.page_load);
       vk.vkCmdDispatch(commands, std::min(pages, 4096u), 1, 1);
+    }
+    if (beams && !sample) {
+      groups("beams", with.beams, beam_groups(s.device->info(), settings.width, settings.height), 1);
+      compute_barrier(vk, commands);
     }
     if (sample) compute_barrier(vk, commands);  // the sample before still reads the buffers
     pass("march", counted ? with.march_counted : with.march, 16);

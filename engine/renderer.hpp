@@ -1,6 +1,7 @@
 // renderer.hpp - the compute ray-marcher: world in shared memory -> visibility -> shaded image.
 //
 //   SharedWorld (addresses of grid, masks, materials, pyramid, palette)
+//     -> beams.comp.glsl   how far each tile of pixels sees nothing                       (4 B a tile)
 //     -> march.comp.glsl   primary rays: t, voxel, face, material, steps, probe depth      (16 B a pixel + 8 B debug)
 //     -> shadow.comp.glsl, ambient.comp.glsl   rays to the sun, to all around            (16 B a pixel)
 //     -> behind.comp.glsl  what glass lets through, only where the palette has any         (16 B a pixel)
@@ -88,6 +89,7 @@ struct RenderSettings {
   float lens_radius = 0, focus = 0;                  // voxels; 0: everything is sharp. The plane `focus` before the eye is sharp
   bool light_list = true;                            // false: glowing voxels are found by chance alone; the same picture, after far more paths
   float firefly_limit = 0;                           // brightest radiance that scattered light may bring; 0: no limit, and no bias
+  bool beams = true;                                 // false: primary rays start at the eye; the same picture but for single pixels at edges
   bool highlight = false;                            // brush preview / selection: a box drawn as an outline
   Box3 highlight_box;
 };

@@ -3,6 +3,7 @@
 // the same traversal as the pictures. Arithmetic of rays is spelt out with fma, as that specification has it.
 #extension GL_GOOGLE_include_directive : require
 
+#include "shaders/traverse.glsl"
 #include "shaders/beam.glsl"
 #include "shaders/frame.h"
 #include "shaders/bench_rays.h"
@@ -10,7 +11,6 @@
 layout(local_size_x_id = 10, local_size_y_id = 11) in;
 layout(constant_id = 2) const uint kPass = 0u;
 layout(constant_id = 3) const bool kFromBeams = false;
-const uint kBeamTile = kQryBenchBeamTile;
 layout(constant_id = 4) const uint kRaysAThread = 1u;  // ambient: 1 (the sample is the dispatch's z, the same for a whole warp) or 4
 
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryBenchFrameRef { QryBenchFrame frame; };
@@ -26,11 +26,13 @@ vec3 unit(vec3 v) {
   return v * l;
 }
 
-vec3 ray_through(const QryBenchFrame f, vec2 at) {
+// Not of length 1.
+vec3 way_through(const QryBenchFrame f, vec2 at) {
   const float a = fma(2.0 / float(f.width), at.x, -1.0), b = fma(-2.0 / float(f.height), at.y, 1.0);
-  return unit(vec3(fma(a, f.right[0], fma(b, f.up[0], f.forward[0])), fma(a, f.right[1], fma(b, f.up[1], f.forward[1])),
-                   fma(a, f.right[2], fma(b, f.up[2], f.forward[2]))));
+  return vec3(fma(a, f.right[0], fma(b, f.up[0], f.forward[0])), fma(a, f.right[1], fma(b, f.up[1], f.forward[1])),
+              fma(a, f.right[2], fma(b, f.up[2], f.forward[2])));
 }
+vec3 ray_through(const QryBenchFrame f, vec2 at) { return unit(way_through(f, at)); }
 
 uint mixed(uint x) {
   x ^= x >> 16;
@@ -65,14 +67,11 @@ vec3 ambient_direction(uint pixel, uint ray, uint face) {
 void main() {
   const QryBenchFrame f = QryBenchFrameRef(push.frame).frame;
   if (kPass == kQryBenchBeams) {
-    const uint beam = gl_WorkGroupID.x * 4u + (gl_LocalInvocationIndex >> 3), across = (f.width + kBeamTile - 1u) / kBeamTile, down = (f.height + kBeamTile - 1u) / kBeamTile;
-    if (gl_WorkGroupID.x * 4u >= across * down) return;
-    const vec2 low = vec2(beam % across, min(beam / across, down - 1u)) * float(kBeamTile);
-    const vec3 d = ray_through(f, low + 0.5 * float(kBeamTile));
-    float chord = 0.0;
-    for (uint i = 0u; i < 4u; ++i) chord = max(chord, distance(d, ray_through(f, low + float(kBeamTile) * vec2(i & 1u, i >> 1))));
-    const float t = qry_beam(push.root, of(f.origin), d, chord * 1.01 + 1e-6);
-    if ((gl_LocalInvocationIndex & 7u) == 0u && beam < across * down) QryFloats(f.beams).at[beam] = t;
+    const uint tiles = qry_tiles_across(f.width) * qry_tiles_across(f.height);
+    for (uint tile = qry_first_tile(); tile < tiles; tile += qry_tile_step()) {
+      const float depth = qry_tile_beam(push.root, tile, of(f.origin), of(f.forward), of(f.right), of(f.up), uvec2(f.width, f.height));
+      if (gl_SubgroupInvocationID == 0u) QryFloats(f.beams).at[tile] = depth;
+    }
     return;
   }
 
@@ -85,8 +84,8 @@ void main() {
     return;
   }
   if (kPass == kQryBenchPrimary) {
-    const vec3 d = ray_through(f, vec2(at) + 0.5);
-    const float t_min = kFromBeams ? QryFloats(f.beams).at[(at.y / kBeamTile) * ((f.width + kBeamTile - 1u) / kBeamTile) + at.x / kBeamTile] : 0.0;
+    const vec3 way = way_through(f, vec2(at) + 0.5), d = unit(way);
+    const float t_min = kFromBeams ? QryFloats(f.beams).at[(at.y / kQryBeamTile) * qry_tiles_across(f.width) + at.x / kQryBeamTile] * length(way) : 0.0;
     const QryHit hit = qry_traverse(push.root, of(f.origin), d, t_min, 1e29, 0u);
     uvec4 seen = uvec4(floatBitsToUint(hit.t), 0u, 0u, min(hit.steps, 0xFFFFu) | (min(hit.sectors, 0xFFFFu) << 16));
     if (hit.t >= 0.0) {

@@ -9,7 +9,7 @@ struct QryBenchFrame {
   QRY_U64 lit;         // width*height floats: 1 where the sun's ray is free
   QRY_U64 open;        // 4 * width*height floats, ray by ray: 1 where the ambient ray is free
   QRY_U64 picture;     // width*height RGBA8
-  QRY_U64 beams;       // a float for each tile, row by row
+  QRY_U64 beams;       // as QryFrame's
   QRY_F32 origin[3];
   QRY_F32 forward[3];
   QRY_F32 right[3];
@@ -25,8 +25,6 @@ struct QryBenchPush {
   QryWorldRoot root;
   QRY_U64 frame;
 };
-
-QRY_CONST kQryBenchBeamTile = 16u;  // pixels a side
 
 // Values of the specialisation constant kPass.
 QRY_CONST kQryBenchMakeRays = 0u;

@@ -13,6 +13,7 @@ struct QryFrame {
   QRY_U64 light;         // width*height vec4: light from all around, and how much of the sun is seen
   QRY_U64 accumulation;  // width*height vec4: tone-mapped colour, by coverage, and coverage, summed over sub-pixel samples
   QRY_U64 page_loads;    // an uint a page of the grid: slots in use; only for the view that shows them
+  QRY_U64 beams;         // a float a tile, row by row: how far it sees nothing (beam.glsl), in lengths of forward + a*right + b*up; 0: rays start at the eye
   QRY_F32 origin[3];
   QRY_F32 forward[3];
   QRY_F32 right[3];
@@ -30,6 +31,9 @@ struct QryFrame {
   QRY_F32 highlight_min[3];  // world coordinates of the box's corners
   QRY_F32 highlight_max[3];
 };
+
+QRY_CONST kQryBeamTile = 16u;    // pixels a side
+QRY_CONST kQryBeamGroup = 128u;  // threads of a workgroup of beams, whose subgroups answer for a tile each
 
 // What a primary ray hit, 16 bytes. t < 0: nothing.
 struct QryVisibility {

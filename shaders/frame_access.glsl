@@ -4,20 +4,22 @@
 
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryFrameRef { QryFrame frame; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer QryVisibilityRef { QryVisibility at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer QryBeamRef { float at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer QryColorRef { vec4 at[]; };
 layout(push_constant, scalar) uniform QryPush { QryFramePush push; };
 
 vec3 qry_vec3(const float a[3]) { return vec3(a[0], a[1], a[2]); }
 
-vec3 qry_pixel_direction(const QryFrame frame, uvec2 pixel, uint sample_index) {
+// Forward + a*right + b*up, not of length 1.
+vec3 qry_pixel_way(const QryFrame frame, uvec2 pixel, uint sample_index) {
   const uint side = max(frame.samples_a_side, 1u);
   const vec2 inside = (vec2(sample_index % side, sample_index / side) + 0.5) / float(side);
   const vec2 at = vec2(pixel) + inside;
   const float a = fma(2.0 / float(frame.width), at.x, -1.0), b = fma(-2.0 / float(frame.height), at.y, 1.0);
-  const vec3 d = vec3(fma(a, frame.right[0], fma(b, frame.up[0], frame.forward[0])), fma(a, frame.right[1], fma(b, frame.up[1], frame.forward[1])),
-                      fma(a, frame.right[2], fma(b, frame.up[2], frame.forward[2])));
-  return normalize(d);
+  return vec3(fma(a, frame.right[0], fma(b, frame.up[0], frame.forward[0])), fma(a, frame.right[1], fma(b, frame.up[1], frame.forward[1])),
+              fma(a, frame.right[2], fma(b, frame.up[2], frame.forward[2])));
 }
+vec3 qry_pixel_direction(const QryFrame frame, uvec2 pixel, uint sample_index) { return normalize(qry_pixel_way(frame, pixel, sample_index)); }
 
 // A visibility record, put together and taken apart.
 QryVisibility qry_seen(const QryHit hit, uint material) {

@@ -1,5 +1,5 @@
 #version 460
-// march.comp.glsl - primary rays: camera -> visibility buffer. No shading; shade.comp.glsl reads what this writes.
+// march.comp.glsl - primary rays: camera -> visibility buffer, from where beams.comp.glsl says. No shading; shade.comp.glsl reads what this writes.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/traverse.glsl"
@@ -13,6 +13,12 @@ void main() {
   const uvec2 pixel = gl_GlobalInvocationID.xy;
   if (pixel.x >= frame.width || pixel.y >= frame.height) return;
   const QryWorldRoot root = QryRootRef(frame.root).root;
-  const QryHit hit = qry_traverse(root, qry_vec3(frame.origin), qry_pixel_direction(frame, pixel, push.sample_index), 0.0, 1e29, 0u);
+  const vec3 way = qry_pixel_way(frame, pixel, push.sample_index);
+  float t_min = 0.0;
+  if (frame.beams != 0ul) {
+    const uvec2 tile = pixel / kQryBeamTile;
+    t_min = QryBeamRef(frame.beams).at[tile.y * ((frame.width + kQryBeamTile - 1u) / kQryBeamTile) + tile.x] * length(way);
+  }
+  const QryHit hit = qry_traverse(root, qry_vec3(frame.origin), normalize(way), t_min, 1e29, 0u);
   QryVisibilityRef(frame.visibility).at[pixel.y * frame.width + pixel.x] = qry_seen(hit, hit.t >= 0.0 ? qry_material(root, hit.brick, hit.voxel) : 0u);
 }

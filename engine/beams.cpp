@@ -1,0 +1,31 @@
+#include "engine/beams.hpp"
+
+#include "shaders/frame.h"
+#include "shaders/world_root.h"
+
+namespace quarry::engine {
+
+uint64_t beam_tiles(uint32_t width, uint32_t height) {
+  const auto tiles = [](uint32_t pixels) { return (uint64_t(pixels) + kQryBeamTile - 1) / kQryBeamTile; };
+  return tiles(width) * tiles(height);
+}
+
+uint32_t beam_groups(const DeviceInfo& info, uint32_t width, uint32_t height) {
+  const uint64_t tiles_a_group = kQryBeamGroup / info.beam_lanes;
+  return uint32_t((beam_tiles(width, height) + tiles_a_group - 1) / tiles_a_group);
+}
+
+bool beams_pay(const QryWorldRoot& root, const float origin[3]) {
+  constexpr double kFilled = 0.25;  // of the box's bricks; of terrain 0.06 are, of a hollow sphere 0.02, of a sponge 0.5
+  const float bias[3] = {float(kQryVoxelBiasXZ), float(kQryVoxelBiasY), float(kQryVoxelBiasXZ)};
+  bool inside = true;
+  double bricks = 1;
+  for (int i = 0; i < 3; ++i) {
+    const float at = origin[i] + bias[i];
+    inside = inside && at >= float(root.bounds_min[i]) && at <= float(root.bounds_max[i]) + 1;
+    bricks *= double((root.bounds_max[i] >> 3) - (root.bounds_min[i] >> 3) + 1);
+  }
+  return root.brick_count > 0 && (inside || root.brick_count < kFilled * bricks);
+}
+
+}  // namespace quarry::engine

@@ -1,0 +1,23 @@
+#version 460
+// beams.comp.glsl - camera -> how far each tile of pixels sees nothing. Once a frame: a tile holds all samples of its pixels.
+#extension GL_GOOGLE_include_directive : require
+
+#include "shaders/beam.glsl"
+
+layout(local_size_x = kQryBeamGroup) in;
+
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryFrameRef { QryFrame frame; };
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer QryBeamRef { float at[]; };
+layout(push_constant, scalar) uniform QryPush { QryFramePush push; };
+
+vec3 of(const float a[3]) { return vec3(a[0], a[1], a[2]); }
+
+void main() {
+  const QryFrame frame = QryFrameRef(push.frame).frame;
+  const QryWorldRoot root = QryRootRef(frame.root).root;
+  const uint tiles = qry_tiles_across(frame.width) * qry_tiles_across(frame.height);
+  for (uint tile = qry_first_tile(); tile < tiles; tile += qry_tile_step()) {
+    const float depth = qry_tile_beam(root, tile, of(frame.origin), of(frame.forward), of(frame.right), of(frame.up), uvec2(frame.width, frame.height));
+    if (gl_SubgroupInvocationID == 0u) QryBeamRef(frame.beams).at[tile] = depth;
+  }
+}

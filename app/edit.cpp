@@ -125,7 +125,11 @@ int run_edit(const CommandArguments& words) {
     if (wanted.file.empty()) editor.start_new();
     else if (!editor.open(wanted.file)) return kExitFailed;
     if (!editor.session.has_document()) return kExitFailed;
-    if (!editor.unattended) editor.recoverable = recoverable_files(recovery_dir());
+    if (!editor.unattended) {
+      std::vector<std::pair<std::filesystem::path, Error>> damaged;
+      editor.recoverable = recoverable_files(recovery_dir(), &damaged);
+      for (const auto& [file, error] : damaged) say_warning(shown(file), "unsaved work that was left here cannot be opened: " + with_salvage_hint(file, error).message);
+    }
     ScriptRunner script(std::move(commands));
     if (auto done = run(editor, wanted, wanted.script.empty() ? nullptr : &script); !done) code = stop(done.error());
   }

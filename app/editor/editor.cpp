@@ -8,6 +8,7 @@
 
 #include "app/editor/actions.hpp"
 #include "app/editor/panels.hpp"
+#include "app/load.hpp"
 #include "app/terminal.hpp"
 
 namespace quarry::app {
@@ -96,7 +97,7 @@ bool Editor::open(const std::filesystem::path& file) {
   ProgressLine line(file.string());
   io::ReadOptions options;
   options.progress = line.progress();
-  const bool opened = report(session.open(file, options));
+  const bool opened = report(session.open(file, options).map_error([&](Error e) { return with_salvage_hint(file, std::move(e)); }));
   line.clear();
   if (!opened) return false;
   camera = {};

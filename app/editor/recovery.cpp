@@ -40,13 +40,16 @@ Result<fs::path> new_recovery_file(const fs::path& dir, const std::string& title
   }
 }
 
-std::vector<RecoveryFile> recoverable_files(const fs::path& dir) {
+std::vector<RecoveryFile> recoverable_files(const fs::path& dir, std::vector<std::pair<fs::path, Error>>* damaged) {
   std::vector<RecoveryFile> files;
   std::error_code error;
   for (fs::directory_iterator at(dir, error), end; !error && at != end; at.increment(error)) {
     if (at->path().extension() != ".quarry" || !at->is_regular_file(error)) continue;
     // Opening takes the file's exclusive lock, so a file that another editor works on refuses.
-    if (!io::Store::open(at->path())) continue;
+    if (const auto opened = io::Store::open(at->path()); !opened) {
+      if (damaged && opened.error().code != ErrorCode::conflict) damaged->emplace_back(at->path(), opened.error());
+      continue;
+    }
     RecoveryFile file;
     file.file = at->path();
     file.title = at->path().filename().string();

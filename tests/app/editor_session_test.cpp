@@ -85,6 +85,11 @@ TEST_CASE("session: saving over a world whose editor was killed leaves nothing o
     REQUIRE_FALSE(refused);
     CHECK(refused.error().message.find("hurt.quarry-wal, is damaged") != std::string::npos);
     CHECK((test::file_bytes(dir / "hurt.quarry-wal") == bytes));
+    // As unsaved work it is not offered as an older state, but said.
+    std::vector<std::pair<fs::path, Error>> damaged;
+    for (const RecoveryFile& offered : recoverable_files(dir, &damaged)) CHECK(offered.file.filename() != "hurt.quarry");
+    REQUIRE(damaged.size() == 1);
+    CHECK(damaged[0].first.filename() == "hurt.quarry");
   }
   Session session({}, dir / "recovery");
   REQUIRE(session.start_new());

@@ -18,13 +18,15 @@ constexpr size_t kMostBatch = 1u << 28;   // list positions are 32-bit
 constexpr uint32_t kLeastKeysPerPage = 240, kLeastKeysPerFreshPage = 120;
 
 template <bool kFresh>
-cudaError_t merge(cudaStream_t stream, const GridView& view, uint2* lists, uint32_t room, const uint32_t* sizes,
+cudaError_t merge(cudaStream_t stream, const GridView& view, uint2* lists, uint32_t room, uint32_t* sizes,
                   kernels::MergeTotals* totals) {
   const auto kernel = kernels::merge_pages<kMergeThreads, kMergeHeld, kMergeBlocks, kFresh>;
   constexpr int kSharedBytes = int(sizeof(kernels::MergePage));
   if (const auto error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes)) return error;
   const uint32_t gap_phase = view.phase == 0 ? 1 : view.phase - 1;
   kernel<<<view.page_count, kMergeThreads, kSharedBytes, stream>>>(view, gap_phase, lists, room, sizes, totals);
+  const uint32_t blocks = (view.page_count + kernels::kLeavePages - 1) / kernels::kLeavePages;
+  kernels::leave_stash<<<blocks, kernels::kLeaveThreads, 0, stream>>>(view, gap_phase, lists, room, sizes, totals);
   return cudaGetLastError();
 }
 

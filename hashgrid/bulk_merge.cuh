@@ -13,7 +13,7 @@ bool worth_merging(uint32_t page_count, size_t count, bool fresh);
 
 // Inserts the batch; keys that are there stay as they are. `full` of the report counts keys that plain insertion should be tried on: where
 // a page could not take its whole share, or all of the batch where too many keys are equal. Waits for the stream. No concurrent use of the
-// table. Memory traffic per key: 56 bytes, and of the table one write (and one read, unless `fresh`). Scratch memory: about 20 bytes a key
+// table. Memory traffic per key: 40 bytes, and of the table one write (and one read, unless `fresh`). Scratch memory: about 20 bytes a key
 // from the stream's pool. Errors: device, out_of_memory (the table is unchanged).
 Result<BulkReport> bulk_merge(cudaStream_t stream, const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count,
                               bool fresh);

@@ -32,7 +32,7 @@ struct MergePage {
   uint64_t words[kQryOwnWords];
   uint32_t taken[kQryBucketsPerPage];  // claims on each bucket; 4 and more: full
   uint64_t walkers[kWalkers];          // pairs; then keys that their walks put into the stash, over their slots' numbers
-  uint32_t listed, walker_count, next_walker, stash_tickets, present, refused, live;
+  uint32_t listed, walker_count, next_walker, stash_tickets, present, refused, live, leaving;
 };
 
 __device__ inline uint32_t bucket_of(uint32_t stored, uint32_t page_count) { return qry_home_bucket(stored, page_count); }
@@ -100,7 +100,7 @@ __device__ inline bool has_copies(const uint64_t* first) {
 // kFresh: the table is known to be empty and never used; its old content is not read. Otherwise `gap_phase` stamps slots that come free.
 template <uint32_t kThreads, uint32_t kHeld, uint32_t kBlocks, bool kFresh>
 __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, uint32_t gap_phase, uint2* lists, uint32_t room,
-                                                                 const uint32_t* sizes, MergeTotals* totals) {
+                                                                 uint32_t* sizes, MergeTotals* totals) {
   extern __shared__ __align__(128) unsigned char shared_bytes[];
   MergePage& page = *reinterpret_cast<MergePage*>(shared_bytes);
   if (totals->overflowed != 0) return;
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
 #pragma unroll 8
     for (uint32_t i = thread; i < kQryOwnWords / 2; i += kThreads) in_shared[i] = __ldcs(in_table + i);
   }
-  if (thread == 0) page.listed = page.walker_count = page.next_walker = page.stash_tickets = page.present = page.refused = page.live = 0;
+  if (thread == 0) page.listed = page.walker_count = page.next_walker = page.stash_tickets = page.present = page.refused = page.live = page.leaving = 0;
   __syncthreads();
 
   // A bucket that keys went past must not have a never-used slot: (I) of view_impl.hpp.
@@ -316,7 +316,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
   }
 
   const bool write = kFresh || page.refused == 0;
-  // What went to the stash leaves it again where a copy of it stands in a bucket, and where the page stays as it was.
+  // What went to the stash leaves it again where a copy of it stands in a bucket, and where the page stays as it was; by leave_stash, once all
+  // pages are done. A slot that came free now, before one that a copy of some key of another page claimed, would be claimed for that key again.
   for (uint32_t w = thread; w < walkers; w += kThreads) {
     const uint32_t key = detail::low(page.walkers[w]);
     if (key == kQryReservedKey) continue;
@@ -324,10 +325,11 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
     const bool copy = (slots_with(page.words + place.home_sector * kQrySlotsPerSector, key) |
                        slots_with(page.words + place.next_sector * kQrySlotsPerSector, key)) != 0;
     if (copy) atomicAdd(&page.present, 1u);
-    if (copy || !write) atomicExch(stash_slot_of(view, detail::high(page.walkers[w])), Atomic64{detail::freed_word(gap_phase)});
+    if (copy || !write) list[atomicAdd(&page.leaving, 1u)].y = detail::high(page.walkers[w]);
   }
   if (walkers != 0) __syncthreads();
   if (thread == 0) {
+    sizes[blockIdx.x] = page.leaving;
     if (page.present != 0 && write) atomicAdd(&totals->present, Atomic64{page.present});
     if (page.refused != 0) atomicAdd(&totals->refused, Atomic64{write ? page.refused : size});
   }
@@ -346,6 +348,18 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
 #else
   for (uint32_t i = thread; i < kQryOwnWords / 2; i += kThreads) __stcs(in_table + i, in_shared[i]);
 #endif
+}
+
+// The end of merge_pages, for the whole table: frees the slots of the stash that it listed.
+constexpr uint32_t kLeaveThreads = 256, kLeavePages = 8;
+__global__ void __launch_bounds__(kLeaveThreads) leave_stash(GridView view, uint32_t gap_phase, const uint2* lists, uint32_t room, const uint32_t* sizes,
+                                                             const MergeTotals* totals) {
+  if (totals->overflowed != 0) return;
+  constexpr uint32_t kLanes = kLeaveThreads / kLeavePages;
+  const uint32_t page = blockIdx.x * kLeavePages + threadIdx.x / kLanes;
+  if (page >= view.page_count) return;
+  for (uint32_t i = threadIdx.x % kLanes; i < sizes[page]; i += kLanes)
+    *stash_slot_of(view, lists[size_t{page} * room + i].y) = detail::freed_word(gap_phase);
 }
 
 }  // namespace quarry::hashgrid::kernels

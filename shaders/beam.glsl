@@ -164,13 +164,12 @@ float qry_beam(const QryWorldRoot root, vec3 o, vec3 low, vec3 high) {
   return best == kQryBeamNone ? kQryBeamNothing : uintBitsToFloat(best & ~63u);
 }
 
-// All tiles of a picture, subgroup by subgroup: the number of the caller's first tile and the step to its next one.
-uint qry_first_tile() { return gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID; }
-uint qry_tile_step() { return gl_NumWorkGroups.x * gl_NumSubgroups; }
+// The caller's subgroup's tile; beyond the last one in the last workgroup.
+uint qry_own_tile() { return gl_WorkGroupID.x * (kQryBeamGroup / kQryBeamLanes) + gl_SubgroupID; }
 uint qry_tiles_across(uint width) { return (width + kQryBeamTile - 1u) / kQryBeamTile; }
 
 float qry_tile_beam(const QryWorldRoot root, uint tile, vec3 o, vec3 forward, vec3 right, vec3 up, uvec2 picture) {
-  if (subgroupAdd(1u) != kQryBeamLanes) return 0.0;  // a subgroup that lacks threads cannot look at every child
+  if (gl_NumSubgroups * kQryBeamLanes != kQryBeamGroup) return 0.0;  // subgroups that lack threads cannot look at every child
   const uint across = qry_tiles_across(picture.x);
   const vec2 corner = vec2(tile % across, tile / across) * float(kQryBeamTile), scale = vec2(2.0, -2.0) / vec2(picture);
   vec3 low = vec3(1e30), high = vec3(-1e30);

@@ -16,7 +16,8 @@ void main() {
   const QryFrame frame = QryFrameRef(push.frame).frame;
   const QryWorldRoot root = QryRootRef(frame.root).root;
   const uint tiles = qry_tiles_across(frame.width) * qry_tiles_across(frame.height);
-  for (uint tile = qry_first_tile(); tile < tiles; tile += qry_tile_step()) {
+  const uint tile = qry_own_tile();
+  if (tile < tiles) {
     const float depth = qry_tile_beam(root, tile, of(frame.origin), of(frame.forward), of(frame.right), of(frame.up), uvec2(frame.width, frame.height));
     if (gl_SubgroupInvocationID == 0u) QryBeamRef(frame.beams).at[tile] = depth;
   }

@@ -68,7 +68,8 @@ void main() {
   const QryBenchFrame f = QryBenchFrameRef(push.frame).frame;
   if (kPass == kQryBenchBeams) {
     const uint tiles = qry_tiles_across(f.width) * qry_tiles_across(f.height);
-    for (uint tile = qry_first_tile(); tile < tiles; tile += qry_tile_step()) {
+    const uint tile = qry_own_tile();
+    if (tile < tiles) {
       const float depth = qry_tile_beam(push.root, tile, of(f.origin), of(f.forward), of(f.right), of(f.up), uvec2(f.width, f.height));
       if (gl_SubgroupInvocationID == 0u) QryFloats(f.beams).at[tile] = depth;
     }

@@ -153,7 +153,7 @@ TEST_CASE("voxelize_in_regions: long triangles over every seam, and walls that f
   same_as_at_once(plate(), options_of(700), 700 * 1024, 40);  // rows are divided, too
 }
 
-TEST_CASE("voxelize_in_regions: the same for every number of threads") {
+TEST_CASE("voxelize_in_regions: the same for every number of threads", "[threads]") {
   const Mesh mesh = ball(30, true);
   for (const uint32_t threads : {1u, 2u, 5u}) {
     VoxelizeOptions options = options_of(170, FillRule::parity);
@@ -174,7 +174,7 @@ TEST_CASE("voxelize_in_regions: real meshes, one with a texture, are the same") 
   }
 }
 
-TEST_CASE("voxelize_in_regions: too little room is said with numbers, an error of the sink ends it, and it stops when told to") {
+TEST_CASE("voxelize_in_regions: too little room is said with numbers, an error of the sink ends it, and it stops when told to", "[threads]") {
   const Mesh mesh = ball(30, true);
   const auto small = in_regions(mesh, options_of(300), 100);
   REQUIRE(!small);

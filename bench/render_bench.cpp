@@ -26,7 +26,7 @@ using engine::DeviceMemory;
 using engine::vk_check;
 
 static_assert(sizeof(QryBenchFrame) == 112 && offsetof(QryBenchFrame, origin) == 40 && offsetof(QryBenchFrame, width) == 104);
-static_assert(sizeof(QryBenchPush) == 96 && sizeof(QryBenchPush) <= 128);
+static_assert(sizeof(QryBenchPush) == 120 && sizeof(QryBenchPush) <= 128);
 
 struct Pass {
   const char* name;

@@ -12,8 +12,8 @@
 
 namespace quarry::engine {
 
-static_assert(sizeof(QryWorldRoot) == 88 && offsetof(QryWorldRoot, palette) == 32 && offsetof(QryWorldRoot, grid_pages) == 40 &&
-                  offsetof(QryWorldRoot, bounds_min) == 56 && offsetof(QryWorldRoot, bounds_max) == 68,
+static_assert(sizeof(QryWorldRoot) == 112 && offsetof(QryWorldRoot, palette) == 32 && offsetof(QryWorldRoot, grid_pages) == 40 &&
+                  offsetof(QryWorldRoot, bounds_min) == 56 && offsetof(QryWorldRoot, box_low) == 80 && offsetof(QryWorldRoot, packed) == 104,
               "the root's layout in C++ is not GLSL's scalar layout");
 static_assert((1u << kQryBrickSlabShift) == kBricksPerSlab && sizeof(OccupancyNode) == 16 && kLevel3Nodes == 1u << 14);
 static_assert(-int32_t(kQryVoxelBiasXZ) == kWorldMin.x && -int32_t(kQryVoxelBiasY) == kWorldMin.y);
@@ -224,6 +224,11 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   if (s.box.empty()) {
     std::fill(std::begin(root.bounds_min), std::end(root.bounds_min), 0);
     std::fill(std::begin(root.bounds_max), std::end(root.bounds_max), -1);
+  }
+  const int32_t corner[3] = {kWorldMin.x, kWorldMin.y, kWorldMin.z};
+  for (int i = 0; i < 3; ++i) {
+    root.box_low[i] = float(root.bounds_min[i] - 2 + corner[i]);
+    root.box_high[i] = float(root.bounds_max[i] + 3 + corner[i]);
   }
   if (auto ok = s.roots.put(*s.device, root_image(root, palette, masks, materials), s.submitted, s.completed); !ok) return tl::unexpected(ok.error());
   s.glass = std::ranges::any_of(palette.materials, [](const Material& m) { return m.transparency > 0; });

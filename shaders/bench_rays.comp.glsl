@@ -124,11 +124,11 @@ void main() {
   else if (face < 4u) o.y = low.y + off;
   else o.z = low.z + off;
   if (kPass == kQryBenchShadow) {
-    QryFloats(f.lit).at[pixel] = qry_traverse(push.root, o, of(f.sun), 0.0, 1e29, 0u).t < 0.0 ? 1.0 : 0.0;
+    QryFloats(f.lit).at[pixel] = qry_blocked(push.root, o, of(f.sun), 1e29) ? 0.0 : 1.0;
   } else {
     for (uint i = 0u; i < kRaysAThread; ++i) {
       const uint ray = gl_GlobalInvocationID.z * kRaysAThread + i;
-      QryFloats(f.open).at[ray * f.width * f.height + pixel] = qry_traverse(push.root, o, ambient_direction(pixel, ray, face), 0.0, f.reach, 0u).t < 0.0 ? 1.0 : 0.0;
+      QryFloats(f.open).at[ray * f.width * f.height + pixel] = qry_blocked(push.root, o, ambient_direction(pixel, ray, face), f.reach) ? 0.0 : 1.0;
     }
   }
 }

@@ -21,8 +21,14 @@ void main() {
       // The sun is a disc: several rays soften its shadow, a single one goes to the middle.
       const vec2 u = fract(noise + float(i) * vec2(0.7548777, 0.5698403));
       const vec3 to_sun = qry_cone_about(sun, frame.shadow_rays > 1u ? frame.look.sun_radius : 0.0, u);
-      const QryHit hit = qry_traverse(root, o, to_sun, 0.0, 1e29, 0u);
-      const float free = hit.t < 0.0 ? 1.0 : 0.85 * QryPalette(root.palette).at[qry_material(root, hit.brick, hit.voxel)].transparency;
+      QryWay way;
+      QryWalk walk;
+      uint steps = 0u;
+      float free = 1.0;
+      if (qry_walk(root, o, to_sun, 0.0, 1e29, 0u, way, walk, steps)) {
+        free = 0.0;  // which voxel it is matters only where there is glass
+        if (frame.behind != 0ul) free = 0.85 * QryPalette(root.palette).at[qry_material(root, qry_brick(root, way, walk), qry_voxel(way, walk))].transparency;
+      }
       lit += free / float(frame.shadow_rays);
     }
     if (frame.shadow_rays == 0u) lit = 1.0;

@@ -10,7 +10,7 @@
 //    was left and to not going back: rounding can put the ray into a neighbour only where it passes within rounding of an edge, and
 //    the face by which a voxel is entered always has the cell before it on its other side.
 //  * A float has 24 bits and the world needs 14 for the integer part alone. So places are taken in a frame whose corner is a multiple of
-//    512 voxels near the ray; where the ray enters the frame is found in twice the precision and rounded to the frame's unit, 1/8192
+//    512 voxels near the ray; where the ray enters a frame is found anew from where the ray began, right to the frame's unit, 1/8192
 //    voxel. The depth of a hit is computed anew from the ray and the plane that was entered.
 //  * A direction component of 0 (or below 1e-20, which moves less than 1e-15 voxel over the world) is walked as 1e-20: its planes are
 //    farther than any world, and no infinity times zero arises.
@@ -45,12 +45,15 @@ struct QryHit {
   uint sectors;  // that the hash grid reads to find the brick that was hit
 };
 
-const float kQryNever = 1e30, kQryNotStepped = -1.0, kQryNewFrame = -2.0;
+const float kQryNotStepped = -1.0, kQryNewFrame = -2.0;
 const int kQryMirrorOffset = 2048;   // mirrored cells start here, so that none is negative; a multiple of the frame's 512
 const uint kQryVoxel = 1u << 13;     // one voxel in the bits of a place
 const float kQryUnit = 1.0 / 8192.0;
 const float kQryFrame = 1024.0;      // the frame's corner as a place
+const float kQryFrameStep = 512.0;   // frames' corners are multiples of this
+const float kQryFrameMargin = 8.0;   // at least so far behind a ray that enters the frame, but for rounding
 const float kQryFrameEnd = 2040.0;   // the ray leaves the frame: the largest cube around any place before ends at 2048
+const vec3 kQryFrameNumbers = (vec3(kVoxelBias) + float(kQryMirrorOffset)) / kQryFrameStep;  // of the frame at the middle of the world
 const uint kQryStart = 0xFFFFFFFFu;  // of `changed`: nothing is known yet
 
 // t*d, and what its rounding lost. `precise`, or a compiler may simplify the errors away.
@@ -72,46 +75,25 @@ vec3 qry_product(float t, vec3 d, out vec3 error) {
   return p;
 }
 
-// o + t*d, its biased cell and its place in it, 0..1, right to the last bit.
-void qry_place(vec3 o, vec3 d, float t, out ivec3 cell, out vec3 in_cell) {
-  vec3 p_error;
-  precise vec3 p = qry_product(t, d, p_error);
-  precise vec3 sum = o + p;
-  precise vec3 part = sum - o;
-  precise vec3 sum_error = (o - (sum - part)) + (p - part);
-  const vec3 whole = floor(sum);
-  precise vec3 fraction = (sum - whole) + (sum_error + p_error);
-  const vec3 carry = floor(fraction);
-  cell = ivec3(whole) + ivec3(carry) + kVoxelBias;
-  in_cell = fraction - carry;
-}
-
 // What is known of the way down to the ray's cell, and the ray's frame.
 struct QryWalk {
   uvec3 level3, region, chunk;  // pyramid nodes
   uvec2 octant;
   uint64_t masks;       // of the brick
-  uint flip;            // of bit indices: 3, 12 and 48 for mirrored axes
+  uint flip;            // of bit indices: 3, 12 and 48 for mirrored axes; of octants: 256, 512 and 1024
   uint frame;           // mirrored cell >> 9 of the frame's corner: x | y << 8 | z << 16
 };
 
 // Bit of the cell of 2^shift voxels in its node's or octant's mask; bits above the sixth are rubbish.
 uint qry_index(uvec3 v, uint shift, uint flip) {
   const uint x = v.x >> (13u + shift), y = v.y >> (11u + shift), z = v.z >> (9u + shift);
-  return ((((x & 3u) | (y & ~3u)) & 15u) | (z & ~15u)) ^ flip;
+  return bitfieldInsert(z, bitfieldInsert(y, x, 0, 2), 0, 4) ^ flip;
 }
-uint qry_half_of(uvec2 word, uint index) { return (index & 32u) != 0u ? word.y : word.x; }
-bool qry_has(uint word_half, uint index) { return (word_half & (1u << (index & 31u))) != 0u; }
-bool qry_has_near(uint word_half, uint index) { return (word_half & (0x00330033u << (index & 10u))) != 0u; }
-
-// Bits below the size of the empty cube of `voxels`, or twice that, around the cell whose bit is not set in its mask.
-uint qry_empty(uint word_half, uint index, uint voxels) { return (qry_has_near(word_half, index) ? voxels : 2u * voxels) * kQryVoxel - 1u; }
-
-// 0: v is set in its octant.
-uint qry_look(uvec2 octant, uvec3 v, uint flip) {
-  const uint index = qry_index(v, 0u, flip), bits = qry_half_of(octant, index);
-  return qry_has(bits, index) ? 0u : qry_empty(bits, index, 1u);
-}
+// The aligned 2x2x2 block of a mask that `index` is in, as bits 0, 1, 4, 5, 16, 17, 20 and 21.
+uint qry_block(uvec2 mask, uint index) { return uint(packUint2x32(mask) >> (index & 42u)); }
+bool qry_has(uint block, uint index) { return (block & (1u << (index & 21u))) != 0u; }
+// Bits below the size of the empty cube of `voxels`, or twice that, around a cell whose bit is not set.
+uint qry_empty(uint block, uint index, uint voxels) { return ((block & 0x00330033u) != 0u ? voxels : 2u * voxels) * kQryVoxel - 1u; }
 
 // Reads what is new at the place v, `changed` being the bits in which it differs from the one before.
 // 0: v is a set voxel; else the bits below the size of an empty aligned cube around it.
@@ -127,47 +109,176 @@ uint qry_descend(const QryWorldRoot root, uvec3 v, uint changed, inout QryWalk w
             walk.level3 = qry_node(root, cell.x | (cell.y << 5) | (cell.z << 9));
             if ((walk.level3.x | walk.level3.y) == 0u) return 512u * kQryVoxel - 1u;
           }
-          const uint index = qry_index(v, 7u, walk.flip), bits = qry_half_of(walk.level3.xy, index);
-          if (!qry_has(bits, index)) return qry_empty(bits, index, 128u);
+          const uint index = qry_index(v, 7u, walk.flip), block = qry_block(walk.level3.xy, index);
+          if (!qry_has(block, index)) return qry_empty(block, index, 128u);
           walk.region = qry_child(root, walk.level3, index);
         }
-        const uint index = qry_index(v, 5u, walk.flip), bits = qry_half_of(walk.region.xy, index);
-        if (!qry_has(bits, index)) return qry_empty(bits, index, 32u);
+        const uint index = qry_index(v, 5u, walk.flip), block = qry_block(walk.region.xy, index);
+        if (!qry_has(block, index)) return qry_empty(block, index, 32u);
         walk.chunk = qry_child(root, walk.region, index);
       }
-      const uint index = qry_index(v, 3u, walk.flip), bits = qry_half_of(walk.chunk.xy, index);
-      if (!qry_has(bits, index)) return qry_empty(bits, index, 8u);
+      const uint index = qry_index(v, 3u, walk.flip), block = qry_block(walk.chunk.xy, index);
+      if (!qry_has(block, index)) return qry_empty(block, index, 8u);
       if (kQryStopAtBricks) return 0u;
       walk.masks = qry_mask_address(root, qry_chunk_brick(root, walk.chunk, index));
     }
-    const uint octant = (((v.x >> 15) & 1u) | ((v.y >> 14) & 2u) | ((v.z >> 13) & 4u)) ^ ((walk.flip & 1u) | ((walk.flip >> 1) & 2u) | ((walk.flip >> 2) & 4u));
+    const uint octant = (((v.x >> 15) & 1u) | ((v.y >> 14) & 2u) | ((v.z >> 13) & 4u)) ^ (walk.flip >> 8);
     walk.octant = QryWords(walk.masks).at[octant];
     if ((walk.octant.x | walk.octant.y) == 0u) return 4u * kQryVoxel - 1u;
   }
-  return qry_look(walk.octant, v, walk.flip);
+  const uint index = qry_index(v, 0u, walk.flip), block = qry_block(walk.octant, index);
+  return qry_has(block, index) ? 0u : qry_empty(block, index, 1u);
 }
 
-// Frame for a ray that is at `in_cell` (0..1) in the mirrored `cell`: the ray's place, and the cell's as v. Returns the distance at which
-// the ray leaves the frame.
-float qry_enter_frame(ivec3 cell, vec3 in_cell, vec3 inv, inout QryWalk walk, out vec3 at, out uvec3 v) {
-  const uvec3 corner = uvec3(cell) >> 9u;
-  walk.frame = corner.x | (corner.y << 8) | (corner.z << 16);
-  const vec3 low = kQryFrame + vec3(cell & 511);
-  v = floatBitsToUint(low);
-  at = low + min(in_cell, 1.0 - kQryUnit);  // below the upper planes, so that no distance is 0 times 1e20
-  const vec3 to_end = (kQryFrameEnd - at) * inv;
-  return min(to_end.x, min(to_end.y, to_end.z));
+// The mirrored cell of v.
+ivec3 qry_mirrored_cell(uint frame, uvec3 v) {
+  return ivec3(((uvec3(frame, frame >> 8, frame >> 16) & 255u) << 9u) + ((v >> 13u) & 1023u)) - kQryMirrorOffset;
 }
 
-ivec3 qry_mirrored_cell(uint frame, uvec3 v) { return ivec3(((uvec3(frame, frame >> 8, frame >> 16) & 255u) << 9u) + ((v >> 13u) & 1023u)); }
+// eye + t*a - corner, right to the last bit. The corner is a multiple of 512.
+vec3 qry_from_corner(vec3 eye, vec3 a, float t, vec3 corner) {
+  precise vec3 gap = eye - corner;
+  precise vec3 back = gap + corner;
+  precise vec3 lost = eye - back;
+  if (kQryFused) {
+    precise vec3 there = fma(vec3(t), a, gap) + lost;
+    return there;
+  }
+  vec3 p_lost;
+  precise vec3 p = qry_product(t, a, p_lost);
+  precise vec3 there = (p + gap) + (p_lost + lost);
+  return there;
+}
 
-// (plane - o) / d for each axis, where 1/|d| is known; what the difference loses is kept.
-vec3 qry_distances(vec3 plane, vec3 o, vec3 inv, bvec3 rising) {
-  precise vec3 gap = plane - o;
-  precise vec3 part = gap - plane;
-  precise vec3 lost = (plane - (gap - part)) - (o + part);
-  const vec3 t = fma(gap, inv, lost * inv);
-  return mix(-t, t, rising);
+// A ray on its way, in the mirrored world: coordinates of axes on which it falls are negated.
+struct QryWay {
+  vec3 eye, a, inv;   // where it comes from; its direction, no component below 1e-20; 1 / a
+  vec3 at;            // its place where it entered its frame
+  uvec3 v;            // the cell it is in, as the bits of a place
+  float start, stop;  // distances at which it begins and ends
+  float base;         // the distance at which it entered its frame
+  float s;            // how far it has gone since; or kQryNotStepped, or kQryNewFrame - axis of the plane by which it came into its cell
+  float end;          // where, in s, it leaves the frame or ends
+  uint changed;       // the bits in which v differs from the cell before
+};
+
+float qry_frame_end(const QryWay way) {
+  const vec3 to_end = (kQryFrameEnd - way.at) * way.inv;
+  return min(min(to_end.x, min(to_end.y, to_end.z)), way.stop - way.base);
+}
+
+// Puts the ray o + t*d, t in [t_min, t_max], to its start. False: it meets nothing.
+bool qry_begin(const QryWorldRoot root, vec3 o, vec3 d, float t_min, float t_max, out QryWay way, out QryWalk walk) {
+  const bvec3 rising = greaterThanEqual(d, vec3(0.0));
+  way.a = max(abs(d), vec3(1e-20));
+  way.inv = 1.0 / way.a;
+  way.eye = mix(-o, o, rising);
+  way.s = kQryNotStepped;
+  way.changed = kQryStart;
+
+  // Clip to the bounds, two voxels larger than what they hold so that float error here decides nothing.
+  const vec3 box_low = vec3(root.box_low[0], root.box_low[1], root.box_low[2]), box_high = vec3(root.box_high[0], root.box_high[1], root.box_high[2]);
+  const vec3 low = mix(-box_high, box_low, rising), leave = (mix(-box_low, box_high, rising) - way.eye) * way.inv;
+  way.stop = min(min(t_max, 1e9), min(leave.x, min(leave.y, leave.z)));  // beyond 1e9: along a flat axis
+  way.start = kQryInside ? 0.0 : max(0.0, t_min);
+  if (!kQryInside) {
+    const vec3 enter = (low - way.eye) * way.inv;
+    way.start = max(way.start, max(enter.x, max(enter.y, enter.z)));
+  }
+  if (!(way.start <= way.stop) || root.brick_count == 0u) return false;
+
+  // The number by way of floats: a compiler that sees through it keeps its three parts in registers beside it.
+  walk.flip = uint((rising.x ? 0.0 : 256.0 + 3.0) + (rising.y ? 0.0 : 512.0 + 12.0) + (rising.z ? 0.0 : 1024.0 + 48.0));
+  const vec3 about = kQryInside ? way.eye : fma(vec3(way.start), way.a, way.eye);
+  const vec3 number = floor(fma(about, vec3(1.0 / kQryFrameStep), vec3(-kQryFrameMargin / kQryFrameStep))), corner = kQryFrameStep * number;
+  walk.frame = uint(int(fma(number.z, 65536.0, fma(number.y, 256.0, number.x)) + dot(kQryFrameNumbers, vec3(1.0, 256.0, 65536.0))));
+  way.at = (kQryInside ? way.eye - corner : qry_from_corner(way.eye, way.a, way.start, corner)) + kQryFrame;
+  if (!kQryInside && way.start == 0.0) {  // in the cell that holds o, to the last bit; below its upper planes
+    const vec3 cell = floor(o), cell_low = mix(-1.0 - cell, cell, rising) - corner + kQryFrame;
+    way.at = clamp(way.at, cell_low, cell_low + (1.0 - kQryUnit));
+  }
+  way.v = floatBitsToUint(way.at);
+  way.base = way.start;
+  way.end = qry_frame_end(way);
+  if (!kQryInside && way.start > 0.0) {
+    // On to the tight box, as by a step: nobody needs to be asked about the two voxels before it.
+    const vec3 tight = low + 2.0 - corner + kQryFrame, to_tight = (tight - way.at) * way.inv;
+    const float s = max(to_tight.x, max(to_tight.y, to_tight.z));
+    if (s > 0.0 && s < way.end) {
+      way.s = s;
+      way.v = floatBitsToUint(max(fma(vec3(s), way.a, way.at), tight));
+    }
+  }
+  return true;
+}
+
+// The voxel that the ray is in, biased, and its brick.
+ivec3 qry_voxel(const QryWay way, const QryWalk walk) {
+  const bvec3 falling = bvec3((walk.flip & 1u) != 0u, (walk.flip & 4u) != 0u, (walk.flip & 16u) != 0u);
+  return qry_mirrored_cell(walk.frame, way.v) ^ mix(ivec3(0), kVoxelExtent - 1, falling);
+}
+uint qry_brick(const QryWorldRoot root, const QryWay way, const QryWalk walk) { return qry_chunk_brick(root, walk.chunk, qry_index(way.v, 3u, walk.flip)); }
+
+// Where a ray is, and for how many steps to go on.
+const uint kQryNowhere = 0u, kQryFound = 1u, kQryOnItsWay = 2u, kQryToTheEnd = 0xFFFFFFFFu;
+
+// Goes on to the first set voxel, or at most `most` steps. Voxels of material `ignore` count as empty where kQryIgnores.
+uint qry_go(const QryWorldRoot root, uint ignore, uint most, inout QryWay way, inout QryWalk walk, inout uint steps) {
+  uint outcome = kQryOnItsWay;
+  for (uint n = 0u; most == kQryToTheEnd || n < most; ++n) {
+    if (kQryCount) ++steps;
+    uint below = qry_descend(root, way.v, way.changed, walk);
+    if (below == 0u) {
+      outcome = kQryFound;
+      if (!kQryIgnores) break;
+      if (qry_material(root, qry_brick(root, way, walk), qry_voxel(way, walk)) != ignore) break;
+      outcome = kQryOnItsWay;
+      below = kQryVoxel - 1u;
+    }
+
+    // To the exit of the cube: its upper planes are one unit above `high`.
+    const uvec3 high = way.v | below;
+    const vec3 plane = uintBitsToFloat(high) + kQryUnit, to_plane = (plane - way.at) * way.inv;
+    way.s = min(to_plane.x, min(to_plane.y, to_plane.z));
+    const bool by_x = to_plane.x == way.s, by_y = !by_x && to_plane.y == way.s;
+    const bvec3 by = bvec3(by_x, by_y, !by_x && !by_y);
+    const uvec3 next = floatBitsToUint(mix(min(max(fma(vec3(way.s), way.a, way.at), uintBitsToFloat(way.v)), uintBitsToFloat(high)), plane, by));
+    if (!(way.s < way.end)) {
+      way.base += way.s;
+      if (!(way.base <= way.stop)) {
+        outcome = kQryNowhere;
+        break;
+      }
+      // The next frame: 512 voxels on, on each axis on which the ray is that far. Its place there is found anew.
+      const bvec3 far = greaterThanEqual(uintBitsToFloat(next), vec3(kQryFrame + kQryFrameStep + kQryFrameMargin));
+      way.v = floatBitsToUint(uintBitsToFloat(next) - mix(vec3(0.0), vec3(kQryFrameStep), far));
+      walk.frame += (far.x ? 1u : 0u) + (far.y ? 256u : 0u) + (far.z ? 65536u : 0u);
+      const vec3 corner = kQryFrameStep * (vec3(uvec3(walk.frame, walk.frame >> 8, walk.frame >> 16) & 255u) - kQryFrameNumbers);
+      way.at = min(qry_from_corner(way.eye, way.a, way.base, corner) + kQryFrame, uintBitsToFloat(way.v | (kQryVoxel - 1u)));
+      way.end = qry_frame_end(way);
+      way.changed = kQryStart;
+      way.s = kQryNewFrame - (by.x ? 0.0 : by.y ? 1.0 : 2.0);
+      continue;
+    }
+    way.changed = (next.x ^ way.v.x) | (next.y ^ way.v.y) | (next.z ^ way.v.z);
+    way.v = next;
+  }
+  return outcome;
+}
+
+// The whole walk to the first set voxel on o + t*d, t in [t_min, t_max]. False: there is none.
+bool qry_walk(const QryWorldRoot root, vec3 o, vec3 d, float t_min, float t_max, uint ignore, out QryWay way, out QryWalk walk, inout uint steps) {
+  if (!qry_begin(root, o, d, t_min, t_max, way, walk)) return false;
+  if (kQryCount && way.s > 0.0) ++steps;  // the one to the tight box
+  return qry_go(root, ignore, kQryToTheEnd, way, walk, steps) == kQryFound;
+}
+
+// Whether there is a set voxel on o + t*d for t in [0, t_max].
+bool qry_blocked(const QryWorldRoot root, vec3 o, vec3 d, float t_max) {
+  QryWay way;
+  QryWalk walk;
+  uint steps = 0u;
+  return qry_walk(root, o, d, 0.0, t_max, 0u, way, walk, steps);
 }
 
 // First set voxel on o + t*d for t in [t_min, t_max]. Voxels of material `ignore` count as empty where kQryIgnores.
@@ -179,97 +290,27 @@ QryHit qry_traverse(const QryWorldRoot root, vec3 o, vec3 d, float t_min, float 
   hit.brick = kQryReservedValue;
   hit.steps = 0u;
   hit.sectors = 0u;
-
-  const bvec3 rising = greaterThanEqual(d, vec3(0.0));
-  const vec3 a = max(abs(d), vec3(1e-20)), inv = 1.0 / a;
-
-  // Clip to the bounds, two voxels larger than what they hold so that float error here decides nothing.
-  const vec3 first = vec3(ivec3(root.bounds_min[0], root.bounds_min[1], root.bounds_min[2]) - 2 - kVoxelBias);
-  const vec3 last = vec3(ivec3(root.bounds_max[0], root.bounds_max[1], root.bounds_max[2]) + 3 - kVoxelBias);
-  const vec3 leave = mix(o - first, last - o, rising) * inv;
-  float start = kQryInside ? 0.0 : max(0.0, t_min), stop = min(min(t_max, 1e9), min(leave.x, min(leave.y, leave.z)));  // beyond 1e9: along a flat axis
-  ivec3 cell;
-  vec3 in_cell;
-  if (kQryInside) {
-    const vec3 whole = floor(o);
-    cell = ivec3(whole) + kVoxelBias;
-    in_cell = o - whole;
-  } else {
-    const vec3 enter = mix(o - last, first - o, rising) * inv;
-    start = max(start, max(enter.x, max(enter.y, enter.z)));
-  }
-  if (!(start <= stop) || root.brick_count == 0u) return hit;
-  if (!kQryInside) qry_place(o, d, start, cell, in_cell);
-
+  QryWay way;
   QryWalk walk;
-  walk.flip = (rising.x ? 0u : 3u) | (rising.y ? 0u : 12u) | (rising.z ? 0u : 48u);
-  vec3 at;
-  uvec3 v;
-  float base = start, end = qry_enter_frame(mix(kVoxelExtent - 1 - cell, cell, rising) + kQryMirrorOffset, mix(1.0 - in_cell, in_cell, rising), inv, walk, at, v);
-  end = min(end, stop - base);
-  uint changed = kQryStart;
-  float s = kQryNotStepped;
-  bool found = false;
-  for (;;) {
-    if (kQryCount) ++hit.steps;
-    uint below = qry_descend(root, v, changed, walk);
-    if (below == 0u) {
-      found = true;
-      if (!kQryIgnores) break;
-      const uint brick = qry_chunk_brick(root, walk.chunk, qry_index(v, 3u, walk.flip));
-      const ivec3 mirrored = qry_mirrored_cell(walk.frame, v) - kQryMirrorOffset;
-      if (qry_material(root, brick, mix(kVoxelExtent - 1 - mirrored, mirrored, rising)) != ignore) break;
-      found = false;
-      below = kQryVoxel - 1u;
-    }
+  if (!qry_walk(root, o, d, t_min, t_max, ignore, way, walk, hit.steps)) return hit;
 
-    // To the exit of the cube: its upper planes are one unit above `high`.
-    const uvec3 high = v | below;
-    const vec3 plane = uintBitsToFloat(high) + kQryUnit, to_plane = (plane - at) * inv;
-    s = min(to_plane.x, min(to_plane.y, to_plane.z));
-    const bool by_x = to_plane.x == s, by_y = !by_x && to_plane.y == s;
-    const bvec3 by = bvec3(by_x, by_y, !by_x && !by_y);
-    if (!(s < end)) {
-      const float t = base + s;
-      if (!(t <= stop)) break;
-      const ivec3 low = qry_mirrored_cell(walk.frame, v), top = qry_mirrored_cell(walk.frame, high);
-      qry_place(o, d, t, cell, in_cell);
-      cell = mix(kVoxelExtent - 1 - cell, cell, rising) + kQryMirrorOffset;
-      in_cell = mix(1.0 - in_cell, in_cell, rising);
-      const ivec3 next = mix(min(max(cell, low), top), top + 1, by);
-      base = t;
-      end = min(qry_enter_frame(next, in_cell + vec3(cell - next), inv, walk, at, v), stop - base);
-      changed = kQryStart;
-      s = kQryNewFrame;
-      continue;
-    }
-    const uvec3 next = floatBitsToUint(mix(min(max(fma(vec3(s), a, at), uintBitsToFloat(v)), uintBitsToFloat(high)), plane, by));
-    changed = (next.x ^ v.x) | (next.y ^ v.y) | (next.z ^ v.z);
-    v = next;
-  }
-  if (!found) return hit;
-
-  const ivec3 mirrored = qry_mirrored_cell(walk.frame, v) - kQryMirrorOffset;
-  hit.voxel = mix(kVoxelExtent - 1 - mirrored, mirrored, rising);
-  if (!kQryStopAtBricks) hit.brick = qry_chunk_brick(root, walk.chunk, qry_index(v, 3u, walk.flip));
+  const ivec3 mirrored = qry_mirrored_cell(walk.frame, way.v);
+  hit.voxel = qry_voxel(way, walk);
+  if (!kQryStopAtBricks) hit.brick = qry_brick(root, way, walk);
   if (kQryCount) qry_find_brick(root, qry_key_of(hit.voxel), hit.sectors);
-  // It was entered through the plane stepped to last: the one whose distance, computed as it was then, is s. Who has just changed frames
-  // looks for the farthest of the three nearer planes instead.
-  const vec3 planes = vec3(hit.voxel - kVoxelBias) + mix(vec3(1.0), vec3(0.0), rising);
-  const vec3 entered = mix(qry_distances(planes, o, inv, rising), vec3(-kQryNever), lessThan(a, vec3(1e-19)));
-  const vec3 stepped = (uintBitsToFloat(v & ~(kQryVoxel - 1u)) - at) * inv;
-  const vec3 order = s >= 0.0 ? mix(vec3(0.0), vec3(1.0), equal(stepped, vec3(s))) : (s == kQryNewFrame ? entered : a);
-  if (order.x >= order.y && order.x >= order.z) {
-    hit.face = rising.x ? 0u : 1u;
-    hit.t = entered.x;
-  } else if (order.y >= order.z) {
-    hit.face = rising.y ? 2u : 3u;
-    hit.t = entered.y;
-  } else {
-    hit.face = rising.z ? 4u : 5u;
-    hit.t = entered.z;
-  }
-  if (s == kQryNotStepped) hit.t = start;
+  // It was entered through the plane stepped to last: the one whose distance, computed as it was then, is s.
+  const vec3 stepped = (uintBitsToFloat(way.v & ~(kQryVoxel - 1u)) - way.at) * way.inv;
+  uint axis = stepped.x == way.s ? 0u : stepped.y == way.s ? 1u : 2u;
+  if (way.s == kQryNotStepped) axis = way.a.x >= way.a.y && way.a.x >= way.a.z ? 0u : way.a.y >= way.a.z ? 1u : 2u;
+  else if (way.s < 0.0) axis = uint(kQryNewFrame - way.s);
+  hit.face = 2u * axis + ((walk.flip >> (2u * axis)) & 1u);
+  // The distance of that plane, once more and exactly: what the difference loses is kept.
+  const float plane = float(axis == 0u ? mirrored.x - kVoxelBias.x : axis == 1u ? mirrored.y - kVoxelBias.y : mirrored.z - kVoxelBias.z);
+  const float eye = axis == 0u ? way.eye.x : axis == 1u ? way.eye.y : way.eye.z, inv = axis == 0u ? way.inv.x : axis == 1u ? way.inv.y : way.inv.z;
+  precise float gap = plane - eye;
+  precise float part = gap - plane;
+  precise float lost = (plane - (gap - part)) - (eye + part);
+  hit.t = way.s == kQryNotStepped ? way.start : max(way.start, fma(gap, inv, lost * inv));
   return hit;
 }
 

@@ -31,6 +31,9 @@ struct QryWorldRoot {
   // Inclusive bounds in biased voxels (voxel - kWorldMin) that hold every set voxel; max < min: nothing is set.
   QRY_I32 bounds_min[3];
   QRY_I32 bounds_max[3];
+  // Where rays start, world coordinates: the corners of those bounds, two voxels farther out.
+  QRY_F32 box_low[3];
+  QRY_F32 box_high[3];
   QRY_U32 packed;  // 0, or 1: materials are there for set voxels alone
   QRY_U32 reserved;
 };

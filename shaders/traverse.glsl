@@ -11,7 +11,7 @@
 //    the face by which a voxel is entered always has the cell before it on its other side.
 //  * A float has 24 bits and the world needs 14 for the integer part alone. So places are taken in a frame whose corner is a multiple of
 //    512 voxels near the ray; where the ray enters a frame is found anew from where the ray began, right to the frame's unit, 1/8192
-//    voxel. The depth of a hit is computed anew from the ray and the plane that was entered.
+//    voxel (shadows and light from around: 1024 and 1/4096). The depth of a hit is computed anew from the ray and the plane that was entered.
 //  * A direction component of 0 (or below 1e-20, which moves less than 1e-15 voxel over the world) is walked as 1e-20: its planes are
 //    farther than any world, and no infinity times zero arises.
 //
@@ -47,13 +47,16 @@ struct QryHit {
 
 const float kQryNotStepped = -1.0, kQryNewFrame = -2.0;
 const int kQryMirrorOffset = 2048;   // mirrored cells start here, so that none is negative; a multiple of the frame's 512
-const uint kQryVoxel = 1u << 13;     // one voxel in the bits of a place
-const float kQryUnit = 1.0 / 8192.0;
-const float kQryFrame = 1024.0;      // the frame's corner as a place
-const float kQryFrameStep = 512.0;   // frames' corners are multiples of this
+// Rays that start inside (shadows, light from around, what glass and mirrors show) have frames twice as large, and units with them.
+const uint kQryFraction = kQryInside ? 12u : 13u;   // bits of a place below its cell
+const uint kQryVoxel = 1u << kQryFraction;          // one voxel in the bits of a place
+const float kQryUnit = kQryInside ? 1.0 / 4096.0 : 1.0 / 8192.0;
+const float kQryFrame = kQryInside ? 2048.0 : 1024.0;    // the frame's corner as a place
+const uint kQryFrameShift = 22u - kQryFraction;
+const float kQryFrameStep = kQryInside ? 1024.0 : 512.0;  // frames' corners are multiples of this: 2^kQryFrameShift
 const float kQryFrameMargin = 8.0;   // at least so far behind a ray that enters the frame, but for rounding
-const float kQryFrameEnd = 2040.0;   // the ray leaves the frame: the largest cube around any place before ends at 2048
-const vec3 kQryFrameNumbers = (vec3(kVoxelBias) + float(kQryMirrorOffset)) / kQryFrameStep;  // of the frame at the middle of the world
+const float kQryFrameEnd = kQryInside ? 4088.0 : 2040.0;  // the ray leaves the frame: the largest cube around any place before ends 8 farther
+vec3 qry_frame_numbers() { return (vec3(kVoxelBias) + float(kQryMirrorOffset)) / kQryFrameStep; }  // of the frame at the middle of the world
 const uint kQryStart = 0xFFFFFFFFu;  // of `changed`: nothing is known yet
 
 // t*d, and what its rounding lost. `precise`, or a compiler may simplify the errors away.
@@ -81,12 +84,12 @@ struct QryWalk {
   uvec2 octant;
   uint64_t masks;       // of the brick
   uint flip;            // of bit indices: 3, 12 and 48 for mirrored axes; of octants: 256, 512 and 1024
-  uint frame;           // mirrored cell >> 9 of the frame's corner: x | y << 8 | z << 16
+  uint frame;           // mirrored cell >> kQryFrameShift of the frame's corner: x | y << 8 | z << 16
 };
 
 // Bit of the cell of 2^shift voxels in its node's or octant's mask; bits above the sixth are rubbish.
 uint qry_index(uvec3 v, uint shift, uint flip) {
-  const uint x = v.x >> (13u + shift), y = v.y >> (11u + shift), z = v.z >> (9u + shift);
+  const uint x = v.x >> (kQryFraction + shift), y = v.y >> (kQryFraction - 2u + shift), z = v.z >> (kQryFraction - 4u + shift);
   return bitfieldInsert(z, bitfieldInsert(y, x, 0, 2), 0, 4) ^ flip;
 }
 // The aligned 2x2x2 block of a mask that `index` is in, as bits 0, 1, 4, 5, 16, 17, 20 and 21.
@@ -104,7 +107,8 @@ uint qry_descend(const QryWorldRoot root, uvec3 v, uint changed, inout QryWalk w
         if (changed >= 128u * kQryVoxel) {
           if (changed >= 512u * kQryVoxel) {
             const uvec3 mirror = uvec3((walk.flip & 1u) != 0u ? 31u : 0u, (walk.flip & 4u) != 0u ? 15u : 0u, (walk.flip & 16u) != 0u ? 31u : 0u);
-            const uvec3 cell = ((uvec3(walk.frame, walk.frame >> 8, walk.frame >> 16) & 255u) + ((v >> 22u) & 1u) - 4u) ^ mirror;
+            const uvec3 frame = uvec3(walk.frame, walk.frame >> 8, walk.frame >> 16) & 255u;
+            const uvec3 cell = ((frame << (kQryFrameShift - 9u)) + ((v >> (kQryFraction + 9u)) & ((2u << (kQryFrameShift - 9u)) - 1u)) - 4u) ^ mirror;
             if (cell.x >= 32u || cell.y >= 16u || cell.z >= 32u) return 512u * kQryVoxel - 1u;  // beyond the world, whose extent is a multiple
             walk.level3 = qry_node(root, cell.x | (cell.y << 5) | (cell.z << 9));
             if ((walk.level3.x | walk.level3.y) == 0u) return 512u * kQryVoxel - 1u;
@@ -122,7 +126,7 @@ uint qry_descend(const QryWorldRoot root, uvec3 v, uint changed, inout QryWalk w
       if (kQryStopAtBricks) return 0u;
       walk.masks = qry_mask_address(root, qry_chunk_brick(root, walk.chunk, index));
     }
-    const uint octant = (((v.x >> 15) & 1u) | ((v.y >> 14) & 2u) | ((v.z >> 13) & 4u)) ^ (walk.flip >> 8);
+    const uint octant = (((v.x >> (kQryFraction + 2u)) & 1u) | ((v.y >> (kQryFraction + 1u)) & 2u) | ((v.z >> kQryFraction) & 4u)) ^ (walk.flip >> 8);
     walk.octant = QryWords(walk.masks).at[octant];
     if ((walk.octant.x | walk.octant.y) == 0u) return 4u * kQryVoxel - 1u;
   }
@@ -132,7 +136,7 @@ uint qry_descend(const QryWorldRoot root, uvec3 v, uint changed, inout QryWalk w
 
 // The mirrored cell of v.
 ivec3 qry_mirrored_cell(uint frame, uvec3 v) {
-  return ivec3(((uvec3(frame, frame >> 8, frame >> 16) & 255u) << 9u) + ((v >> 13u) & 1023u)) - kQryMirrorOffset;
+  return ivec3(((uvec3(frame, frame >> 8, frame >> 16) & 255u) << kQryFrameShift) + ((v >> kQryFraction) & ((2u << kQryFrameShift) - 1u))) - kQryMirrorOffset;
 }
 
 // eye + t*a - corner, right to the last bit. The corner is a multiple of 512.
@@ -178,7 +182,7 @@ bool qry_begin(const QryWorldRoot root, vec3 o, vec3 d, float t_min, float t_max
 
   // Clip to the bounds, two voxels larger than what they hold so that float error here decides nothing.
   const vec3 box_low = vec3(root.box_low[0], root.box_low[1], root.box_low[2]), box_high = vec3(root.box_high[0], root.box_high[1], root.box_high[2]);
-  const vec3 low = mix(-box_high, box_low, rising), leave = (mix(-box_low, box_high, rising) - way.eye) * way.inv;
+  const vec3 low = mix(-box_high, box_low, rising), room = mix(-box_low, box_high, rising) - way.eye, leave = room * way.inv;
   way.stop = min(min(t_max, 1e9), min(leave.x, min(leave.y, leave.z)));  // beyond 1e9: along a flat axis
   way.start = kQryInside ? 0.0 : max(0.0, t_min);
   if (!kQryInside) {
@@ -186,12 +190,14 @@ bool qry_begin(const QryWorldRoot root, vec3 o, vec3 d, float t_min, float t_max
     way.start = max(way.start, max(enter.x, max(enter.y, enter.z)));
   }
   if (!(way.start <= way.stop) || root.brick_count == 0u) return false;
+  // Who starts 1/64 voxel off the bounds and goes outwards is through at once.
+  if (kQryInside && min(room.x, min(room.y, room.z)) < 2.0 - 1.0 / 128.0) return false;
 
   // The number by way of floats: a compiler that sees through it keeps its three parts in registers beside it.
   walk.flip = uint((rising.x ? 0.0 : 256.0 + 3.0) + (rising.y ? 0.0 : 512.0 + 12.0) + (rising.z ? 0.0 : 1024.0 + 48.0));
   const vec3 about = kQryInside ? way.eye : fma(vec3(way.start), way.a, way.eye);
   const vec3 number = floor(fma(about, vec3(1.0 / kQryFrameStep), vec3(-kQryFrameMargin / kQryFrameStep))), corner = kQryFrameStep * number;
-  walk.frame = uint(int(fma(number.z, 65536.0, fma(number.y, 256.0, number.x)) + dot(kQryFrameNumbers, vec3(1.0, 256.0, 65536.0))));
+  walk.frame = uint(int(fma(number.z, 65536.0, fma(number.y, 256.0, number.x)) + dot(qry_frame_numbers(), vec3(1.0, 256.0, 65536.0))));
   way.at = (kQryInside ? way.eye - corner : qry_from_corner(way.eye, way.a, way.start, corner)) + kQryFrame;
   if (!kQryInside && way.start == 0.0) {  // in the cell that holds o, to the last bit; below its upper planes
     const vec3 cell = floor(o), cell_low = mix(-1.0 - cell, cell, rising) - corner + kQryFrame;
@@ -253,7 +259,7 @@ uint qry_go(const QryWorldRoot root, uint ignore, uint most, inout QryWay way, i
       const bvec3 far = greaterThanEqual(uintBitsToFloat(next), vec3(kQryFrame + kQryFrameStep + kQryFrameMargin));
       way.v = floatBitsToUint(uintBitsToFloat(next) - mix(vec3(0.0), vec3(kQryFrameStep), far));
       walk.frame += (far.x ? 1u : 0u) + (far.y ? 256u : 0u) + (far.z ? 65536u : 0u);
-      const vec3 corner = kQryFrameStep * (vec3(uvec3(walk.frame, walk.frame >> 8, walk.frame >> 16) & 255u) - kQryFrameNumbers);
+      const vec3 corner = kQryFrameStep * (vec3(uvec3(walk.frame, walk.frame >> 8, walk.frame >> 16) & 255u) - qry_frame_numbers());
       way.at = min(qry_from_corner(way.eye, way.a, way.base, corner) + kQryFrame, uintBitsToFloat(way.v | (kQryVoxel - 1u)));
       way.end = qry_frame_end(way);
       way.changed = kQryStart;

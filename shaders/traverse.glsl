@@ -225,20 +225,19 @@ ivec3 qry_voxel(const QryWay way, const QryWalk walk) {
 }
 uint qry_brick(const QryWorldRoot root, const QryWay way, const QryWalk walk) { return qry_chunk_brick(root, walk.chunk, qry_index(way.v, 3u, walk.flip)); }
 
-// Where a ray is, and for how many steps to go on.
-const uint kQryNowhere = 0u, kQryFound = 1u, kQryOnItsWay = 2u, kQryToTheEnd = 0xFFFFFFFFu;
-
-// Goes on to the first set voxel, or at most `most` steps. Voxels of material `ignore` count as empty where kQryIgnores.
-uint qry_go(const QryWorldRoot root, uint ignore, uint most, inout QryWay way, inout QryWalk walk, inout uint steps) {
-  uint outcome = kQryOnItsWay;
-  for (uint n = 0u; most == kQryToTheEnd || n < most; ++n) {
+// Goes to the first set voxel on o + t*d, t in [t_min, t_max]. False: there is none. Voxels of material `ignore` count as empty where kQryIgnores.
+bool qry_walk(const QryWorldRoot root, vec3 o, vec3 d, float t_min, float t_max, uint ignore, out QryWay way, out QryWalk walk, inout uint steps) {
+  if (!qry_begin(root, o, d, t_min, t_max, way, walk)) return false;
+  if (kQryCount && way.s > 0.0) ++steps;  // the one to the tight box
+  bool found = false;
+  for (;;) {
     if (kQryCount) ++steps;
     uint below = qry_descend(root, way.v, way.changed, walk);
     if (below == 0u) {
-      outcome = kQryFound;
+      found = true;
       if (!kQryIgnores) break;
       if (qry_material(root, qry_brick(root, way, walk), qry_voxel(way, walk)) != ignore) break;
-      outcome = kQryOnItsWay;
+      found = false;
       below = kQryVoxel - 1u;
     }
 
@@ -251,11 +250,8 @@ uint qry_go(const QryWorldRoot root, uint ignore, uint most, inout QryWay way, i
     const uvec3 next = floatBitsToUint(mix(min(max(fma(vec3(way.s), way.a, way.at), uintBitsToFloat(way.v)), uintBitsToFloat(high)), plane, by));
     if (!(way.s < way.end)) {
       way.base += way.s;
-      if (!(way.base <= way.stop)) {
-        outcome = kQryNowhere;
-        break;
-      }
-      // The next frame: 512 voxels on, on each axis on which the ray is that far. Its place there is found anew.
+      if (!(way.base <= way.stop)) break;
+      // The next frame: one farther on each axis on which the ray is that far. Its place there is found anew.
       const bvec3 far = greaterThanEqual(uintBitsToFloat(next), vec3(kQryFrame + kQryFrameStep + kQryFrameMargin));
       way.v = floatBitsToUint(uintBitsToFloat(next) - mix(vec3(0.0), vec3(kQryFrameStep), far));
       walk.frame += (far.x ? 1u : 0u) + (far.y ? 256u : 0u) + (far.z ? 65536u : 0u);
@@ -269,14 +265,7 @@ uint qry_go(const QryWorldRoot root, uint ignore, uint most, inout QryWay way, i
     way.changed = (next.x ^ way.v.x) | (next.y ^ way.v.y) | (next.z ^ way.v.z);
     way.v = next;
   }
-  return outcome;
-}
-
-// The whole walk to the first set voxel on o + t*d, t in [t_min, t_max]. False: there is none.
-bool qry_walk(const QryWorldRoot root, vec3 o, vec3 d, float t_min, float t_max, uint ignore, out QryWay way, out QryWalk walk, inout uint steps) {
-  if (!qry_begin(root, o, d, t_min, t_max, way, walk)) return false;
-  if (kQryCount && way.s > 0.0) ++steps;  // the one to the tight box
-  return qry_go(root, ignore, kQryToTheEnd, way, walk, steps) == kQryFound;
+  return found;
 }
 
 // Whether there is a set voxel on o + t*d for t in [0, t_max].

@@ -10,6 +10,7 @@
 
 #include "bench/render_scenes.hpp"
 #include "bench/timing.cuh"
+#include "hashgrid/pairs_find.cuh"
 #include "hashgrid/cuda_stream.cuh"
 #include "voxel/voxel_list.hpp"
 
@@ -23,42 +24,81 @@ constexpr uint32_t kThreads = 256;
 struct VoxelBricks {  // what a look-up needs
   hashgrid::GridView grid;
   const uint8_t* materials;
+  const uint32_t* beside;
+  uint32_t count;
 };
 
 __device__ inline uint32_t voxel_in_brick(int32_t x, int32_t y, int32_t z) {
   return uint32_t((x & 3) | (y & 3) << 2 | (z & 3) << 4 | (x >> 2 & 1) << 6 | (y >> 2 & 1) << 7 | (z >> 2 & 1) << 8);
 }
 
-__device__ inline uint32_t material_at(const VoxelBricks& b, Int3 p) {
-  const uint32_t index = hashgrid::find(b.grid, qry_pack_brick(p.x >> 3, p.y >> 3, p.z >> 3)).value;
-  return index == kQryReservedValue ? 0u : b.materials[uint64_t(index) * 512 + voxel_in_brick(p.x, p.y, p.z)];
+// All lanes of a warp together; a lane with `ask` false asks for nothing.
+__device__ inline uint32_t brick_in_warp(const VoxelBricks& b, Int3 p, bool ask) {
+  return hashgrid::kernels::find_in_warp(b.grid, ask ? qry_pack_brick(p.x >> 3, p.y >> 3, p.z >> 3) : kQryReservedKey).value;
 }
+__device__ inline uint32_t material_of(const VoxelBricks& b, uint32_t brick, Int3 p) {
+  return brick == kQryReservedValue ? 0u : __ldg(b.materials + uint64_t(brick) * 512 + voxel_in_brick(p.x, p.y, p.z));
+}
+
+// One addition a block: one a warp to a single address would be the limit of a pass over neighbouring voxels.
+__device__ inline void add_up(uint32_t found, unsigned long long* sum) {
+  __shared__ uint32_t of_warp[kThreads / 32];
+  found = __reduce_add_sync(~0u, found);
+  if ((threadIdx.x & 31u) == 0) of_warp[threadIdx.x / 32] = found;
+  __syncthreads();
+  if (threadIdx.x >= 32) return;
+  found = __reduce_add_sync(~0u, threadIdx.x < kThreads / 32 ? of_warp[threadIdx.x] : 0u);
+  if (threadIdx.x == 0) atomicAdd(sum, static_cast<unsigned long long>(found));
+}
+
+constexpr uint32_t kEach = 4;  // voxels a thread, so that their reads are under way together
 
 __global__ void __launch_bounds__(kThreads) look_up(VoxelBricks bricks, const Int3* positions, uint64_t count, unsigned long long* sum) {
-  const uint64_t i = uint64_t(blockIdx.x) * kThreads + threadIdx.x;
-  uint32_t found = i < count ? material_at(bricks, positions[i]) : 0;
-  found = __reduce_add_sync(~0u, found);
-  if ((threadIdx.x & 31u) == 0) atomicAdd(sum, static_cast<unsigned long long>(found));
+  const uint64_t first = uint64_t(blockIdx.x) * kThreads * kEach + threadIdx.x;
+  Int3 p[kEach];
+  uint32_t brick[kEach], found = 0;
+#pragma unroll
+  for (uint32_t k = 0; k < kEach; ++k) {
+    const uint64_t i = first + k * kThreads;
+    p[k] = i < count ? positions[i] : Int3{0, 0, 0};
+  }
+#pragma unroll
+  for (uint32_t k = 0; k < kEach; ++k) brick[k] = brick_in_warp(bricks, p[k], first + k * kThreads < count);
+#pragma unroll
+  for (uint32_t k = 0; k < kEach; ++k) found += material_of(bricks, brick[k], p[k]);
+  add_up(found, sum);
 }
 
-// The voxel and its six neighbours. A neighbour in the same brick needs no second look at the table.
+// The voxel and its six neighbours. A neighbour in the same brick needs no second look at anything; in which brick the others lie is asked
+// once a brick, by the grid's query for six neighbours, and read from `beside`: six arrays of an index a brick.
 __global__ void __launch_bounds__(kThreads) look_up_stencil(VoxelBricks bricks, const Int3* positions, uint64_t count, unsigned long long* sum) {
   const uint64_t i = uint64_t(blockIdx.x) * kThreads + threadIdx.x;
+  const Int3 p = i < count ? positions[i] : Int3{0, 0, 0};
+  const uint32_t own = brick_in_warp(bricks, p, i < count);
   uint32_t found = 0;
-  if (i < count) {
-    const Int3 p = positions[i];
-    const uint32_t index = hashgrid::find(bricks.grid, qry_pack_brick(p.x >> 3, p.y >> 3, p.z >> 3)).value;
-    const uint8_t* const here = bricks.materials + uint64_t(index) * 512;
-    found = here[voxel_in_brick(p.x, p.y, p.z)];
-    found += (p.x & 7) < 7 ? here[voxel_in_brick(p.x + 1, p.y, p.z)] : material_at(bricks, {p.x + 1, p.y, p.z});
-    found += (p.x & 7) > 0 ? here[voxel_in_brick(p.x - 1, p.y, p.z)] : material_at(bricks, {p.x - 1, p.y, p.z});
-    found += (p.y & 7) < 7 ? here[voxel_in_brick(p.x, p.y + 1, p.z)] : material_at(bricks, {p.x, p.y + 1, p.z});
-    found += (p.y & 7) > 0 ? here[voxel_in_brick(p.x, p.y - 1, p.z)] : material_at(bricks, {p.x, p.y - 1, p.z});
-    found += (p.z & 7) < 7 ? here[voxel_in_brick(p.x, p.y, p.z + 1)] : material_at(bricks, {p.x, p.y, p.z + 1});
-    found += (p.z & 7) > 0 ? here[voxel_in_brick(p.x, p.y, p.z - 1)] : material_at(bricks, {p.x, p.y, p.z - 1});
+  if (own != kQryReservedValue) {
+    found = material_of(bricks, own, p);
+#pragma unroll
+    for (uint32_t side = 0; side < 6; ++side) {
+      const hashgrid::Step step = hashgrid::step_of<hashgrid::Neighbourhood::faces>(side);
+      const Int3 q{p.x + step.x, p.y + step.y, p.z + step.z};
+      const bool leaves = uint32_t((p.x ^ q.x) | (p.y ^ q.y) | (p.z ^ q.z)) > 7u;
+      found += material_of(bricks, leaves ? __ldg(bricks.beside + uint64_t(side) * bricks.count + own) : own, q);
+    }
   }
-  found = __reduce_add_sync(~0u, found);
-  if ((threadIdx.x & 31u) == 0) atomicAdd(sum, static_cast<unsigned long long>(found));
+  add_up(found, sum);
+}
+
+// What look_up_stencil must add up to: seven look-ups a voxel, each by itself. Not timed.
+__global__ void __launch_bounds__(kThreads) stencil_reference(VoxelBricks bricks, const Int3* positions, uint64_t count, unsigned long long* sum) {
+  const uint64_t i = uint64_t(blockIdx.x) * kThreads + threadIdx.x;
+  uint32_t found = 0;
+  for (int n = -1; n < 6 && i < count; ++n) {
+    const int step = n % 2 == 0 ? -1 : 1, axis = n < 0 ? 3 : n / 2;
+    const Int3 p{positions[i].x + (axis == 0 ? step : 0), positions[i].y + (axis == 1 ? step : 0), positions[i].z + (axis == 2 ? step : 0)};
+    found += material_of(bricks, hashgrid::find(bricks.grid, qry_pack_brick(p.x >> 3, p.y >> 3, p.z >> 3)).value, p);
+  }
+  add_up(found, sum);
 }
 
 // Position as one word in scan order (x fastest), with its material in the low byte; and a word that puts positions in random order.
@@ -153,19 +193,29 @@ void measure(hashgrid::Executor& executor, cudaStream_t s, int scene, bool small
       ++next;
     });
     if (!same) ++wrong;
-    const VoxelBricks bricks{builder.grid().view(), reinterpret_cast<const uint8_t*>(arrays.materials)};
-    const auto timed = [&](auto kernel, unsigned long long& result) {
-      const double seconds = seconds_of([&] { kernel<<<blocks_for(count), kThreads, 0, s>>>(bricks, at, count, sum); },
+    auto* const beside = device_array<uint32_t>(size_t(6) * arrays.brick_count);
+    const VoxelBricks bricks{builder.grid().view(), reinterpret_cast<const uint8_t*>(arrays.materials), beside, arrays.brick_count};
+    const auto ask_beside = [&] {
+      if (!executor.find_neighbours(bricks.grid, arrays.keys, arrays.brick_count, hashgrid::Neighbourhood::faces, beside)) ++wrong;
+    };
+    const auto timed = [&](auto kernel, uint32_t each, const auto& first, unsigned long long& result) {
+      const double seconds = seconds_of([&] { first(); kernel<<<blocks_for((count + each - 1) / each), kThreads, 0, s>>>(bricks, at, count, sum); },
                                         [&] { cudaMemsetAsync(sum, 0, sizeof *sum, s); }, s);
       require(cudaMemcpy(&result, sum, sizeof result, cudaMemcpyDeviceToHost), "download");
       return seconds;
     };
     unsigned long long single_sum = 0, stencil_sum = 0;
-    const double single = timed(look_up, single_sum), stencil = timed(look_up_stencil, stencil_sum);
-    if (single_sum != material_sum || stencil_sum <= single_sum) ++wrong;
+    const double single = timed(look_up, kEach, [] {}, single_sum), stencil = timed(look_up_stencil, 1, ask_beside, stencil_sum);
+    unsigned long long stencil_wanted = 0;
+    require(cudaMemsetAsync(sum, 0, sizeof *sum, s), "clear the sum");
+    stencil_reference<<<blocks_for(count), kThreads, 0, s>>>(bricks, at, count, sum);
+    require(cudaMemcpy(&stencil_wanted, sum, sizeof stencil_wanted, cudaMemcpyDeviceToHost), "download");
+    const bool found_right = single_sum == material_sum && stencil_sum == stencil_wanted && stencil_sum > single_sum;
+    if (!found_right) ++wrong;
+    cudaFree(beside);
     std::printf("  %-14s build %7.3f ms %6.2f G/s %s | look-up %6.1f G/s | 7-point stencil %6.1f G/s %s\n", orders[order], build * 1e3,
                 double(count) / build * 1e-9, same ? "right" : "WRONG", double(count) / single * 1e-9, 7 * double(count) / stencil * 1e-9,
-                single_sum == material_sum ? "right" : "WRONG");
+                found_right ? "right" : "WRONG");
     std::fflush(stdout);
   }
   for (void* data : {static_cast<void*>(at), static_cast<void*>(of), static_cast<void*>(keys), static_cast<void*>(words), static_cast<void*>(keys_2),

@@ -1,13 +1,7 @@
-// bulk_find.cuh - bulk find, two lanes to a sector: lane pairs read both their sectors together, 16 bytes each in one instruction, and
-// exchange what they saw.
-//
-// Loads stay at device scope, served by the L2 cache: a find sees every insert that ended before it began, also of other kernels. One lane
-// reading its sector by two such loads asks the L2 cache twice for it and is a third slower (24 against 39 G finds/s on an H200); the
-// same two loads through L1 reach the same 39, but may be out of date. The pair's request is one, so it needs no L1.
+// bulk_find.cuh - bulk find in the pairs layout.
 #pragma once
 
-#include "hashgrid/sector_loads.cuh"
-#include "hashgrid/view.hpp"
+#include "hashgrid/pairs_find.cuh"
 
 namespace quarry::hashgrid::kernels {
 
@@ -16,64 +10,16 @@ constexpr uint32_t kFindThreads = 256;
 // values[i]: what the table holds, or the reserved value. Either output may be null. hits: added to.
 __global__ void __launch_bounds__(kFindThreads) find_keys(GridView view, const uint32_t* keys, size_t count, uint32_t* values,
                                                           uint8_t* depths, unsigned long long* hits, unsigned long long* refused) {
-  const bool odd = threadIdx.x & 1;
   uint32_t hit_count = 0, refused_count = 0;
   for (size_t base = size_t{blockIdx.x} * kFindThreads + threadIdx.x / 32 * 32; base < count; base += size_t{gridDim.x} * kFindThreads) {
     const size_t i = base + threadIdx.x % 32;
     const uint32_t key = i < count ? __ldcs(keys + i) : kQryReservedKey;
-    const uint32_t stored = qry_stored_key(key, kQryPlain);
-    const QryPlace place = qry_place_stored(stored, view.page_count);
-    const uint64_t* const page = detail::page_of(view, place);
-    const uint32_t other_stored = __shfl_xor_sync(0xFFFFFFFFu, stored, 1);
-    // Each lane looks for its partner's key too: one value goes across, not a sector. `wanted` is false where this lane needs no sector;
-    // its partner may need one. Returns the value, or the reserved one, and whether the sector has a never-used slot.
-    const auto look = [&](const uint64_t* mine, bool wanted) {
-      const auto other = reinterpret_cast<const uint64_t*>(__shfl_xor_sync(0xFFFFFFFFu, reinterpret_cast<unsigned long long>(mine), 1));
-      const bool other_wanted = __shfl_xor_sync(0xFFFFFFFFu, wanted, 1);
-      ulonglong2 a = make_ulonglong2(0, 0), b = make_ulonglong2(0, 0);
-      if (odd ? other_wanted : wanted) a = load_two_words((odd ? other : mine) + (odd ? 2 : 0));
-      if (odd ? wanted : other_wanted) b = load_two_words((odd ? mine : other) + (odd ? 2 : 0));
-      const auto value_in = [](const ulonglong2& two, uint32_t looked_for) {
-        uint32_t value = kQryReservedValue;
-        if (detail::low(two.x) == looked_for) value = detail::high(two.x);
-        if (detail::low(two.y) == looked_for) value = detail::high(two.y);
-        return value;
-      };
-      const auto never_in = [](const ulonglong2& two) { return uint32_t{two.x == detail::kNeverUsed || two.y == detail::kNeverUsed}; };
-      const uint32_t value_a = value_in(a, odd ? other_stored : stored), value_b = value_in(b, odd ? stored : other_stored);
-      const uint32_t never_a = never_in(a), never_b = never_in(b);
-      const uint32_t got = __shfl_xor_sync(0xFFFFFFFFu, odd ? value_a : value_b, 1);
-      const uint32_t got_never = __shfl_xor_sync(0xFFFFFFFFu, odd ? never_a : never_b, 1);
-      // No value is the reserved one, all ones: the smaller of the two is the one that was found.
-      return make_uint2(min(odd ? value_b : value_a, got), (odd ? never_b : never_a) | got_never);
-    };
-    const bool asked = i < count && key != kQryReservedKey;
-    const uint2 home = look(page + place.home_sector * kQrySlotsPerSector, true);
-    uint32_t value = home.x, sectors = 1;
-    const bool further = asked && value == kQryReservedValue && home.y == 0;
-    if (__any_sync(0xFFFFFFFFu, further)) {
-      const uint32_t state = further ? detail::bucket_state<detail::SharedWords>(page, place.home_sector) : 0;
-      const bool spilled = (state & kQryBucketSpilled) != 0;
-      const uint32_t next = look(page + place.next_sector * kQrySlotsPerSector, spilled).x;
-      if (spilled) {
-        value = next;
-        sectors = 2;
-        if (value == kQryReservedValue && (state & kQryBucketToStash) != 0) {
-          const detail::Located at = detail::locate_in_stash<detail::SharedWords>(view, place, stored);
-          sectors = at.sectors;
-          if (at.slot != nullptr) value = detail::high(at.word);
-        }
-      }
-    }
+    const Found found = find_in_warp(view, key);
     if (i >= count) continue;
-    if (!asked) {
-      ++refused_count;
-      value = kQryReservedValue;
-      sectors = 0;
-    }
-    hit_count += value != kQryReservedValue;
-    if (values != nullptr) __stcs(values + i, value);
-    if (depths != nullptr) depths[i] = uint8_t(sectors);
+    if (key == kQryReservedKey) ++refused_count;
+    hit_count += found.hit;
+    if (values != nullptr) __stcs(values + i, found.value);
+    if (depths != nullptr) depths[i] = uint8_t(found.sectors);
   }
   hit_count = __reduce_add_sync(0xFFFFFFFFu, hit_count);
   refused_count = __reduce_add_sync(0xFFFFFFFFu, refused_count);

@@ -1,7 +1,7 @@
 // compact_find.cuh - look-ups in a compact table by whole warps, two lanes to a sector: for the bulk find and for kernels of your own.
 //
 // Lane pairs read both their sectors together, 16 bytes each in one instruction at device scope, and exchange halves: the even half has all
-// the tags. bulk_find.cuh says why: one lane that reads its sector alone (find() of compact_view.hpp) asks the L2 cache twice, and a kernel of
+// the tags. pairs_find.cuh says why: one lane that reads its sector alone (find() of compact_view.hpp) asks the L2 cache twice, and a kernel of
 // nothing but look-ups is a third slower.
 #pragma once
 

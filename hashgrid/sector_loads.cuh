@@ -1,4 +1,4 @@
-// sector_loads.cuh - half a sector in one load at device scope, for look-ups by two lanes to a sector (bulk_find.cuh says why).
+// sector_loads.cuh - half a sector in one load at device scope, for look-ups by two lanes to a sector (pairs_find.cuh says why).
 #pragma once
 
 #include <cstdint>

@@ -109,10 +109,11 @@ struct VoxelListBuilder::State {
   bool cuda;
   std::optional<hashgrid::Grid> grid;
   MemoryBlock keys, indices, masks, materials;
+  SortedVoxels sorted;
   uint32_t bricks = 0, counted = 0;  // `counted`: how far indices are filled
 
   ~State() {
-    for (const MemoryBlock& block : {keys, indices, masks, materials})
+    for (const MemoryBlock& block : {keys, indices, masks, materials, sorted.memory})
       if (block.data) executor.memory().release(block);
   }
 
@@ -130,7 +131,7 @@ struct VoxelListBuilder::State {
 
   Result<void> build(const VoxelList& list) {
     ListFaults faults;
-    const auto found = cuda ? list_keys_on_cuda(executor, list, keys, faults) : list_keys_on_host(executor, list, keys, faults);
+    const auto found = cuda ? list_keys_on_cuda(executor, list, keys, sorted, faults) : list_keys_on_host(executor, list, keys, faults);
     if (!found) return tl::unexpected(found.error());
     if (faults.outside)
       return fail(ErrorCode::out_of_bounds, std::to_string(faults.outside) + " of " + std::to_string(list.count) +
@@ -141,7 +142,8 @@ struct VoxelListBuilder::State {
     const uint32_t count = *found;
     if (auto done = number(count); !done) return done;
     if (!grid) {
-      auto made = hashgrid::Grid::create(executor, {.capacity = count});
+      // Half empty: no key of the one batch has to be moved, and a look-up reads one sector. A brick weighs 576 bytes, its two slots 16.
+      auto made = hashgrid::Grid::create(executor, {.capacity = uint64_t(count) * 2});
       if (!made) return tl::unexpected(made.error());
       grid.emplace(std::move(*made));
     } else {
@@ -154,7 +156,7 @@ struct VoxelListBuilder::State {
       if (auto room = make_room(executor.memory(), materials, size_t(count) * sizeof(BrickMaterials), "brick materials"); !room) return room;
       auto* const m = static_cast<BrickMask*>(masks.data);
       auto* const c = static_cast<BrickMaterials*>(materials.data);
-      const auto filled = cuda ? fill_on_cuda(executor, list, grid->view(), m, c, count) : fill_on_host(list, grid->view(), m, c, count);
+      const auto filled = cuda ? fill_on_cuda(executor, sorted, m, c, count) : fill_on_host(list, grid->view(), m, c, count);
       if (!filled) return filled;
     }
     bricks = count;
@@ -164,7 +166,7 @@ struct VoxelListBuilder::State {
 
 VoxelListBuilder::VoxelListBuilder(hashgrid::Executor& executor)
     : state_(new State{.executor = executor, .cuda = std::string_view(executor.name()) == "cuda", .grid = {}, .keys = {}, .indices = {},
-                       .masks = {}, .materials = {}}) {}
+                       .masks = {}, .materials = {}, .sorted = {}}) {}
 VoxelListBuilder::VoxelListBuilder(VoxelListBuilder&&) noexcept = default;
 VoxelListBuilder& VoxelListBuilder::operator=(VoxelListBuilder&&) noexcept = default;
 VoxelListBuilder::~VoxelListBuilder() = default;

@@ -175,8 +175,8 @@ Result<uint32_t> list_keys_on_cuda(hashgrid::Executor& executor, const VoxelList
   key_voxels<<<blocks_for(count, kThreads), kThreads, 0, s>>>(list.positions, list.materials, count, box, both_keys.Current(), both_voxels.Current());
   size_t bytes = temporary;
   if (box.bits_in_all() > 0) {
-    if (auto done = hashgrid::cuda_result(cub::DeviceRadixSort::SortPairs(space, bytes, both_keys, both_voxels, count, 0, int(box.bits_in_all()), s), "sorting voxels");
-        !done)
+    const auto sorting = cub::DeviceRadixSort::SortPairs(space, bytes, both_keys, both_voxels, count, 0, int(box.bits_in_all()), s);
+    if (auto done = hashgrid::cuda_result(sorting, "sorting voxels"); !done)
       return tl::unexpected(done.error());
   }
   sorted.voxels = both_voxels.Current();

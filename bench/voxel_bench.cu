@@ -209,6 +209,7 @@ void measure(hashgrid::Executor& executor, cudaStream_t s, int scene, bool small
     unsigned long long stencil_wanted = 0;
     require(cudaMemsetAsync(sum, 0, sizeof *sum, s), "clear the sum");
     stencil_reference<<<blocks_for(count), kThreads, 0, s>>>(bricks, at, count, sum);
+    require(cudaStreamSynchronize(s), "add up");
     require(cudaMemcpy(&stencil_wanted, sum, sizeof stencil_wanted, cudaMemcpyDeviceToHost), "download");
     const bool found_right = single_sum == material_sum && stencil_sum == stencil_wanted && stencil_sum > single_sum;
     if (!found_right) ++wrong;

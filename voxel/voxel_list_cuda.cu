@@ -38,9 +38,9 @@ __global__ void __launch_bounds__(kThreads) survey_voxels(const Int3* positions,
   uint32_t outside = 0, without = 0;
   for (uint64_t i = uint64_t(blockIdx.x) * kThreads + threadIdx.x; i < count; i += uint64_t(gridDim.x) * kThreads) {
     const Int3 p = positions[i];
-    const uint32_t at[3] = {uint32_t((p.x >> 3) + 1024), uint32_t((p.y >> 3) + 512), uint32_t((p.z >> 3) + 1024)};
+    const uint32_t at[3] = {uint32_t(p.x >> 3) + kQryBiasXZ, uint32_t(p.y >> 3) + kQryBiasY, uint32_t(p.z >> 3) + kQryBiasXZ};
     if (materials != nullptr && materials[i] == 0) ++without;
-    if (at[0] >= 2048u || at[1] >= 1024u || at[2] >= 2048u || (at[0] | at[1] << 11 | at[2] << 21) == kQryReservedKey) {
+    if (at[0] >= 2 * kQryBiasXZ || at[1] >= 2 * kQryBiasY || at[2] >= 2 * kQryBiasXZ || (at[0] | at[1] << 11 | at[2] << 21) == kQryReservedKey) {
       ++outside;
       continue;
     }
@@ -70,7 +70,8 @@ __global__ void __launch_bounds__(kThreads) key_voxels(const Int3* positions, co
   const uint64_t i = uint64_t(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= count) return;
   const Int3 p = positions[i];
-  const uint32_t bx = uint32_t((p.x >> 3) + 1024) - box.low[0], by = uint32_t((p.y >> 3) + 512) - box.low[1], bz = uint32_t((p.z >> 3) + 1024) - box.low[2];
+  const uint32_t bx = uint32_t(p.x >> 3) + kQryBiasXZ - box.low[0], by = uint32_t(p.y >> 3) + kQryBiasY - box.low[1];
+  const uint32_t bz = uint32_t(p.z >> 3) + kQryBiasXZ - box.low[2];
   keys[i] = bx | by << box.bits[0] | bz << (box.bits[0] + box.bits[1]);
   const uint32_t x = uint32_t(p.x), y = uint32_t(p.y), z = uint32_t(p.z);
   const uint32_t voxel = (x & 3u) | (y & 3u) << 2 | (z & 3u) << 4 | (x >> 2 & 1u) << 6 | (y >> 2 & 1u) << 7 | (z >> 2 & 1u) << 8;

@@ -23,13 +23,14 @@ struct OnDevice {
   nlohmann::json record;
   std::string text;
 };
-Result<OnDevice> bench_on_device([[maybe_unused]] const std::string& only) {
+Result<OnDevice> bench_on_device([[maybe_unused]] const std::string& only, [[maybe_unused]] const Progress& progress) {
   if (auto device = hashgrid::make_cuda_executor(); !device)
     return OnDevice{nullptr, "Not measured on CUDA: " + device.error().message + "\n\n"};
 #if QRY_BENCH_CUDA
   std::string json;
-  if (bench::bench_hashgrid_cuda({.print = false, .sweep_path = ""}, &json) != 0)
-    return fail(ErrorCode::device, "CUDA gave a wrong answer: the measurement is void");
+  const int code = bench::bench_hashgrid_cuda({.print = false, .sweep_path = "", .progress = progress}, &json);
+  if (code == 2) return fail(ErrorCode::cancelled, "interrupted");
+  if (code != 0) return fail(ErrorCode::device, "CUDA gave a wrong answer: the measurement is void");
   OnDevice out{nlohmann::json::parse(json), ""};
   out.text = fmt::format("{}; 10^9 operations a second unless another unit is given\n\n", out.record["machine"].get<std::string>());
   for (const auto& row : out.record["rows"]) {
@@ -56,11 +57,12 @@ Result<nlohmann::json> bench_hashgrid(const BenchOptions& options) {
     return fail(ErrorCode::bad_usage, "no row of the benchmark has '" + options.only + "' in its name. Rows: " + known + ".");
   }
   bench::HostBenchOptions wanted;
-  wanted.interrupted = [] { return interrupt_flag().load(); };
+  ProgressLine line("hashgrid");
+  wanted.progress = line.progress();
   wanted.rounds = options.repeats;
   wanted.only = options.only;
   if (options.keys != 0) wanted.sizes = {options.keys};
-  auto device = bench_on_device(options.only);
+  auto device = bench_on_device(options.only, wanted.progress);
   if (!device) return tl::unexpected<Error>(device.error());
   auto host = bench::bench_hashgrid_host(wanted);
   if (!host) return host;

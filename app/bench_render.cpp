@@ -8,7 +8,8 @@ namespace quarry::app {
 
 Result<nlohmann::json> bench_render(const BenchOptions& options) {
   bench::RenderBenchOptions wanted;
-  wanted.interrupted = [] { return interrupt_flag().load(); };
+  ProgressLine line("render");
+  wanted.progress = line.progress();
   wanted.device = options.device;
   wanted.validation = options.validation;
   if (options.small) {

@@ -37,11 +37,15 @@ struct Row {
   std::string note;
 };
 
+struct Cancelled {};
+
 class Table {
  public:
-  explicit Table(bool print) : print_(print) {}
+  Table(bool print, const Progress& progress) : print_(print), progress_(progress) {}
   void add(Row row) {
     if (print_) show(row);
+    progress_.say(row.name, -1);
+    if (progress_.cancelled()) throw Cancelled{};
     rows_.push_back(std::move(row));
   }
   static void show(const Row& row) {
@@ -70,6 +74,7 @@ class Table {
 
  private:
   bool print_;
+  const Progress& progress_;
   std::vector<Row> rows_;
 };
 
@@ -256,7 +261,7 @@ void compact_rows(Executor& cuda, const Arrays& a, Table& table, const Ceilings&
 
 }  // namespace
 
-int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) {
+int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try {
   const std::unique_ptr<Executor> executor = good(make_cuda_executor());
   Executor& cuda = *executor;
   const cudaStream_t stream = cuda_stream_of(cuda);
@@ -268,7 +273,7 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) {
     std::printf("%s, %d multiprocessors, CUDA driver %d.%d\n", device.name, device.multiProcessorCount, driver / 1000, driver % 1000 / 10);
 
   Arrays a;
-  Table table(options.print);
+  Table table(options.print, options.progress);
   const auto blocks = [](uint32_t count) { return (count + 255) / 256; };
   make_uniform<<<blocks(a.count), 256>>>(a.keys, a.values, a.count, 0);
   make_uniform<<<blocks(a.count), 256>>>(a.absent, nullptr, a.count, a.count);
@@ -513,6 +518,8 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) {
   }
 
   return finish();
+} catch (const Cancelled&) {
+  return 2;
 }
 
 }  // namespace quarry::bench

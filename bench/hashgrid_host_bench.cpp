@@ -240,10 +240,11 @@ Result<json> bench_hashgrid_host(const HostBenchOptions& options) {
     const double read_8 = median(reads), swap_8 = median(swaps), copy_gb = median(copies);
     ceilings.push_back({{"keys", size}, {"read_8", read_8}, {"swap_8", swap_8}, {"copy_gb", copy_gb}});
 
-    const auto all_rounds = [&](const auto& one_round) -> Result<void> {
+    const auto all_rounds = [&](const std::string& stage, const auto& one_round) -> Result<void> {
       for (uint32_t round = 0; round <= options.rounds; ++round)
         for (size_t c = 0; c < contenders.size(); ++c) {
-          if (options.interrupted()) return fail(ErrorCode::cancelled, "interrupted");
+          if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "interrupted");
+          options.progress.say(stage, double(round * contenders.size() + c) / double((options.rounds + 1) * contenders.size()));
           if (auto done = one_round(c, round > 0); !done) return done;
           if (!rounds.wrong().empty()) return fail(ErrorCode::device, rounds.wrong() + ": the measurement is void");
         }
@@ -252,14 +253,14 @@ Result<json> bench_hashgrid_host(const HostBenchOptions& options) {
     if (any(kUniform)) {
       const Uniform u(size);
       Keys out(size);
-      auto done = all_rounds([&](size_t c, bool keep) { return uniform_round(rounds, contenders[c], c, keep, u, out); });
+      auto done = all_rounds(fmt::format("{} random keys on the host", size), [&](size_t c, bool keep) { return uniform_round(rounds, contenders[c], c, keep, u, out); });
       if (!done) return tl::unexpected(done.error());
       for (const double load : options.loads) facts.push_back(grid_facts(load, u.keys, u.values));
     }
     if (any(kBricks)) {
       const Bricks v(size);
       Keys out(v.neighbours.size());
-      auto done = all_rounds([&](size_t c, bool keep) { return brick_round(rounds, contenders[c], c, keep, v, out); });
+      auto done = all_rounds(fmt::format("{} bricks of a terrain on the host", size), [&](size_t c, bool keep) { return brick_round(rounds, contenders[c], c, keep, v, out); });
       if (!done) return tl::unexpected(done.error());
     }
 

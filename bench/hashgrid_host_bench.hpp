@@ -5,12 +5,12 @@
 // Workload V: bricks of a terrain shell in scan order: insert, find every brick, find each brick's six neighbours.
 #pragma once
 
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "hashgrid/result.hpp"
+#include "voxel/progress.hpp"
 
 namespace quarry::bench {
 
@@ -19,7 +19,7 @@ struct HostBenchOptions {
   std::vector<double> loads{0.5, 0.8, 0.9, 0.95};
   uint32_t rounds = 5;  // after one warm-up
   std::string only;     // rows whose name has this in it; empty: all
-  std::function<bool()> interrupted = [] { return false; };
+  Progress progress{};
 };
 
 // {"threads", "missing_rivals", "rows": [{"what", "keys", "load_factor", "million_per_s", "spread", "of_ceiling", "ceiling", "cpu_ns", "ratios":

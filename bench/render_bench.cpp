@@ -295,7 +295,7 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
     if (!shared) return tl::unexpected(shared.error());
     auto world = World::create((*shared)->memory());
     if (!world) return tl::unexpected(world.error());
-    if (auto ok = fill_scene(*world, scene, size, options.interrupted); !ok) return tl::unexpected(ok.error());
+    if (auto ok = fill_scene(*world, scene, size, [&] { return options.progress.cancelled(); }); !ok) return tl::unexpected(ok.error());
     if (auto ok = world->fit(); !ok) return tl::unexpected(ok.error());  // as worlds are that were read from files
     if (options.full_size && (world->voxel_count() != about.voxels || world->brick_count() != about.bricks))
       return fail(ErrorCode::device, fmt::format("{}: {} voxels in {} bricks instead of {} in {}: the measurement is void", about.name, world->voxel_count(),
@@ -308,7 +308,8 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
     std::vector<QryVisibility> seen[kCameraCount];
     nlohmann::json cameras = nlohmann::json::array();
     for (int camera = 0; camera < kCameraCount; ++camera) {
-      if (options.interrupted()) return fail(ErrorCode::cancelled, "interrupted");
+      if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "interrupted");
+      options.progress.say(about.title, double(camera) / kCameraCount);
       double us[kPassCount];
       const engine::View view = scene_view(scene, camera, size, options.width, options.height);
       if (auto ok = (*passes)->measure(**shared, *ready, view, options.repeats, us); !ok) return tl::unexpected(ok.error());
@@ -341,7 +342,8 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
     ready = (*shared)->publish(*world, Palette::standard());
     if (!ready) return tl::unexpected(ready.error());
     for (int camera = 0; camera < kCameraCount; ++camera) {
-      if (options.interrupted()) return fail(ErrorCode::cancelled, "interrupted");
+      if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "interrupted");
+      options.progress.say(fmt::format("{}, packed", about.title), double(camera) / kCameraCount);
       double us[kPassCount];
       const engine::View view = scene_view(scene, camera, size, options.width, options.height);
       if (auto ok = (*passes)->measure(**shared, *ready, view, options.repeats, us); !ok) return tl::unexpected(ok.error());

@@ -6,12 +6,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "hashgrid/result.hpp"
+#include "voxel/progress.hpp"
 
 namespace quarry::bench {
 
@@ -21,7 +21,7 @@ struct RenderBenchOptions {
   uint32_t width = 1920, height = 1080, repeats = 20;
   std::string device;      // part of a device's name
   bool validation = false;
-  std::function<bool()> interrupted = [] { return false; };
+  Progress progress{};
 };
 
 // {"device", "driver", "sharing", "scenes": [{"scene", "voxels", "bricks", "bytes_per_voxel", "packed_bytes_per_voxel", "cameras": [{"camera", "hits", "passes":

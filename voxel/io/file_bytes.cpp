@@ -1,6 +1,7 @@
 #include "voxel/io/file_bytes.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -79,6 +80,45 @@ Result<std::vector<uint8_t>> read_input(const std::filesystem::path& file, uint6
   auto bytes = read_file(file, limit);
   if (bytes && progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
   return bytes;
+}
+
+Result<LazyFile> LazyFile::open(const std::filesystem::path& file, uint64_t limit) {
+  File f;
+  const auto size = open_file(file, &f);
+  if (!size) return tl::unexpected(size.error());
+  if (*size > limit) return fail(ErrorCode::unsupported, "it is " + std::to_string(*size) + " bytes long; at most " + std::to_string(limit) + " are read");
+  LazyFile out;
+  out.fd_ = std::exchange(f.fd, -1);
+  out.size_ = size_t(*size);
+  if (out.size_ == 0) return out;
+  // Not the file itself, whose bytes another program could take away while they are looked at.
+  void* place = ::mmap(nullptr, out.size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (place == MAP_FAILED) return fail(ErrorCode::out_of_memory, "no room for its " + std::to_string(*size) + " bytes");
+  out.bytes_ = static_cast<uint8_t*>(place);
+  return out;
+}
+
+LazyFile::~LazyFile() {
+  if (bytes_) ::munmap(bytes_, size_);
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Result<void> LazyFile::load(size_t begin, size_t end) {
+  while (begin < end) {
+    const ssize_t n = ::pread(fd_, bytes_ + begin, std::min<size_t>(end - begin, size_t(1) << 30), off_t(begin));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return tl::unexpected(error_from_errno("cannot read it", errno));
+    if (n == 0) return fail(ErrorCode::io, "it became shorter while it was read");
+    begin += size_t(n);
+  }
+  return {};
+}
+
+void LazyFile::drop(size_t begin, size_t end) {
+  const auto page = size_t(::sysconf(_SC_PAGESIZE));
+  begin = (begin + page - 1) / page * page;
+  end = end / page * page;
+  if (begin < end) ::madvise(bytes_ + begin, end - begin, MADV_DONTNEED);
 }
 
 }  // namespace quarry::io

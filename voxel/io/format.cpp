@@ -51,6 +51,10 @@ Result<Scene> read_vox(const std::filesystem::path& file, const ReadOptions& opt
   return parse_vox(*bytes, options.warnings, options.salvage);
 }
 
+Result<RegionsDone> read_vox_in_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
+  return read_vox_regions(file, kMaxVoxFileBytes, options.warnings, options.progress, sink);
+}
+
 constexpr const char* kQuarryExtensions[] = {"quarry"};
 constexpr const char* kVoxExtensions[] = {"vox"};
 constexpr const char* kBinvoxExtensions[] = {"binvox"};
@@ -66,7 +70,8 @@ constexpr const char* kXyzExtensions[] = {"xyz", "asc"};
 const Format kOwnFormats[] = {
     {"quarry", "Quarry world", kQuarryExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "SQLite format 3\0"); }, read_quarry, Store::save, kKeepsAll, true, nullptr,
      read_quarry_regions},
-    {"vox", "MagicaVoxel scene", kVoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "VOX "); }, read_vox, write_vox, kKeepsAll, true},
+    {"vox", "MagicaVoxel scene", kVoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "VOX "); }, read_vox, write_vox, kKeepsAll, true, nullptr,
+     read_vox_in_regions},
     {"binvox", "binvox occupancy", kBinvoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "#binvox"); }, read_binvox, write_binvox, 0, false, nullptr, nullptr,
      write_binvox_regions},
     {"raw", "raw volume with NRRD header", kRawExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "NRRD000"); }, read_raw, write_raw, kKeepsColours, false, nullptr, nullptr,

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "voxel/io/mesh_write.hpp"
+#include "voxel/io/surface_source.hpp"
 #include "voxel/io/whole_file.hpp"
 #include "voxel/source_units.hpp"
 
@@ -33,7 +34,7 @@ std::string json_text(std::string_view s) {
   return out + "\"";
 }
 
-std::string numbers(std::initializer_list<float> values) {
+std::string json_numbers(std::initializer_list<float> values) {
   std::string out = "[";
   for (const float v : values) (out += out.size() > 1 ? "," : "") += number_text(v);
   return out + "]";
@@ -47,11 +48,11 @@ std::string material_json(const Palette& palette, uint8_t index, Extensions& use
   const Material& m = palette.materials[index];
   const auto c = linear_color(m);
   std::string out = "{\"name\":" + json_text(material_name(palette, index)) + ",\"pbrMetallicRoughness\":{\"baseColorFactor\":" +
-                    numbers({c[0], c[1], c[2], 1 - m.transparency}) + ",\"metallicFactor\":" + number_text(m.metalness) + ",\"roughnessFactor\":" + number_text(m.roughness) + "}";
+                    json_numbers({c[0], c[1], c[2], 1 - m.transparency}) + ",\"metallicFactor\":" + number_text(m.metalness) + ",\"roughnessFactor\":" + number_text(m.roughness) + "}";
   std::string extensions;
   if (m.emission > 0) {
     const float below_one = std::min(m.emission, 1.0f);
-    out += ",\"emissiveFactor\":" + numbers({c[0] * below_one, c[1] * below_one, c[2] * below_one});
+    out += ",\"emissiveFactor\":" + json_numbers({c[0] * below_one, c[1] * below_one, c[2] * below_one});
     if (m.emission > 1) {
       extensions = "\"KHR_materials_emissive_strength\":{\"emissiveStrength\":" + number_text(m.emission) + "}";
       used.emissive_strength = true;
@@ -66,89 +67,100 @@ std::string material_json(const Palette& palette, uint8_t index, Extensions& use
   return out + ",\"extras\":{\"palette_index\":" + std::to_string(index) + "}}";
 }
 
-// One part's vertices and indices, as accessors see them.
+// Where one part's vertices and indices lie, as accessors see them.
 struct Primitive {
-  std::vector<uint8_t> bytes;  // positions, then indices, padded to 4
-  uint64_t position_bytes = 0, index_bytes = 0;
-  uint32_t vertices = 0;
+  uint64_t position_bytes = 0, index_bytes = 0;  // then padded to 4
   bool wide = false;  // indices of 32 bits
-  Int3 min, max;
+  uint64_t bytes() const { return (position_bytes + index_bytes + 3) & ~uint64_t(3); }
 };
 
-Primitive make_primitive(const SurfaceMesh& mesh, const SurfaceMesh::Part& part, std::vector<uint32_t>& number, std::vector<uint8_t>& seen) {
-  Primitive out;
-  std::vector<uint32_t> used;
-  for (const uint32_t i : part.indices)
-    if (!seen[i]) seen[i] = 1, used.push_back(i);
-  std::sort(used.begin(), used.end());
-  out.vertices = uint32_t(used.size());
-  out.position_bytes = uint64_t(used.size()) * 12;
-  out.wide = used.size() >= 65535;  // the highest value is for primitive restart
-  out.index_bytes = part.indices.size() * (out.wide ? 4 : 2);
-  out.bytes.resize((out.position_bytes + out.index_bytes + 3) & ~uint64_t(3));
-  out.min = out.max = mesh.positions[used.front()];
-  for (size_t n = 0; n < used.size(); ++n) {
-    number[used[n]] = uint32_t(n);
-    seen[used[n]] = 0;
-    const Int3 p = mesh.positions[used[n]];
-    out.min = {std::min(out.min.x, p.x), std::min(out.min.y, p.y), std::min(out.min.z, p.z)};
-    out.max = {std::max(out.max.x, p.x), std::max(out.max.y, p.y), std::max(out.max.z, p.z)};
-    const float xyz[3] = {float(p.x), float(p.y), float(p.z)};
-    std::memcpy(out.bytes.data() + 12 * n, xyz, 12);
-  }
-  uint8_t* at = out.bytes.data() + out.position_bytes;
-  for (const uint32_t i : part.indices) {
-    const uint32_t n = number[i];
-    const auto narrow = uint16_t(n);
-    if (out.wide) std::memcpy(at, &n, 4), at += 4;
-    else std::memcpy(at, &narrow, 2), at += 2;
-  }
-  return out;
+Primitive primitive_of(uint64_t vertices, uint64_t indices) {
+  const bool wide = vertices >= 65535;  // the highest value is for primitive restart
+  return {vertices * 12, indices * (wide ? 4 : 2), wide};
 }
 
-std::string base64(const std::vector<Primitive>& primitives) {
-  constexpr char kLetters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  uint32_t bits = 0, have = 0;
-  for (const Primitive& p : primitives)
-    for (const uint8_t b : p.bytes) {
-      bits = bits << 8 | b;
-      for (have += 8; have >= 6; have -= 6) out += kLetters[bits >> (have - 6) & 63];
+// The data as the file has it: plain, or in base64.
+class DataSink {
+ public:
+  DataSink(WholeFile& out, bool plain) : out_(out), plain_(plain) {}
+  void put(const void* data, size_t count) {
+    const auto* bytes = static_cast<const uint8_t*>(data);
+    if (plain_) return out_.put({bytes, count});
+    constexpr char kLetters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < count; ++i) {
+      bits_ = bits_ << 8 | bytes[i];
+      for (have_ += 8; have_ >= 6; have_ -= 6) letter(kLetters[bits_ >> (have_ - 6) & 63]);
     }
-  if (have) out += kLetters[bits << (6 - have) & 63];
-  while (out.size() % 4) out += '=';
-  return out;
+    if (count) last_ = kLetters[bits_ << (6 - have_) & 63];
+  }
+  void end() {
+    if (plain_) return;
+    if (have_) letter(last_);
+    while (letters_ % 4) letter('=');
+    out_.put(text_);
+  }
+
+ private:
+  void letter(char c) {
+    text_ += c;
+    ++letters_;
+    if (text_.size() < 4096) return;
+    out_.put(text_);
+    text_.clear();
+  }
+  WholeFile& out_;
+  const bool plain_;
+  std::string text_;
+  uint64_t letters_ = 0;
+  uint32_t bits_ = 0, have_ = 0;
+  char last_ = 0;
+};
+
+Result<void> put_primitive(const SurfaceSource& surface, size_t part, const Primitive& primitive, const VertexNumbers& numbers, DataSink& out) {
+  const auto placed = numbers.positions(surface, [&](Int3 p) {
+    const float xyz[3] = {float(p.x), float(p.y), float(p.z)};
+    out.put(xyz, sizeof xyz);
+  });
+  if (!placed) return placed;
+  const auto listed = surface.indices(part, [&](std::span<const uint32_t> indices) {
+    for (const uint32_t i : indices) {
+      const uint32_t n = numbers.of(i);
+      const auto narrow = uint16_t(n);
+      if (primitive.wide) out.put(&n, 4);
+      else out.put(&narrow, 2);
+    }
+  });
+  constexpr uint8_t kPadding[4]{};
+  out.put(kPadding, size_t(primitive.bytes() - primitive.position_bytes - primitive.index_bytes));
+  return listed;
 }
 
-}  // namespace
-
-Result<void> write_gltf(const Scene& scene, const fs::path& file, const Progress& progress) {
-  const auto mesh = visible_surface(scene, progress);
-  if (!mesh) return tl::unexpected(mesh.error());
+Result<void> write_surface(const Scene& scene, const SurfaceSource& surface, const fs::path& file, const Progress& progress) {
   std::string extension = file.extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
   const bool binary = extension == ".glb";
+  const auto parts = surface.parts();
 
   Extensions extensions;
   std::string materials, primitive_list, views, accessors;
   std::vector<Primitive> primitives;
-  std::vector<uint32_t> number(mesh->positions.size());
-  std::vector<uint8_t> seen(mesh->positions.size());
+  VertexNumbers numbers(surface.vertices());
   uint64_t bytes = 0;
-  for (size_t i = 0; i < mesh->parts.size(); ++i) {
+  for (size_t i = 0; i < parts.size(); ++i) {
     if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
-    primitives.push_back(make_primitive(*mesh, mesh->parts[i], number, seen));
+    if (auto r = numbers.use(surface, i); !r) return r;
+    primitives.push_back(primitive_of(numbers.count(), parts[i].indices));
     const Primitive& p = primitives.back();
-    const std::string comma = i ? "," : "", positions = std::to_string(2 * i), indices = std::to_string(2 * i + 1);
-    materials += comma + material_json(scene.palette, mesh->parts[i].material, extensions);
-    primitive_list += comma + "{\"attributes\":{\"POSITION\":" + positions + "},\"indices\":" + indices + ",\"material\":" + std::to_string(i) + "}";
+    const Box3& box = parts[i].bounds;
+    const std::string comma = i ? "," : "", position_view = std::to_string(2 * i), index_view = std::to_string(2 * i + 1);
+    materials += comma + material_json(scene.palette, parts[i].material, extensions);
+    primitive_list += comma + "{\"attributes\":{\"POSITION\":" + position_view + "},\"indices\":" + index_view + ",\"material\":" + std::to_string(i) + "}";
     views += comma + "{\"buffer\":0,\"byteOffset\":" + std::to_string(bytes) + ",\"byteLength\":" + std::to_string(p.position_bytes) + ",\"target\":34962},{\"buffer\":0,\"byteOffset\":" +
              std::to_string(bytes + p.position_bytes) + ",\"byteLength\":" + std::to_string(p.index_bytes) + ",\"target\":34963}";
-    accessors += comma + "{\"bufferView\":" + positions + ",\"componentType\":5126,\"count\":" + std::to_string(p.vertices) + ",\"type\":\"VEC3\",\"min\":" +
-                 numbers({float(p.min.x), float(p.min.y), float(p.min.z)}) + ",\"max\":" + numbers({float(p.max.x), float(p.max.y), float(p.max.z)}) + "},{\"bufferView\":" + indices +
-                 ",\"componentType\":" + (p.wide ? "5125" : "5123") + ",\"count\":" + std::to_string(mesh->parts[i].indices.size()) + ",\"type\":\"SCALAR\"}";
-    bytes += p.bytes.size();
-    progress.say("write", double(i + 1) / double(mesh->parts.size()));
+    accessors += comma + "{\"bufferView\":" + position_view + ",\"componentType\":5126,\"count\":" + std::to_string(numbers.count()) + ",\"type\":\"VEC3\",\"min\":" +
+                 json_numbers({float(box.min.x), float(box.min.y), float(box.min.z)}) + ",\"max\":" + json_numbers({float(box.max.x), float(box.max.y), float(box.max.z)}) + "},{\"bufferView\":" + index_view +
+                 ",\"componentType\":" + (p.wide ? "5125" : "5123") + ",\"count\":" + std::to_string(parts[i].indices) + ",\"type\":\"SCALAR\"}";
+    bytes += p.bytes();
   }
   if (bytes > UINT32_MAX - (1u << 24)) return fail(ErrorCode::unsupported, "its data would be " + std::to_string(bytes) + " bytes; a .glb file holds 4 GiB. Make it coarser or cut it into pieces");
 
@@ -164,27 +176,48 @@ Result<void> write_gltf(const Scene& scene, const fs::path& file, const Progress
   if (!used.empty()) json += "\"extensionsUsed\":[" + used + "],";
   json += "\"scene\":0,\"scenes\":[{\"nodes\":[0]}],\"nodes\":[{\"name\":" + name + ",\"mesh\":0" + extras + "}],\"meshes\":[{\"name\":" + name + ",\"primitives\":[" + primitive_list +
           "]}],\"materials\":[" + materials + "],\"accessors\":[" + accessors + "],\"bufferViews\":[" + views + "],\"buffers\":[{";
-  if (!binary) json += "\"uri\":\"data:application/octet-stream;base64," + base64(primitives) + "\",";
-  json += "\"byteLength\":" + std::to_string(bytes) + "}]}";
+  const std::string length = "\"byteLength\":" + std::to_string(bytes) + "}]}";
+  if (binary) json += length;
 
   auto out = WholeFile::create(file);
   if (!out) return tl::unexpected(out.error());
-  if (!binary) {
-    out->put(json + "\n");
-    return out->commit();
+  if (binary) {
+    json.resize((json.size() + 3) & ~size_t(3), ' ');
+    out->put("glTF");
+    out->put_u32(2);
+    out->put_u32(uint32_t(12 + 8 + json.size() + 8 + bytes));
+    out->put_u32(uint32_t(json.size()));
+    out->put("JSON");
+    out->put(json);
+    out->put_u32(uint32_t(bytes));
+    out->put(std::string_view("BIN\0", 4));
+  } else {
+    out->put(json + "\"uri\":\"data:application/octet-stream;base64,");
   }
-  json.resize((json.size() + 3) & ~size_t(3), ' ');
-  out->put("glTF");
-  out->put_u32(2);
-  out->put_u32(uint32_t(12 + 8 + json.size() + 8 + bytes));
-  out->put_u32(uint32_t(json.size()));
-  out->put("JSON");
-  out->put(json);
-  out->put_u32(uint32_t(bytes));
-  out->put(std::string_view("BIN\0", 4));
-  for (const Primitive& p : primitives) out->put(p.bytes);
+  DataSink data(*out, binary);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
+    if (parts.size() > 1)
+      if (auto r = numbers.use(surface, i); !r) return r;
+    if (auto r = put_primitive(surface, i, primitives[i], numbers, data); !r) return r;
+    progress.say("write", double(i + 1) / double(parts.size()));
+  }
+  data.end();
+  if (!binary) out->put("\"," + length + "\n");
   if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
   return out->commit();
+}
+
+}  // namespace
+
+Result<void> write_gltf(const Scene& scene, const fs::path& file, const Progress& progress) {
+  const auto surface = surface_of(scene, progress);
+  return surface ? write_surface(scene, **surface, file, progress) : tl::unexpected(surface.error());
+}
+
+Result<void> write_gltf_regions(const VisibleRegions& voxels, const fs::path& file, const Progress& progress) {
+  const auto surface = surface_of(voxels, file, progress);
+  return surface ? write_surface(voxels.scene(), **surface, file, progress) : tl::unexpected(surface.error());
 }
 
 }  // namespace quarry::io

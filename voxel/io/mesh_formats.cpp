@@ -96,9 +96,9 @@ constexpr const char* kDae[] = {"dae"};
 constexpr const char* k3mf[] = {"3mf"};
 
 constexpr Format kFormats[] = {
-    {"obj", "Wavefront OBJ mesh", kObj, nullptr, read, write_obj, kKeepsColours | kKeepsSurfaces | kKeepsMaterialNames, false, nullptr, read_regions},
-    {"gltf", "glTF 2.0 mesh", kGltf, is_glb, read, write_gltf, kKeepsColours | kKeepsSurfaces | kKeepsMaterialNames, false, nullptr, read_regions},
-    {"ply", "PLY mesh or points", kPly, is_ply, read_ply, write_ply, kKeepsColours, false, nullptr, read_ply_regions},
+    {"obj", "Wavefront OBJ mesh", kObj, nullptr, read, write_obj, kKeepsColours | kKeepsSurfaces | kKeepsMaterialNames, false, nullptr, read_regions, write_obj_regions},
+    {"gltf", "glTF 2.0 mesh", kGltf, is_glb, read, write_gltf, kKeepsColours | kKeepsSurfaces | kKeepsMaterialNames, false, nullptr, read_regions, write_gltf_regions},
+    {"ply", "PLY mesh or points", kPly, is_ply, read_ply, write_ply, kKeepsColours, false, nullptr, read_ply_regions, write_ply_regions},
     {"stl", "STL mesh", kStl, nullptr, read, nullptr, 0, false, nullptr, read_regions},
     {"off", "OFF mesh", kOff, is_off, read, nullptr, 0, false, nullptr, read_regions},
     {"fbx", "Autodesk FBX mesh", kFbx, is_fbx, read, nullptr, 0, false, nullptr, read_regions},

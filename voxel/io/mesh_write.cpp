@@ -14,14 +14,7 @@ Result<SurfaceMesh> visible_surface(const Scene& scene, const Progress& progress
   if (bricks->empty()) return fail(ErrorCode::invalid_argument, "the scene has no visible voxel, so there is no surface to write");
   SurfaceMeshOptions options;
   options.progress = progress;
-  auto mesh = surface_mesh(*bricks, scene.palette, options);
-  if (const auto it = scene.metadata.find(kMeshScaleKey); mesh && it != scene.metadata.end()) {
-    int32_t scale = 1;
-    std::from_chars(it->second.data(), it->second.data() + it->second.size(), scale);
-    if (scale < 1 || scale > kMaxMeshScale) return fail(ErrorCode::invalid_argument, "the scene's metadata say '" + it->second + "' as mesh_scale, expected 1 to 65536");
-    for (Int3& p : mesh->positions) p = {p.x * scale, p.y * scale, p.z * scale};
-  }
-  return mesh;
+  return surface_mesh(*bricks, scene.palette, options);
 }
 
 std::string material_name(const Palette& palette, uint8_t material) {

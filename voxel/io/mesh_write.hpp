@@ -13,17 +13,23 @@
 
 namespace quarry::io {
 
+class VisibleRegions;
+
 // All: the file whole or not at all (OBJ: its .mtl first). Errors: invalid_argument (no visible voxel), out_of_bounds (flatten), unsupported
 // (too many vertices or bytes), io, cancelled; conflict where an .mtl that Quarry did not write has the name that is needed.
 Result<void> write_ply(const Scene& scene, const std::filesystem::path& file, const Progress& progress);
 Result<void> write_obj(const Scene& scene, const std::filesystem::path& file, const Progress& progress);
 Result<void> write_gltf(const Scene& scene, const std::filesystem::path& file, const Progress& progress);  // .glb: binary, else JSON with its data inside
+// The same files from a scene of which only some layers are in memory at once. Errors: also out_of_memory.
+Result<void> write_ply_regions(const VisibleRegions& voxels, const std::filesystem::path& file, const Progress& progress);
+Result<void> write_obj_regions(const VisibleRegions& voxels, const std::filesystem::path& file, const Progress& progress);
+Result<void> write_gltf_regions(const VisibleRegions& voxels, const std::filesystem::path& file, const Progress& progress);
 
 // Metadata: a voxel's edge in the mesh, if it is not 1. A coarser level of detail, 2^n here, then stands where the finest does.
 constexpr const char* kMeshScaleKey = "mesh_scale";
 constexpr int32_t kMaxMeshScale = 1 << 16;
 
-// What the three stand on.
+// What the three stand on. One unit is one voxel.
 Result<SurfaceMesh> visible_surface(const Scene& scene, const Progress& progress);
 // "gold", or "colour 12": distinct for each material.
 std::string material_name(const Palette& palette, uint8_t material);

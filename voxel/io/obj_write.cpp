@@ -1,10 +1,12 @@
 // obj_write.cpp - Wavefront OBJ, and beside it the materials in an .mtl of the same stem. Vertices are shared between materials, so the
 // surface is closed in the file as it is in space.
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "voxel/io/file_bytes.hpp"
 #include "voxel/io/mesh_write.hpp"
+#include "voxel/io/surface_source.hpp"
 #include "voxel/io/whole_file.hpp"
 
 namespace quarry::io {
@@ -56,11 +58,7 @@ class Text {
   size_t size_ = 0;
 };
 
-}  // namespace
-
-Result<void> write_obj(const Scene& scene, const fs::path& file, const Progress& progress) {
-  const auto mesh = visible_surface(scene, progress);
-  if (!mesh) return tl::unexpected(mesh.error());
+Result<void> write_surface(const Scene& scene, const SurfaceSource& surface, const fs::path& file, const Progress& progress) {
   fs::path mtl = file;
   mtl.replace_extension(".mtl");
   std::error_code ignored;
@@ -72,7 +70,7 @@ Result<void> write_obj(const Scene& scene, const fs::path& file, const Progress&
   auto materials = WholeFile::create(mtl);
   if (!materials) return tl::unexpected(materials.error());
   materials->put(kFirstLine);
-  for (const SurfaceMesh::Part& part : mesh->parts) materials->put(material_text(scene.palette, part.material));
+  for (const SurfaceSource::Part& part : surface.parts()) materials->put(material_text(scene.palette, part.material));
 
   auto out = WholeFile::create(file);
   if (!out) return tl::unexpected(out.error());
@@ -81,24 +79,46 @@ Result<void> write_obj(const Scene& scene, const fs::path& file, const Progress&
   out->put("# Quarry, one unit is one voxel, y up\n" + (units.empty() ? units : "# " + units + "\n") + "mtllib " + mtl.filename().string() + "\no " + (file.stem().empty() ? "scene" : file.stem().string()) + "\n");
   {
     Text text(*out);
-    for (const Int3 p : mesh->positions) {
-      text.letter('v');
-      for (const int32_t c : {p.x, p.y, p.z}) text.letter(' '), text.number(c);
-      text.line_end();
+    std::array<Int3, 4096> some;
+    for (uint64_t first = 0; first < surface.vertices(); first += some.size()) {
+      if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
+      const size_t count = size_t(std::min<uint64_t>(some.size(), surface.vertices() - first));
+      if (auto r = surface.positions(first, std::span<Int3>(some.data(), count)); !r) return r;
+      for (size_t i = 0; i < count; ++i) {
+        text.letter('v');
+        for (const int32_t c : {some[i].x, some[i].y, some[i].z}) text.letter(' '), text.number(c);
+        text.line_end();
+      }
     }
   }
-  for (const SurfaceMesh::Part& part : mesh->parts) {
+  for (size_t p = 0; p < surface.parts().size(); ++p) {
     if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
-    out->put("usemtl " + obj_name(scene.palette, part.material) + "\n");
+    out->put("usemtl " + obj_name(scene.palette, surface.parts()[p].material) + "\n");
     Text text(*out);
-    for (size_t t = 0; t < part.indices.size(); t += 3) {
-      text.letter('f');
-      for (size_t c = 0; c < 3; ++c) text.letter(' '), text.number(uint64_t(part.indices[t + c]) + 1);
-      text.line_end();
-    }
+    const auto listed = surface.indices(p, [&](std::span<const uint32_t> indices) {
+      for (size_t t = 0; t < indices.size(); t += 3) {
+        text.letter('f');
+        for (size_t c = 0; c < 3; ++c) text.letter(' '), text.number(uint64_t(indices[t + c]) + 1);
+        text.line_end();
+      }
+    });
+    if (!listed) return listed;
+    progress.say("write", double(p + 1) / double(surface.parts().size()));
   }
   if (auto r = materials->commit(); !r) return r;
   return out->commit();
+}
+
+}  // namespace
+
+Result<void> write_obj(const Scene& scene, const fs::path& file, const Progress& progress) {
+  const auto surface = surface_of(scene, progress);
+  return surface ? write_surface(scene, **surface, file, progress) : tl::unexpected(surface.error());
+}
+
+Result<void> write_obj_regions(const VisibleRegions& voxels, const fs::path& file, const Progress& progress) {
+  const auto surface = surface_of(voxels, file, progress);
+  return surface ? write_surface(voxels.scene(), **surface, file, progress) : tl::unexpected(surface.error());
 }
 
 }  // namespace quarry::io

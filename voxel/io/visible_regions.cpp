@@ -1,6 +1,7 @@
 #include "voxel/io/visible_regions.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace quarry::io {
 namespace {
@@ -53,6 +54,7 @@ std::vector<VisibleRegions::Piece> VisibleRegions::pieces_of(size_t axis, int32_
   along(slab.min, axis) = first * 8;
   along(slab.max, axis) = last * 8 + 7;
   std::vector<Piece> pieces;
+  std::unordered_map<uint32_t, std::vector<size_t>> of_volume;
   for (const Instance& instance : scene_->instances) {
     if (!scene_->instance_visible(instance) || volume_bounds_[instance.volume].empty()) continue;
     const Box3 here = intersected(placed(instance, volume_bounds_[instance.volume]), slab);
@@ -61,8 +63,10 @@ std::vector<VisibleRegions::Piece> VisibleRegions::pieces_of(size_t axis, int32_
     const Int3 a = back.apply_to_cell(here.min - instance.offset), b = back.apply_to_cell(here.max - instance.offset);
     const Box3 cells = united({a, a}, {b, b});
     const Box3 chunks{{cells.min.x >> 6, cells.min.y >> 6, cells.min.z >> 6}, {cells.max.x >> 6, cells.max.y >> 6, cells.max.z >> 6}};
-    const auto known = std::ranges::find_if(pieces, [&](const Piece& p) { return p.volume == instance.volume && inside(chunks, p.chunks); });
-    if (known == pieces.end()) pieces.push_back({instance.volume, chunks});
+    std::vector<size_t>& known = of_volume[instance.volume];
+    if (std::ranges::any_of(known, [&](size_t p) { return inside(chunks, pieces[p].chunks); })) continue;
+    known.push_back(pieces.size());
+    pieces.push_back({instance.volume, chunks});
   }
   return pieces;
 }

@@ -1,5 +1,5 @@
 // visible_regions.hpp - the visible voxels of a scene, laid into world bricks box by box: of a scene in memory, or of a .quarry file that is too
-// large for that. What writers of grids (volume_write.hpp) stand on.
+// large for that. What writers of grids (volume_write.hpp) and of meshes (surface_source.hpp) stand on.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,7 @@ class VisibleRegions {
 
   const Scene& scene() const { return *scene_; }  // perhaps without bricks
   Box3 bounds() const { return bounds_; }         // of the visible voxels; empty if there are none
+  uint64_t room() const { return room_ ? room_() : uint64_t(1) << 40; }  // bytes that may be taken now
   // From layer `first` of bricks along an axis on (0: x, 2: z): the last layer of those that fit memory together. Errors: out_of_memory with the
   // numbers if not even one layer does.
   Result<int32_t> last_layer(size_t axis, int32_t first) const;

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 
+#include "voxel/io/file_bytes.hpp"
 #include "voxel/io/vox_chunks.hpp"
 
 namespace quarry::io {
@@ -30,39 +32,34 @@ void name_volumes(Scene& scene) {
     if (scene.volumes[v].name.empty()) scene.volumes[v].name = "model " + std::to_string(v);
 }
 
-}  // namespace
-
-Result<Scene> parse_vox(std::span<const uint8_t> bytes, std::vector<std::string>* warnings, Salvage* salvage) {
-  vox::Warnings warn(warnings);
-  auto file = vox::read_chunks(bytes, warn, salvage);
-  if (!file) return tl::unexpected(file.error());
-  auto instances = vox::place_instances(*file, warn, salvage);
+Result<Scene> scene_of(vox::File& file, vox::Warnings& warn, Salvage* salvage) {
+  auto instances = vox::place_instances(file, warn, salvage);
   if (!instances) return tl::unexpected(instances.error());
 
   Scene scene;
-  scene.volumes = std::move(file->models);
+  scene.volumes = std::move(file.models);
   scene.instances = std::move(*instances);
-  scene.overlap = file->version >= 200 ? OverlapRule::first_instance_wins : OverlapRule::last_instance_wins;
+  scene.overlap = file.version >= 200 ? OverlapRule::first_instance_wins : OverlapRule::last_instance_wins;
   std::string layers_text;
-  for (const vox::LayerChunk& l : file->layers) {
+  for (const vox::LayerChunk& l : file.layers) {
     const std::string_view name = vox::value_of(l.dict, "_name");
     scene.layers.push_back({name.empty() ? "layer " + std::to_string(l.id) : std::string(name), l.hidden});
     layers_text += std::to_string(l.id) + " " + vox::dict_text(l.dict) + "\n";
   }
-  for (const vox::DictChunk& c : file->cameras) scene.cameras.push_back(vox::make_camera(c));
+  for (const vox::DictChunk& c : file.cameras) scene.cameras.push_back(vox::make_camera(c));
   uint32_t nondiffuse = 0;
-  scene.palette = vox::make_palette(*file, &nondiffuse);
+  scene.palette = vox::make_palette(file, &nondiffuse);
   name_volumes(scene);
 
   const auto count_nodes = [&](vox::NodeKind kind, bool animated_only) {
-    return std::count_if(file->nodes.begin(), file->nodes.end(), [&](const vox::Node& n) { return n.kind == kind && (n.animated || !animated_only); });
+    return std::count_if(file.nodes.begin(), file.nodes.end(), [&](const vox::Node& n) { return n.kind == kind && (n.animated || !animated_only); });
   };
   auto& meta = scene.metadata;
   meta["source_format"] = "vox";
-  meta["vox.version"] = std::to_string(file->version);
+  meta["vox.version"] = std::to_string(file.version);
   meta["vox.groups"] = std::to_string(std::max<int64_t>(1, count_nodes(vox::NodeKind::group, false)));
-  meta["vox.layers"] = std::to_string(std::max<size_t>(1, file->layers.size()));
-  meta["vox.cameras"] = std::to_string(file->cameras.size());
+  meta["vox.layers"] = std::to_string(std::max<size_t>(1, file.layers.size()));
+  meta["vox.cameras"] = std::to_string(file.cameras.size());
   meta["vox.nondiffuse_mats"] = std::to_string(nondiffuse);
   const auto moving = count_nodes(vox::NodeKind::transform, true), changing = count_nodes(vox::NodeKind::shape, true);
   meta["vox.anim_transform"] = std::to_string(moving);
@@ -70,11 +67,67 @@ Result<Scene> parse_vox(std::span<const uint8_t> bytes, std::vector<std::string>
   if (moving + changing > 0)
     warn.add("it is animated: " + std::to_string(moving) + " transforms and " + std::to_string(changing) + " shapes have more than one frame; frame 0, or the first after it, was read, the others are lost");
   if (!layers_text.empty()) meta["vox.layer_dicts"] = layers_text;
-  if (!file->materials.empty()) meta["vox.material_dicts"] = numbered_dicts(file->materials);
-  if (!file->cameras.empty()) meta["vox.camera_dicts"] = numbered_dicts(file->cameras);
-  if (file->index_map) meta["vox.index_map"] = hex(file->index_map, 256);
-  if (file->rgba) meta["vox.rgba_256"] = hex(file->rgba + 255 * 4, 4);
+  if (!file.materials.empty()) meta["vox.material_dicts"] = numbered_dicts(file.materials);
+  if (!file.cameras.empty()) meta["vox.camera_dicts"] = numbered_dicts(file.cameras);
+  if (file.index_map) meta["vox.index_map"] = hex(file.index_map, 256);
+  if (file.rgba) meta["vox.rgba_256"] = hex(file.rgba + 255 * 4, 4);
   return scene;
+}
+
+class VoxStream final : public vox::Stream {
+ public:
+  using Take = std::function<Result<void>(size_t, BrickMap&&)>;
+  VoxStream(LazyFile& bytes, const Progress& progress, Take take) : bytes_(bytes), progress_(progress), take_(std::move(take)) {}
+  Result<void> load(size_t begin, size_t end) override {
+    if (progress_.cancelled()) return fail(ErrorCode::cancelled, "stopped");
+    return bytes_.load(begin, end);
+  }
+  void drop(size_t begin, size_t end) override { bytes_.drop(begin, end); }
+  Result<void> take(size_t model, BrickMap&& bricks) override { return take_(model, std::move(bricks)); }
+
+ private:
+  LazyFile& bytes_;
+  const Progress& progress_;
+  Take take_;
+};
+
+}  // namespace
+
+Result<Scene> parse_vox(std::span<const uint8_t> bytes, std::vector<std::string>* warnings, Salvage* salvage) {
+  vox::Warnings warn(warnings);
+  auto file = vox::read_chunks(bytes, warn, salvage);
+  if (!file) return tl::unexpected(file.error());
+  return scene_of(*file, warn, salvage);
+}
+
+Result<RegionsDone> read_vox_regions(const std::filesystem::path& path, uint64_t limit, std::vector<std::string>* warnings, const Progress& progress, const RegionSink& sink) {
+  auto bytes = LazyFile::open(path, limit);
+  if (!bytes) return tl::unexpected(bytes.error());
+  size_t models = 0;
+  {
+    progress.say("read", -1);
+    VoxStream first(*bytes, progress, [](size_t, BrickMap&&) -> Result<void> { return {}; });
+    vox::Warnings warn(warnings);
+    auto file = vox::read_chunks(bytes->span(), warn, nullptr, &first);
+    if (!file) return tl::unexpected(file.error());
+    models = file->models.size();
+    const auto scene = scene_of(*file, warn, nullptr);
+    if (!scene) return tl::unexpected(scene.error());
+    if (auto r = sink.begin(*scene); !r) return tl::unexpected(r.error());
+  }
+  RegionsDone done;
+  VoxStream second(*bytes, progress, [&](size_t model, BrickMap&& bricks) -> Result<void> {
+    if (model >= models) return fail(ErrorCode::conflict, "it was changed while it was read");
+    progress.say("models", double(model) / double(models));
+    if (bricks.empty()) return {};
+    ++done.regions;
+    return sink.take(uint32_t(model), std::move(bricks));
+  });
+  vox::Warnings said(nullptr);
+  const auto again = vox::read_chunks(bytes->span(), said, nullptr, &second);
+  if (!again) return tl::unexpected(again.error());
+  if (again->models.size() != models) return fail(ErrorCode::conflict, "it was changed while it was read");
+  return done;
 }
 
 bool vox_facts(const Scene& scene, VoxFacts* out) {

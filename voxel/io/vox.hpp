@@ -11,12 +11,15 @@
 
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "hashgrid/result.hpp"
 #include "voxel/io/salvage.hpp"
+#include "voxel/progress.hpp"
+#include "voxel/region_sink.hpp"
 #include "voxel/scene.hpp"
 
 namespace quarry::io {
@@ -32,6 +35,9 @@ constexpr uint64_t kVoxMaxNameBytes = 64ull << 20;      // names of instances an
 // With `salvage`, models, nodes and other chunks that are whole are read from a damaged file, and voxels of a model that is cut short; a
 // model that is lost is empty, so that all others keep their numbers. Errors then: nothing is left, or a limit.
 Result<Scene> parse_vox(std::span<const uint8_t> bytes, std::vector<std::string>* warnings = nullptr, Salvage* salvage = nullptr);
+// The same scene of a file that need not fit memory, model by model: it is read twice, once for the scene graph, which comes behind the models. Memory:
+// the file's bytes without its voxels, and the largest model's. Errors also: conflict (it was changed meanwhile), those of the sink.
+Result<RegionsDone> read_vox_regions(const std::filesystem::path& file, uint64_t limit, std::vector<std::string>* warnings, const Progress& progress, const RegionSink& sink);
 
 // What a .vox file says that a Scene does not hold as such. parse_vox leaves it in the scene's metadata, as decimal numbers under
 // "vox.<field>"; the .quarry file keeps it with the rest.

@@ -47,7 +47,7 @@ std::optional<Rotation> rotation_from_text(std::string_view text) {
 
 class ChunkReader {
  public:
-  ChunkReader(std::span<const uint8_t> bytes, Warnings& warnings, Salvage* salvage) : bytes_(bytes), warnings_(warnings), salvage_(salvage) {}
+  ChunkReader(std::span<const uint8_t> bytes, Warnings& warnings, Salvage* salvage, Stream* stream) : bytes_(bytes), warnings_(warnings), salvage_(salvage), stream_(stream) {}
   Result<File> read();
   Result<File> read_past_damage();
 
@@ -80,6 +80,7 @@ class ChunkReader {
   std::span<const uint8_t> bytes_;
   Warnings& warnings_;
   Salvage* salvage_;
+  Stream* stream_;
   File file_;
   size_t unread_ = 0;         // bytes of the last chunk that its fields did not take
   size_t models_read_ = 0;
@@ -120,16 +121,20 @@ Result<void> ChunkReader::header(size_t* begin, size_t* end) {
 }
 
 Result<File> ChunkReader::read() {
+  const auto load = [&](size_t begin, size_t end) { return stream_ ? stream_->load(begin, std::min(end, bytes_.size())) : Result<void>(); };
   size_t at = 0, end = 0;
+  if (auto r = load(0, 20); !r) return tl::unexpected(r.error());
   if (auto r = header(&at, &end); !r) return tl::unexpected(r.error());
   while (at < end) {
     if (end - at < 12)
       return fail(ErrorCode::malformed_input, at_byte(at) + "expected a chunk's header (12 bytes), but only " + std::to_string(end - at) + " bytes are left");
+    if (auto r = load(at, at + 12); !r) return tl::unexpected(r.error());
     const uint8_t* id = bytes_.data() + at;
     const uint64_t content = u32_at(at + 4), children = u32_at(at + 8), left = end - at - 12;
     if (content > left || children > left - content)
       return fail(ErrorCode::malformed_input, at_byte(at + 4) + "chunk " + printable(id) + " says that it is " + std::to_string(content + children) +
                                                   " bytes long, but only " + std::to_string(left) + " are left");
+    if (auto r = load(at + 12, at + 12 + content); !r) return tl::unexpected(r.error());
     if (auto r = chunk(id, at + 12, at + 12 + content); !r) return tl::unexpected(r.error());
     at += 12 + content + children;
   }
@@ -437,6 +442,14 @@ Result<void> ChunkReader::voxels(Cursor& in) {
     for (int32_t y = 0; y < extent.y; ++y)
       for (int32_t z = 0; z < extent.z; ++z, ++entry)
         if (table[entry] != ~0u && !bricks[table[entry]].empty()) model.bricks.put({x, y, z + first_z}, bricks[table[entry]]);
+  if (stream_) {
+    // What it was made of must not stand beside what is made of it.
+    std::vector<Brick>().swap(bricks);
+    stream_->drop(at, in.at());
+    file_.taken_voxels.push_back(model.bricks.voxel_count());
+    if (auto r = stream_->take(file_.models.size(), std::move(model.bricks)); !r) return r;
+    model.bricks.clear();
+  }
   file_.models.push_back(std::move(model));
   ++models_read_;
   return {};
@@ -587,8 +600,8 @@ Dict Cursor::dict(const char* what) {
   return dict;
 }
 
-Result<File> read_chunks(std::span<const uint8_t> bytes, Warnings& warnings, Salvage* salvage) {
-  ChunkReader reader(bytes, warnings, salvage);
+Result<File> read_chunks(std::span<const uint8_t> bytes, Warnings& warnings, Salvage* salvage, Stream* stream) {
+  ChunkReader reader(bytes, warnings, salvage, stream);
   return salvage ? reader.read_past_damage() : reader.read();
 }
 

@@ -85,6 +85,17 @@ struct OldMaterial {  // MATT
   std::array<std::optional<float>, 7> properties;  // plastic, roughness, specular, ior, attenuation, power, glow
 };
 
+// Of a file that is not in memory as a whole: brings bytes there and lets them go again, and takes each model as soon as it is read.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  // Before those bytes are looked at.
+  virtual Result<void> load(size_t begin, size_t end) = 0;
+  // Nobody looks at them any more.
+  virtual void drop(size_t begin, size_t end) = 0;
+  virtual Result<void> take(size_t model, BrickMap&& bricks) = 0;
+};
+
 struct File {
   uint32_t version = 0;
   std::vector<Volume> models;
@@ -92,6 +103,7 @@ struct File {
   std::vector<LayerChunk> layers;
   std::vector<DictChunk> materials, cameras;
   std::vector<OldMaterial> old_materials;
+  std::vector<uint64_t> taken_voxels;  // of each model, if a Stream took their bricks
   const uint8_t* rgba = nullptr;       // 256 x 4 bytes or null
   const uint8_t* index_map = nullptr;  // 256 bytes or null
   // Of salvage:
@@ -99,8 +111,8 @@ struct File {
   size_t certain_models = size_t(-1);    // from this one on, which model a shape means is not known: how many are missing before it is not
 };
 
-// `salvage` (may be null) as for parse_vox.
-Result<File> read_chunks(std::span<const uint8_t> bytes, Warnings& warnings, Salvage* salvage);
+// `salvage` (may be null) as for parse_vox; `stream` (may be null): models go there and are left without bricks; without salvage only.
+Result<File> read_chunks(std::span<const uint8_t> bytes, Warnings& warnings, Salvage* salvage, Stream* stream = nullptr);
 
 // Walks the graph from its root, in file order, without recursion. Layers are given as indices into scene.layers. With `salvage` what is
 // wrong is left out, and nodes of a damaged file that have lost their parents stand where their own transforms put them.

@@ -204,7 +204,9 @@ Result<void> Walk::walk_from(uint32_t root) {
 
 Result<std::vector<Instance>> Walk::run() {
   if (auto r = index_nodes(); !r) return tl::unexpected(r.error());
-  for (const Volume& m : file_.models) model_voxels_.push_back(m.bricks.voxel_count());
+  model_voxels_ = file_.taken_voxels;
+  if (model_voxels_.empty())
+    for (const Volume& m : file_.models) model_voxels_.push_back(m.bricks.voxel_count());
   if (file_.nodes.empty()) {
     // No scene graph: one model stands at the origin; several are the frames of an old animation, which places nothing.
     if (file_.models.size() == 1) instances_.push_back(make_instance({}, {}, 0, file_.models[0].size));

@@ -1,10 +1,13 @@
-// Mesh files written here and read back by Assimp in its own process: the same triangles, the colours of the voxels behind them, and
+// Mesh files written here and read back by Assimp in its own process, and by its program: the same triangles, the colours of the voxels behind them, and
 // voxels again when voxelised.
 #include "voxel/io/mesh_write.hpp"
 
 #include <catch2/catch.hpp>
+#include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
@@ -22,6 +25,15 @@ namespace {
 int shown_byte(float linear) {
   const double c = linear <= 0.0031308 ? linear * 12.92 : 1.055 * std::pow(double(linear), 1 / 2.4) - 0.055;
   return int(std::lround(c * 255));
+}
+
+std::string printed(const std::string& command) {
+  std::string out;
+  FILE* pipe = popen(command.c_str(), "r");
+  char part[4096];
+  for (size_t n = 0; pipe && (n = fread(part, 1, sizeof part, pipe)) > 0;) out.append(part, n);
+  if (pipe) pclose(pipe);
+  return out;
 }
 
 Scene two_colours() {
@@ -91,6 +103,63 @@ TEST_CASE("mesh files: read back through Assimp they have the voxels' area, volu
       CHECK(wrong_inside == 0);
       CHECK(wrong_outside == 0);
       CHECK(wrong_colour == 0);
+    }
+  }
+}
+
+TEST_CASE("mesh files: Debian's assimp tells of them what is in them") {
+  if (std::system("command -v assimp >/dev/null") != 0) return test::skip("no assimp (assimp-utils)");
+  const fs::path dir = test::scratch_dir("mesh-write-assimp"), data = test::data_dir();
+  std::vector<std::pair<std::string, Scene>> scenes;
+  for (const char* name : {"terrain", "spheres"}) {
+    auto scene = generate(name, 64, 5);
+    REQUIRE(scene);
+    scenes.emplace_back(name, std::move(*scene));
+  }
+  if (data.empty()) test::skip("no test data: generated scenes only");
+  else
+    for (const char* name : {"mesh/spot.obj", "gltf/Duck.glb"}) {
+      io::ReadOptions options;
+      options.resolution = 96;
+      auto scene = io::read_scene(data / name, options);
+      REQUIRE(scene);
+      scenes.emplace_back(fs::path(name).stem().string(), std::move(*scene));
+    }
+  for (const auto& [name, scene] : scenes) {
+    const auto own = io::visible_surface(scene, {});
+    REQUIRE(own);
+    size_t vertices = 0;  // each once for every colour
+    Int3 low = own->positions[0], high = low;
+    for (const SurfaceMesh::Part& part : own->parts) vertices += std::set<uint32_t>(part.indices.begin(), part.indices.end()).size();
+    for (const Int3 p : own->positions) {
+      low = {std::min(low.x, p.x), std::min(low.y, p.y), std::min(low.z, p.z)};
+      high = {std::max(high.x, p.x), std::max(high.y, p.y), std::max(high.z, p.z)};
+    }
+    for (const std::string extension : {"glb", "gltf", "obj", "ply"}) {
+      const fs::path file = dir / (name + "." + extension);
+      REQUIRE(io::write_scene(scene, file));
+      const std::string told = printed("assimp info '" + file.string() + "' 2>&1");
+      INFO(file.filename().string() << ": " << told);
+      // "Faces:   12": the numbers behind a word.
+      const auto numbers = [&](const std::string& word) {
+        std::vector<double> out;
+        const size_t at = told.find("\n" + word);
+        if (at == std::string::npos) return out;
+        std::string line = told.substr(at + 1 + word.size(), told.find('\n', at + 1) - at - 1 - word.size());
+        for (char& c : line)
+          if (c == ':' || c == '(' || c == ')') c = ' ';
+        std::istringstream in(line);
+        for (double n = 0; in >> n;) out.push_back(n);
+        return out;
+      };
+      using Numbers = std::vector<double>;
+      CHECK(numbers("Faces") == Numbers{double(own->triangle_count())});
+      // Of a PLY file it joins vertices of one place, whatever their colours.
+      CHECK(numbers("Vertices") == Numbers{double(extension == "ply" ? own->positions.size() : vertices)});
+      CHECK(numbers("Meshes") == Numbers{extension == "ply" ? 1.0 : double(own->parts.size())});
+      if (extension != "ply") CHECK(numbers("Materials") == Numbers{double(own->parts.size())});
+      CHECK(numbers("Minimum point") == Numbers{double(low.x), double(low.y), double(low.z)});
+      CHECK(numbers("Maximum point") == Numbers{double(high.x), double(high.y), double(high.z)});
     }
   }
 }

@@ -11,6 +11,7 @@
 #include "bench/render_scenes.hpp"
 #include "bench_rays_spirv.h"
 #include "engine/beams.hpp"
+#include "engine/course.hpp"
 #include "engine/offscreen.hpp"
 #include "engine/renderer.hpp"
 #include "engine/vulkan_loader.hpp"
@@ -25,8 +26,8 @@ using engine::BufferHome;
 using engine::DeviceMemory;
 using engine::vk_check;
 
-static_assert(sizeof(QryBenchFrame) == 112 && offsetof(QryBenchFrame, origin) == 40 && offsetof(QryBenchFrame, width) == 104);
-static_assert(sizeof(QryBenchPush) == 120 && sizeof(QryBenchPush) <= 128);
+static_assert(sizeof(QryBenchFrame) == 120 && offsetof(QryBenchFrame, origin) == 40 && offsetof(QryBenchFrame, width) == 112);
+static_assert(sizeof(QryBenchPush) == 128);
 
 struct Pass {
   const char* name;
@@ -112,7 +113,7 @@ Result<std::unique_ptr<Passes>> Passes::create(engine::Device& device, uint32_t 
     std::unique_ptr<DeviceMemory>* memory;
     BufferHome home;
     uint64_t bytes;
-  } wanted[] = {{&self->frame_, BufferHome::host_upload, sizeof(QryBenchFrame)}, {&self->near_frame_, BufferHome::host_upload, sizeof(QryBenchFrame)},
+  } wanted[] = {{&self->frame_, BufferHome::device_mapped, sizeof(QryBenchFrame)}, {&self->near_frame_, BufferHome::device_mapped, sizeof(QryBenchFrame)},
                 {&self->visibility_, BufferHome::device, pixels * sizeof(QryVisibility)}, {&self->lit_, BufferHome::device, pixels * 4},
                 {&self->open_, BufferHome::device, pixels * 16}, {&self->picture_, BufferHome::device, pixels * 4},
                 {&self->beams_, BufferHome::device, engine::beam_tiles(width, height) * 4},
@@ -179,6 +180,8 @@ Result<void> Passes::measure(const engine::SharedWorld& world, engine::Device::T
   const float sun[3] = {-0.43f, 0.77f, -0.37f}, length = std::sqrt(sun[0] * sun[0] + sun[1] * sun[1] + sun[2] * sun[2]);
   for (int i = 0; i < 3; ++i) f.sun[i] = sun[i] / length;
   f.reach = 1e29f;
+  f.pixel_step[0] = 2.0f / float(width_);
+  f.pixel_step[1] = -2.0f / float(height_);
   f.width = width_;
   f.height = height_;
   std::memcpy(frame_->mapped(), &f, sizeof f);
@@ -188,7 +191,7 @@ Result<void> Passes::measure(const engine::SharedWorld& world, engine::Device::T
   VkPhysicalDeviceProperties properties{};
   vk.vkGetPhysicalDeviceProperties(device_->physical_device(), &properties);
   std::vector<double> times[kPassCount];
-  const QryBenchPush push{world.root(), 0};
+  const QryBenchPush push{world.root(), 0, engine::one_way(f.sun), width_ * height_};
   constexpr VkAccessFlags kShader = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
   const VkMemoryBarrier between{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, kShader | VK_ACCESS_TRANSFER_READ_BIT, kShader | VK_ACCESS_TRANSFER_READ_BIT};
   constexpr VkPipelineStageFlags kWork = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;

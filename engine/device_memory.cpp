@@ -37,6 +37,7 @@ Result<std::unique_ptr<DeviceMemory>> DeviceMemory::create(Device& device, Buffe
     case BufferHome::device:
     case BufferHome::exported: wanted = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT; break;
     case BufferHome::host_upload:
+    case BufferHome::device_mapped:
     case BufferHome::host_readback: wanted = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT; break;
     case BufferHome::host_pointer: break;
   }
@@ -58,15 +59,18 @@ Result<std::unique_ptr<DeviceMemory>> DeviceMemory::create(Device& device, Buffe
     if (self->dedicated_) export_info.pNext = &dedicated_info;
     flags_info.pNext = &export_info;
   }
-  auto type = device.memory_type(type_bits, wanted | (home == BufferHome::host_readback ? VkMemoryPropertyFlags(VK_MEMORY_PROPERTY_HOST_CACHED_BIT) : 0u));
-  if (!type && home == BufferHome::host_readback) type = device.memory_type(type_bits, wanted);
+  VkMemoryPropertyFlags liked = 0;  // rather so than not
+  if (home == BufferHome::host_readback) liked = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+  if (home == BufferHome::device_mapped) liked = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+  auto type = device.memory_type(type_bits, wanted | liked);
+  if (!type && liked) type = device.memory_type(type_bits, wanted);
   if (!type) return tl::unexpected(type.error());
   VkMemoryAllocateInfo allocate{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, &flags_info, self->allocation_bytes_, *type};
   if (auto ok = vk_check(vk.vkAllocateMemory(device.handle(), &allocate, nullptr, &self->memory_), "vkAllocateMemory", purpose); !ok)
     return tl::unexpected(ok.error());
   if (auto ok = vk_check(vk.vkBindBufferMemory(device.handle(), self->buffer_, self->memory_, 0), "vkBindBufferMemory", purpose); !ok)
     return tl::unexpected(ok.error());
-  if (home == BufferHome::host_upload || home == BufferHome::host_readback) {
+  if (home == BufferHome::host_upload || home == BufferHome::device_mapped || home == BufferHome::host_readback) {
     if (auto ok = vk_check(vk.vkMapMemory(device.handle(), self->memory_, 0, VK_WHOLE_SIZE, 0, &self->mapped_), "vkMapMemory", purpose); !ok)
       return tl::unexpected(ok.error());
   } else if (home == BufferHome::host_pointer) {

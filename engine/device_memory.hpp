@@ -14,6 +14,7 @@ namespace quarry::engine {
 enum class BufferHome : uint8_t {
   device,         // device-local
   host_upload,    // host-visible and coherent, mapped: the host writes, the device reads
+  device_mapped,  // the same, but device-local where there is such a type: small things that every thread of a pass reads
   host_readback,  // host-visible, coherent, cached where there is such a type, mapped: the device writes, the host reads
   host_pointer,   // the caller's page-aligned host memory, imported (VK_EXT_external_memory_host)
   exported,       // device-local, exportable as an opaque fd

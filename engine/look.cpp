@@ -50,8 +50,9 @@ QryLook look_of(const RenderSettings& s, const QryWorldRoot& root) {
   std::copy_n(s.sky_color, 3, look.sky_color);
   look.background = s.background == Background::sky ? kQryBackgroundSky : s.background == Background::color ? kQryBackgroundColor : kQryBackgroundNone;
   for (int i = 0; i < 3; ++i) look.background_color[i] = to_linear(std::clamp(s.background_color[i], 0.0f, 1.0f));
-  const bool empty = root.bounds_max[1] < root.bounds_min[1];
-  const float floor = empty ? 0.0f : float(root.bounds_min[1] - int32_t(kQryVoxelBiasY)), height = empty ? 1.0f : float(root.bounds_max[1] - root.bounds_min[1] + 1);
+  const float low = root.box_low[1] + float(kQryBoxMargin), high = root.box_high[1] - float(kQryBoxMargin);
+  const bool empty = !(low < high);
+  const float floor = empty ? 0.0f : low, height = empty ? 1.0f : high - low;
   look.ground = s.ground ? 1 : 0;
   look.ground_y = floor;
   look.fog_density = s.fog_distance > 0 ? 1 / s.fog_distance : 0;

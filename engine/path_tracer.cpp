@@ -80,15 +80,15 @@ Result<void> PathTracer::State::set_up() {
   if (auto ok = vk_check(vk.vkCreatePipelineLayout(device->handle(), &layout_info, nullptr, &layout), "vkCreatePipelineLayout", "paths"); !ok) return ok;
   auto cache = PipelineCache::open(*device);
   if (!cache) return tl::unexpected(cache.error());
-  auto made_path = (*cache)->make(layout, k_path_spirv, sizeof k_path_spirv, "path", false, false, false);
+  auto made_path = (*cache)->make(layout, k_path_spirv, sizeof k_path_spirv, "path", {});
   if (!made_path) return tl::unexpected(made_path.error());
   path = *made_path;
-  auto made_resolve = (*cache)->make(layout, k_path_resolve_spirv, sizeof k_path_resolve_spirv, "path_resolve", false, false, false);
+  auto made_resolve = (*cache)->make(layout, k_path_resolve_spirv, sizeof k_path_resolve_spirv, "path_resolve", {});
   if (!made_resolve) return tl::unexpected(made_resolve.error());
   resolve = *made_resolve;
   (*cache)->store();
   for (Frame& frame : frames)
-    if (auto ok = ensure_memory(*device, frame.parameters, BufferHome::host_upload, sizeof(QryPathFrame), "quarry path frame"); !ok) return ok;
+    if (auto ok = ensure_memory(*device, frame.parameters, BufferHome::device_mapped, sizeof(QryPathFrame), "quarry path frame"); !ok) return ok;
   auto made_offscreen = Offscreen::create(*device, "quarry path tracer");
   if (!made_offscreen) return tl::unexpected(made_offscreen.error());
   offscreen = std::move(*made_offscreen);

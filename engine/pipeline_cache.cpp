@@ -83,7 +83,7 @@ PipelineCache::~PipelineCache() {
   if (cache_) device_->vk().vkDestroyPipelineCache(device_->handle(), cache_, nullptr);
 }
 
-Result<VkPipeline> PipelineCache::make(VkPipelineLayout layout, const uint32_t* code, size_t bytes, const char* name, bool counts, bool inside, bool ignores) {
+Result<VkPipeline> PipelineCache::make(VkPipelineLayout layout, const uint32_t* code, size_t bytes, const char* name, const Constants& constants) {
   Device& device = *device_;
   const VulkanFunctions& vk = device.vk();
   VkShaderModuleCreateInfo module_info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, nullptr, 0, bytes, code};
@@ -96,11 +96,12 @@ Result<VkPipeline> PipelineCache::make(VkPipelineLayout layout, const uint32_t* 
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = module;
   info.stage.pName = "main";
-  // Constants of shaders/traverse.glsl and beam.glsl; a shader without them ignores them.
-  const uint32_t values[5] = {counts, inside, device.info().type != VK_PHYSICAL_DEVICE_TYPE_CPU, ignores, device.info().beam_lanes};
-  constexpr VkSpecializationMapEntry kEntries[5] = {{0, 0, 4}, {5, 4, 4}, {6, 8, 4}, {7, 12, 4}, {8, 16, 4}};
-  const VkSpecializationInfo constants{5, kEntries, sizeof values, values};
-  info.stage.pSpecializationInfo = &constants;
+  // Beside the asked for, those of traverse.glsl and beam.glsl that the device decides.
+  const uint32_t values[6] = {constants.counts,  constants.inside,          device.info().type != VK_PHYSICAL_DEVICE_TYPE_CPU,
+                              constants.ignores, device.info().beam_lanes, constants.one_way};
+  constexpr VkSpecializationMapEntry kEntries[6] = {{0, 0, 4}, {5, 4, 4}, {6, 8, 4}, {7, 12, 4}, {8, 16, 4}, {9, 20, 4}};
+  const VkSpecializationInfo specialization{6, kEntries, sizeof values, values};
+  info.stage.pSpecializationInfo = &specialization;
   info.layout = layout;
   VkPipeline pipeline = VK_NULL_HANDLE;
   const VkResult result = vk.vkCreateComputePipelines(device.handle(), cache_, 1, &info, nullptr, &pipeline);

@@ -17,8 +17,12 @@ class PipelineCache {
   PipelineCache(const PipelineCache&) = delete;
   PipelineCache& operator=(const PipelineCache&) = delete;
 
-  // `counts`, `inside` and `ignores` are constants of shaders/traverse.glsl; a shader without them ignores them. The pipeline is the caller's.
-  Result<VkPipeline> make(VkPipelineLayout layout, const uint32_t* code, size_t bytes, const char* name, bool counts, bool inside, bool ignores = false);
+  // Of shaders/traverse.glsl, and one_way of shadow.comp.glsl; a shader without them ignores them.
+  struct Constants {
+    bool counts = false, inside = false, ignores = false, one_way = false;
+  };
+  // The pipeline is the caller's.
+  Result<VkPipeline> make(VkPipelineLayout layout, const uint32_t* code, size_t bytes, const char* name, const Constants& constants);
   void store();  // what was made since open(), if anything was; a file that cannot be written costs time at the next start, nothing else
 
  private:

@@ -37,22 +37,23 @@ Result<std::unique_ptr<Pipelines>> Pipelines::create(Device& device, VkDescripto
     const uint32_t* code;
     size_t bytes;
     const char* name;
-    bool counts, inside, ignores;
-  } wanted[] = {{&self->march, self->frame_layout, k_march_spirv, sizeof k_march_spirv, "march", false, false, false},
-                {&self->beams, self->frame_layout, k_beams_spirv, sizeof k_beams_spirv, "beams", false, false, false},
-                {&self->march_counted, self->frame_layout, k_march_spirv, sizeof k_march_spirv, "march, counted", true, false, false},
-                {&self->shadow, self->frame_layout, k_shadow_spirv, sizeof k_shadow_spirv, "shadow", false, true, false},
-                {&self->ambient, self->frame_layout, k_ambient_spirv, sizeof k_ambient_spirv, "ambient", false, true, false},
-                {&self->behind, self->frame_layout, k_behind_spirv, sizeof k_behind_spirv, "behind", false, true, true},
-                {&self->mirror, self->frame_layout, k_mirror_spirv, sizeof k_mirror_spirv, "mirror", false, true, false},
-                {&self->shade, self->frame_layout, k_shade_spirv, sizeof k_shade_spirv, "shade", false, false, false},
-                {&self->views, self->frame_layout, k_views_spirv, sizeof k_views_spirv, "views", false, false, false},
-                {&self->page_load, self->frame_layout, k_page_load_spirv, sizeof k_page_load_spirv, "page_load", false, false, false},
-                {&self->trace, self->list_layout, k_trace_spirv, sizeof k_trace_spirv, "trace", true, false, false},
-                {&self->find, self->list_layout, k_find_spirv, sizeof k_find_spirv, "find", false, false, false}};
+    PipelineCache::Constants constants;
+  } wanted[] = {{&self->march, self->frame_layout, k_march_spirv, sizeof k_march_spirv, "march", {}},
+                {&self->beams, self->frame_layout, k_beams_spirv, sizeof k_beams_spirv, "beams", {}},
+                {&self->march_counted, self->frame_layout, k_march_spirv, sizeof k_march_spirv, "march, counted", {.counts = true}},
+                {&self->shadow, self->frame_layout, k_shadow_spirv, sizeof k_shadow_spirv, "shadow", {.inside = true}},
+                {&self->shadow_one_way, self->frame_layout, k_shadow_spirv, sizeof k_shadow_spirv, "shadow, one way", {.inside = true, .one_way = true}},
+                {&self->ambient, self->frame_layout, k_ambient_spirv, sizeof k_ambient_spirv, "ambient", {.inside = true}},
+                {&self->behind, self->frame_layout, k_behind_spirv, sizeof k_behind_spirv, "behind", {.inside = true, .ignores = true}},
+                {&self->mirror, self->frame_layout, k_mirror_spirv, sizeof k_mirror_spirv, "mirror", {.inside = true}},
+                {&self->shade, self->frame_layout, k_shade_spirv, sizeof k_shade_spirv, "shade", {}},
+                {&self->views, self->frame_layout, k_views_spirv, sizeof k_views_spirv, "views", {}},
+                {&self->page_load, self->frame_layout, k_page_load_spirv, sizeof k_page_load_spirv, "page_load", {}},
+                {&self->trace, self->list_layout, k_trace_spirv, sizeof k_trace_spirv, "trace", {.counts = true}},
+                {&self->find, self->list_layout, k_find_spirv, sizeof k_find_spirv, "find", {}}};
   for (const auto& w : wanted) {
     if (w.pipeline == &self->beams && !device.info().beam_lanes) continue;
-    auto made = (*cache)->make(w.layout, w.code, w.bytes, w.name, w.counts, w.inside, w.ignores);
+    auto made = (*cache)->make(w.layout, w.code, w.bytes, w.name, w.constants);
     if (!made) return tl::unexpected(made.error());
     *w.pipeline = *made;
   }
@@ -62,7 +63,7 @@ Result<std::unique_ptr<Pipelines>> Pipelines::create(Device& device, VkDescripto
 
 Pipelines::~Pipelines() {
   const VulkanFunctions& vk = device->vk();
-  for (VkPipeline pipeline : {beams, march, march_counted, shadow, ambient, behind, mirror, shade, views, page_load, trace, find})
+  for (VkPipeline pipeline : {beams, march, march_counted, shadow, shadow_one_way, ambient, behind, mirror, shade, views, page_load, trace, find})
     if (pipeline) vk.vkDestroyPipeline(device->handle(), pipeline, nullptr);
   for (VkPipelineLayout layout : {frame_layout, list_layout})
     if (layout) vk.vkDestroyPipelineLayout(device->handle(), layout, nullptr);

@@ -15,7 +15,7 @@ struct Pipelines {
   VkPipelineLayout frame_layout = VK_NULL_HANDLE;        // set 0 = a target; QryFramePush
   VkPipelineLayout list_layout = VK_NULL_HANDLE;         // no sets; QryTracePush or QryFindPush
   VkPipeline beams = VK_NULL_HANDLE;  // null where the device has no beam_lanes
-  VkPipeline march = VK_NULL_HANDLE, march_counted = VK_NULL_HANDLE, shadow = VK_NULL_HANDLE, ambient = VK_NULL_HANDLE;
+  VkPipeline march = VK_NULL_HANDLE, march_counted = VK_NULL_HANDLE, shadow = VK_NULL_HANDLE, shadow_one_way = VK_NULL_HANDLE, ambient = VK_NULL_HANDLE;
   VkPipeline behind = VK_NULL_HANDLE, mirror = VK_NULL_HANDLE, shade = VK_NULL_HANDLE, views = VK_NULL_HANDLE, page_load = VK_NULL_HANDLE;
   VkPipeline trace = VK_NULL_HANDLE, find = VK_NULL_HANDLE;
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "engine/beams.hpp"
+#include "engine/course.hpp"
 #include "engine/look.hpp"
 #include "engine/offscreen.hpp"
 #include "engine/pipelines.hpp"
@@ -15,10 +16,11 @@
 
 namespace quarry::engine {
 
-static_assert(offsetof(QryFrame, origin) == 64 && offsetof(QryFrame, width) == 112 && offsetof(QryFrame, look) == 144 &&
-                  offsetof(QryFrame, highlight_max) == 252 && sizeof(QryFrame) == 264,
+static_assert(offsetof(QryFrame, origin) == 56 && offsetof(QryFrame, width) == 104 && offsetof(QryFrame, look) == 136 &&
+                  offsetof(QryFrame, highlight_max) == 244 && sizeof(QryFrame) == 256,
               "the frame's layout in C++ is not GLSL's scalar layout");
-static_assert(sizeof(QryVisibility) == 16 && sizeof(QryRay) == 24 && sizeof(QryRayHit) == 32 && offsetof(QryFramePush, sample_index) == 8);
+static_assert(sizeof(QryVisibility) == 16 && sizeof(QryRay) == 24 && sizeof(QryRayHit) == 32 && offsetof(QryFramePush, sample_index) == 96 &&
+              sizeof(QryFramePush) == 128);  // no device has less room for push constants
 
 namespace {
 
@@ -75,7 +77,7 @@ Result<std::unique_ptr<Renderer>> Renderer::create(Device& device) {
   if (!pipelines) return tl::unexpected(pipelines.error());
   s.pipelines = std::move(*pipelines);
   for (auto& frame : s.frames)
-    if (auto ok = s.ensure(frame.parameters, BufferHome::host_upload, sizeof(QryFrame), "quarry frame"); !ok) return tl::unexpected(ok.error());
+    if (auto ok = s.ensure(frame.parameters, BufferHome::device_mapped, sizeof(QryFrame), "quarry frame"); !ok) return tl::unexpected(ok.error());
   auto offscreen = Offscreen::create(device, "quarry renderer");
   if (!offscreen) return tl::unexpected(offscreen.error());
   s.offscreen = std::move(*offscreen);
@@ -111,7 +113,6 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
     if (auto ok = s.ensure(frame.page_loads, BufferHome::device, uint64_t(pages) * 4, "quarry page loads"); !ok) return ok;
 
   QryFrame f{};
-  f.root = world.root_address();
   f.visibility = frame.visibility->address();
   f.behind = glass ? frame.behind->address() : 0;
   f.mirror = mirrors ? frame.mirror->address() : 0;
@@ -153,9 +154,10 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   // Over all pixels, in workgroups of 8 x `rows`.
   const auto pass = [&](const char* name, VkPipeline pipeline, uint32_t rows) { groups(name, pipeline, (settings.width + 7) / 8, (settings.height + rows - 1) / rows); };
   const Pipelines& with = *s.pipelines;
+  const QryOneWay to_sun = one_way(f.look.sun_direction);
   s.targets->bind(commands, with.frame_layout, frame_index, target);
   for (uint32_t sample = 0; sample < samples; ++sample) {
-    const QryFramePush push{frame.parameters->address(), sample};
+    const QryFramePush push{world.root(), frame.parameters->address(), sample, to_sun};
     vk.vkCmdPushConstants(commands, with.frame_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
     if (loads && !sample) {
       vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, with.page_load);
@@ -169,7 +171,7 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
     pass("march", counted ? with.march_counted : with.march, 16);
     compute_barrier(vk, commands);
     if (lit) {  // none of these reads what another writes
-      if (shaded) pass("shadow", with.shadow, 16);
+      if (shaded) pass("shadow", f.shadow_rays == 1 ? with.shadow_one_way : with.shadow, 16);
       pass("ambient", with.ambient, 4);
       if (glass) pass("behind", with.behind, 16);
       if (mirrors) pass("mirror", with.mirror, 16);

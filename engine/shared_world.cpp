@@ -12,8 +12,8 @@
 
 namespace quarry::engine {
 
-static_assert(sizeof(QryWorldRoot) == 112 && offsetof(QryWorldRoot, palette) == 32 && offsetof(QryWorldRoot, grid_pages) == 40 &&
-                  offsetof(QryWorldRoot, bounds_min) == 56 && offsetof(QryWorldRoot, box_low) == 80 && offsetof(QryWorldRoot, packed) == 104,
+static_assert(sizeof(QryWorldRoot) == 88 && offsetof(QryWorldRoot, palette) == 32 && offsetof(QryWorldRoot, grid_pages) == 40 &&
+                  offsetof(QryWorldRoot, box_low) == 56 && offsetof(QryWorldRoot, packed) == 80,
               "the root's layout in C++ is not GLSL's scalar layout");
 static_assert((1u << kQryBrickSlabShift) == kBricksPerSlab && sizeof(OccupancyNode) == 16 && kLevel3Nodes == 1u << 14);
 static_assert(-int32_t(kQryVoxelBiasXZ) == kWorldMin.x && -int32_t(kQryVoxelBiasY) == kWorldMin.y);
@@ -35,7 +35,7 @@ class RootRing {
     for (auto& s : slots_)
       if (s.get() != current_ && s->last_frame <= completed && s->memory->size_bytes() >= image.size()) slot = s.get();
     if (!slot) {
-      auto memory = DeviceMemory::create(device, BufferHome::host_upload, std::max<size_t>(image.size() * 2, 16384), "quarry world root");
+      auto memory = DeviceMemory::create(device, BufferHome::device_mapped, std::max<size_t>(image.size() * 2, 16384), "quarry world root");
       if (!memory) return tl::unexpected(memory.error());
       slots_.push_back(std::make_unique<Slot>());
       slot = slots_.back().get();
@@ -43,12 +43,12 @@ class RootRing {
     }
     slot->image = std::move(image);
     // Addresses inside the buffer itself become absolute here.
-    auto* bytes = static_cast<uint8_t*>(slot->memory->mapped());
-    std::memcpy(bytes, slot->image.data(), slot->image.size());
     QryWorldRoot root;
-    std::memcpy(&root, bytes, sizeof root);
+    std::memcpy(&root, slot->image.data(), sizeof root);
     for (uint64_t* address : {&root.mask_slabs, &root.material_slabs, &root.palette}) *address += slot->memory->address();
+    auto* bytes = static_cast<uint8_t*>(slot->memory->mapped());  // slow to read
     std::memcpy(bytes, &root, sizeof root);
+    std::memcpy(bytes + sizeof root, slot->image.data() + sizeof root, slot->image.size() - sizeof root);
     slot->root = root;
     current_ = slot;
     return {};
@@ -213,22 +213,17 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   const uint64_t bricks = root.packed ? masks.capacity() : std::min(masks.capacity(), materials.capacity());
   root.brick_capacity = uint32_t(std::min<uint64_t>(bricks, kQryReservedValue));
   const MemoryBlock& pyramid = host_side ? world.pyramid().block() : s.mirror->pyramid();
+  if (pyramid.size_bytes > uint64_t(1) << 32)  // shaders reach its nodes by 32-bit offsets
+    return fail(ErrorCode::unsupported, "the occupancy pyramid has " + std::to_string(pyramid.size_bytes >> 20) + " MiB, and what is drawn may have 4096 at most");
   root.pyramid = pyramid.device_address;
   root.node_capacity = uint32_t(pyramid.size_bytes / kGranuleBytes) - 64;  // a run that starts below it ends in the block
   root.brick_count = world.brick_count();
   root.grid_pages = world.grid().view().page_count;
-  const Int3 low = s.box.min - kWorldMin, high = s.box.max - kWorldMin;
-  const int32_t bounds[6] = {low.x, low.y, low.z, high.x, high.y, high.z};
-  std::memcpy(root.bounds_min, bounds, 12);
-  std::memcpy(root.bounds_max, bounds + 3, 12);
-  if (s.box.empty()) {
-    std::fill(std::begin(root.bounds_min), std::end(root.bounds_min), 0);
-    std::fill(std::begin(root.bounds_max), std::end(root.bounds_max), -1);
-  }
-  const int32_t corner[3] = {kWorldMin.x, kWorldMin.y, kWorldMin.z};
+  const Int3 low = s.box.empty() ? kWorldMin : s.box.min, beyond = s.box.empty() ? kWorldMin : s.box.max + Int3{1, 1, 1};
+  const int32_t lows[3] = {low.x, low.y, low.z}, highs[3] = {beyond.x, beyond.y, beyond.z};
   for (int i = 0; i < 3; ++i) {
-    root.box_low[i] = float(root.bounds_min[i] - 2 + corner[i]);
-    root.box_high[i] = float(root.bounds_max[i] + 3 + corner[i]);
+    root.box_low[i] = float(lows[i] - int32_t(kQryBoxMargin));
+    root.box_high[i] = float(highs[i] + int32_t(kQryBoxMargin));
   }
   if (auto ok = s.roots.put(*s.device, root_image(root, palette, masks, materials), s.submitted, s.completed); !ok) return tl::unexpected(ok.error());
   s.glass = std::ranges::any_of(palette.materials, [](const Material& m) { return m.transparency > 0; });

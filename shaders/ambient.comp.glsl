@@ -13,7 +13,7 @@ void main() {
   vec3 o;
   uint face;
   if (!lit_point(frame, pixel, push.sample_index, seen, o, face)) return;
-  const QryWorldRoot root = QryRootRef(frame.root).root;
+  const QryWorldRoot root = push.root;
   const QryLook look = frame.look;
   const vec3 sun = qry_array3(look.sun_direction), sun_light = qry_sun_light(look);
   const uint rays = frame.ambient_rays;

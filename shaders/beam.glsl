@@ -129,7 +129,8 @@ float qry_beam(const QryWorldRoot root, vec3 o, vec3 low, vec3 high) {
   beam.leave_from = mix(vec3(kQryBeamNothing), -(to_o - margin) * slowest, one_way);
   beam.near = mix(vec3(1.0), vec3(0.0), rising);
 
-  const ivec3 first = ivec3(root.bounds_min[0], root.bounds_min[1], root.bounds_min[2]), last = ivec3(root.bounds_max[0], root.bounds_max[1], root.bounds_max[2]);
+  const ivec3 first = ivec3(root.box_low[0], root.box_low[1], root.box_low[2]) + kVoxelBias + int(kQryBoxMargin);
+  const ivec3 last = ivec3(root.box_high[0], root.box_high[1], root.box_high[2]) + kVoxelBias - int(kQryBoxMargin) - 1;
   if (last.x < first.x) return kQryBeamNothing;
   // One block of 4x4x4 cells of 512 voxels that starts at the bounds, where that is enough; else blocks on a grid of 2048 voxels, those of
   // 8192 x 8192 x 8192 voxels at a time, the nearest first. One loop for both: a second copy of the search costs registers.

@@ -14,7 +14,7 @@ vec3 of(const float a[3]) { return vec3(a[0], a[1], a[2]); }
 
 void main() {
   const QryFrame frame = QryFrameRef(push.frame).frame;
-  const QryWorldRoot root = QryRootRef(frame.root).root;
+  const QryWorldRoot root = push.root;
   const uint tiles = qry_tiles_across(frame.width) * qry_tiles_across(frame.height);
   const uint tile = qry_own_tile();
   if (tile < tiles) {

@@ -10,7 +10,7 @@ layout(local_size_x = 8, local_size_y = 16) in;
 void main() {
 #include "shaders/seen_pixel.glsl"
   if (!seen_hit(seen)) return;
-  const QryWorldRoot root = QryRootRef(frame.root).root;
+  const QryWorldRoot root = push.root;
   const uint material = seen_material(seen);
   if (!lets_through(QryPalette(root.palette).at[material].transparency)) return;
   const vec3 d = qry_pixel_direction(frame, pixel, push.sample_index);

@@ -21,14 +21,12 @@ layout(push_constant, scalar) uniform QryPush { QryBenchPush push; };
 
 vec3 of(const float a[3]) { return vec3(a[0], a[1], a[2]); }
 
-vec3 unit(vec3 v) {
-  const float l = 1.0 / sqrt(fma(v.x, v.x, fma(v.y, v.y, v.z * v.z)));
-  return v * l;
-}
+float one_over_length(vec3 v) { return inversesqrt(fma(v.x, v.x, fma(v.y, v.y, v.z * v.z))); }
+vec3 unit(vec3 v) { return v * one_over_length(v); }
 
 // Not of length 1.
 vec3 way_through(const QryBenchFrame f, vec2 at) {
-  const float a = fma(2.0 / float(f.width), at.x, -1.0), b = fma(-2.0 / float(f.height), at.y, 1.0);
+  const float a = fma(f.pixel_step[0], at.x, -1.0), b = fma(f.pixel_step[1], at.y, 1.0);
   return vec3(fma(a, f.right[0], fma(b, f.up[0], f.forward[0])), fma(a, f.right[1], fma(b, f.up[1], f.forward[1])),
               fma(a, f.right[2], fma(b, f.up[2], f.forward[2])));
 }
@@ -86,7 +84,7 @@ void main() {
   }
   if (kPass == kQryBenchPrimary) {
     const vec3 way = way_through(f, vec2(at) + 0.5), d = unit(way);
-    const float t_min = kFromBeams ? QryFloats(f.beams).at[(at.y / kQryBeamTile) * qry_tiles_across(f.width) + at.x / kQryBeamTile] * length(way) : 0.0;
+    const float t_min = kFromBeams ? QryFloats(f.beams).at[(at.y / kQryBeamTile) * qry_tiles_across(f.width) + at.x / kQryBeamTile] / one_over_length(way) : 0.0;
     const QryHit hit = qry_traverse(push.root, of(f.origin), d, t_min, 1e29, 0u);
     uvec4 seen = uvec4(floatBitsToUint(hit.t), 0u, 0u, min(hit.steps, 0xFFFFu) | (min(hit.sectors, 0xFFFFu) << 16));
     if (hit.t >= 0.0) {
@@ -123,12 +121,16 @@ void main() {
   if (face < 2u) o.x = low.x + off;
   else if (face < 4u) o.y = low.y + off;
   else o.z = low.z + off;
+  // Where answers go is read when they are there: no registers are taken up by it on the way.
+  QryBenchFrameRef late = QryBenchFrameRef(push.frame);
   if (kPass == kQryBenchShadow) {
-    QryFloats(f.lit).at[pixel] = qry_blocked(push.root, o, of(f.sun), 1e29) ? 0.0 : 1.0;
+    const bool blocked = qry_blocked(push.root, o, qry_course_one_way(push.root, push.to_sun), 1e29);
+    QryFloats(late.frame.lit).at[pixel] = blocked ? 0.0 : 1.0;
   } else {
     for (uint i = 0u; i < kRaysAThread; ++i) {
       const uint ray = gl_GlobalInvocationID.z * kRaysAThread + i;
-      QryFloats(f.open).at[ray * f.width * f.height + pixel] = qry_blocked(push.root, o, ambient_direction(pixel, ray, face), f.reach) ? 0.0 : 1.0;
+      const bool blocked = qry_blocked(push.root, o, qry_course(push.root, ambient_direction(pixel, ray, face)), f.reach);
+      QryFloats(late.frame.open).at[ray * push.pixels + pixel] = blocked ? 0.0 : 1.0;
     }
   }
 }

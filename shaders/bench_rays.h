@@ -2,7 +2,7 @@
 #ifndef QRY_BENCH_RAYS_H
 #define QRY_BENCH_RAYS_H
 
-#include "shaders/world_root.h"
+#include "shaders/course.h"
 
 struct QryBenchFrame {
   QRY_U64 visibility;  // width*height QryVisibility
@@ -16,14 +16,17 @@ struct QryBenchFrame {
   QRY_F32 up[3];
   QRY_F32 sun[3];
   QRY_F32 reach;  // of ambient rays
+  QRY_F32 pixel_step[2];  // 2 / width, -2 / height
   QRY_U32 width;
   QRY_U32 height;
 };
 
-// The root travels in the push constants, so that its addresses cost no registers.
+// As QryFramePush.
 struct QryBenchPush {
   QryWorldRoot root;
   QRY_U64 frame;
+  QryOneWay to_sun;
+  QRY_U32 pixels;  // width * height
 };
 
 // Values of the specialisation constant kPass.

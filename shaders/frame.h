@@ -2,11 +2,11 @@
 #ifndef QRY_FRAME_H
 #define QRY_FRAME_H
 
+#include "shaders/course.h"
 #include "shaders/look.h"
 
 // One frame: everything that stays the same over its passes. In host-visible memory, one for each frame in flight.
 struct QryFrame {
-  QRY_U64 root;          // QryWorldRoot
   QRY_U64 visibility;    // width*height QryVisibility
   QRY_U64 behind;        // width*height QryVisibility: what glass lets through, written only there; 0 when the palette has none
   QRY_U64 mirror;        // width*height QryVisibility: what smooth surfaces mirror, written only there; 0 when the palette has none
@@ -44,8 +44,10 @@ struct QryVisibility {
 };
 
 struct QryFramePush {
+  QryWorldRoot root;
   QRY_U64 frame;
   QRY_U32 sample_index;
+  QryOneWay to_sun;  // of rays to the middle of the sun
 };
 
 // trace.comp.glsl: rays in, hits out.

@@ -12,7 +12,7 @@ void main() {
   const QryFrame frame = QryFrameRef(push.frame).frame;
   const uvec2 pixel = gl_GlobalInvocationID.xy;
   if (pixel.x >= frame.width || pixel.y >= frame.height) return;
-  const QryWorldRoot root = QryRootRef(frame.root).root;
+  const QryWorldRoot root = push.root;
   const vec3 way = qry_pixel_way(frame, pixel, push.sample_index);
   float t_min = 0.0;
   if (frame.beams != 0ul) {

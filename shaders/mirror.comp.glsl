@@ -10,7 +10,7 @@ layout(local_size_x = 8, local_size_y = 16) in;
 void main() {
 #include "shaders/seen_pixel.glsl"
   if (!seen_hit(seen)) return;
-  const QryWorldRoot root = QryRootRef(frame.root).root;
+  const QryWorldRoot root = push.root;
   if (!mirrors(QryPalette(root.palette).at[seen_material(seen)].roughness)) return;
   const vec3 d = qry_pixel_direction(frame, pixel, push.sample_index);
   const vec3 o = qry_point_on(qry_vec3(frame.origin), d, seen.t, seen_voxel(seen), seen_face(seen));

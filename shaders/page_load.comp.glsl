@@ -13,7 +13,7 @@ shared uint live;
 
 void main() {
   const QryFrame frame = QryFrameRef(push.frame).frame;
-  const QryWorldRoot root = QryRootRef(frame.root).root;
+  const QryWorldRoot root = push.root;
   for (uint page = gl_WorkGroupID.x; page < root.grid_pages; page += gl_NumWorkGroups.x) {
     if (gl_LocalInvocationIndex == 0u) live = 0u;
     barrier();

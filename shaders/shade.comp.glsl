@@ -32,7 +32,7 @@ void main() {
   const QryFrame frame = QryFrameRef(push.frame).frame;
   const uvec2 pixel = gl_GlobalInvocationID.xy;
   if (pixel.x >= frame.width || pixel.y >= frame.height) return;
-  const QryWorldRoot root = QryRootRef(frame.root).root;
+  const QryWorldRoot root = push.root;
   const QryLook look = frame.look;
   const uint at = pixel.y * frame.width + pixel.x;
   const QryVisibility seen = QryVisibilityRef(frame.visibility).at[at];

@@ -28,6 +28,7 @@
 #define QRY_TRAVERSE_GLSL
 
 #include "shaders/world.glsl"
+#include "shaders/course.h"
 
 layout(constant_id = 0) const bool kQryCount = true;          // steps and sectors are counted; a pipeline that does not ask for them pays nothing
 layout(constant_id = 1) const bool kQryStopAtBricks = false;  // the first brick's pyramid bit ends the ray: the ceiling in the benchmark
@@ -78,12 +79,46 @@ vec3 qry_product(float t, vec3 d, out vec3 error) {
   return p;
 }
 
+// What a ray's direction alone decides.
+struct QryCourse {
+  vec3 a, inv;     // the direction in the mirrored world, no component below kQryFlat; 1 / a
+  vec3 low, high;  // the root's box there
+  bvec3 falling;   // the axes that are mirrored
+  uint flip;       // the same as bits to be flipped (course.h)
+};
+bvec3 qry_falling(uint flip) { return bvec3((flip & 1u) != 0u, (flip & 4u) != 0u, (flip & 16u) != 0u); }
+
+QryCourse qry_course(const QryWorldRoot root, vec3 d) {
+  const vec3 box_low = vec3(root.box_low[0], root.box_low[1], root.box_low[2]), box_high = vec3(root.box_high[0], root.box_high[1], root.box_high[2]);
+  QryCourse course;
+  course.falling = lessThan(d, vec3(0.0));
+  course.a = max(abs(d), vec3(kQryFlat));
+  course.inv = 1.0 / course.a;
+  course.low = mix(box_low, -box_high, course.falling);
+  course.high = mix(box_high, -box_low, course.falling);
+  // The number by way of floats, which hold it: a compiler that sees through it keeps its three parts in registers beside it.
+  course.flip = uint((course.falling.x ? float(kQryFlipX) : 0.0) + (course.falling.y ? float(kQryFlipY) : 0.0) + (course.falling.z ? float(kQryFlipZ) : 0.0));
+  return course;
+}
+
+// The same where the host has found it for all rays.
+QryCourse qry_course_one_way(const QryWorldRoot root, const QryOneWay one_way) {
+  const vec3 box_low = vec3(root.box_low[0], root.box_low[1], root.box_low[2]), box_high = vec3(root.box_high[0], root.box_high[1], root.box_high[2]);
+  QryCourse course;
+  course.falling = qry_falling(one_way.flip);
+  course.a = vec3(one_way.a[0], one_way.a[1], one_way.a[2]);
+  course.inv = vec3(one_way.inv[0], one_way.inv[1], one_way.inv[2]);
+  course.low = mix(box_low, -box_high, course.falling);
+  course.high = mix(box_high, -box_low, course.falling);
+  course.flip = one_way.flip;
+  return course;
+}
+
 // What is known of the way down to the ray's cell, and the ray's frame.
 struct QryWalk {
   uvec3 level3, region, chunk;  // pyramid nodes
   uvec2 octant;
   uint64_t masks;       // of the brick
-  uint flip;            // of bit indices: 3, 12 and 48 for mirrored axes; of octants: 256, 512 and 1024
   uint frame;           // mirrored cell >> kQryFrameShift of the frame's corner: x | y << 8 | z << 16
 };
 
@@ -100,37 +135,36 @@ uint qry_empty(uint block, uint index, uint voxels) { return ((block & 0x0033003
 
 // Reads what is new at the place v, `changed` being the bits in which it differs from the one before.
 // 0: v is a set voxel; else the bits below the size of an empty aligned cube around it.
-uint qry_descend(const QryWorldRoot root, uvec3 v, uint changed, inout QryWalk walk) {
+uint qry_descend(const QryWorldRoot root, uint flip, uvec3 v, uint changed, inout QryWalk walk) {
   if (changed >= 4u * kQryVoxel) {
     if (changed >= 8u * kQryVoxel) {
       if (changed >= 32u * kQryVoxel) {
         if (changed >= 128u * kQryVoxel) {
           if (changed >= 512u * kQryVoxel) {
-            const uvec3 mirror = uvec3((walk.flip & 1u) != 0u ? 31u : 0u, (walk.flip & 4u) != 0u ? 15u : 0u, (walk.flip & 16u) != 0u ? 31u : 0u);
             const uvec3 frame = uvec3(walk.frame, walk.frame >> 8, walk.frame >> 16) & 255u;
-            const uvec3 cell = ((frame << (kQryFrameShift - 9u)) + ((v >> (kQryFraction + 9u)) & ((2u << (kQryFrameShift - 9u)) - 1u)) - 4u) ^ mirror;
+            const uvec3 cell = ((frame << (kQryFrameShift - 9u)) + ((v >> (kQryFraction + 9u)) & ((2u << (kQryFrameShift - 9u)) - 1u)) - 4u);
             if (cell.x >= 32u || cell.y >= 16u || cell.z >= 32u) return 512u * kQryVoxel - 1u;  // beyond the world, whose extent is a multiple
-            walk.level3 = qry_node(root, cell.x | (cell.y << 5) | (cell.z << 9));
+            walk.level3 = qry_node(root, (cell.x | (cell.y << 5) | (cell.z << 9)) ^ ((flip >> 6) & 16383u));
             if ((walk.level3.x | walk.level3.y) == 0u) return 512u * kQryVoxel - 1u;
           }
-          const uint index = qry_index(v, 7u, walk.flip), block = qry_block(walk.level3.xy, index);
+          const uint index = qry_index(v, 7u, flip), block = qry_block(walk.level3.xy, index);
           if (!qry_has(block, index)) return qry_empty(block, index, 128u);
           walk.region = qry_child(root, walk.level3, index);
         }
-        const uint index = qry_index(v, 5u, walk.flip), block = qry_block(walk.region.xy, index);
+        const uint index = qry_index(v, 5u, flip), block = qry_block(walk.region.xy, index);
         if (!qry_has(block, index)) return qry_empty(block, index, 32u);
         walk.chunk = qry_child(root, walk.region, index);
       }
-      const uint index = qry_index(v, 3u, walk.flip), block = qry_block(walk.chunk.xy, index);
+      const uint index = qry_index(v, 3u, flip), block = qry_block(walk.chunk.xy, index);
       if (!qry_has(block, index)) return qry_empty(block, index, 8u);
       if (kQryStopAtBricks) return 0u;
       walk.masks = qry_mask_address(root, qry_chunk_brick(root, walk.chunk, index));
     }
-    const uint octant = (((v.x >> (kQryFraction + 2u)) & 1u) | ((v.y >> (kQryFraction + 1u)) & 2u) | ((v.z >> kQryFraction) & 4u)) ^ (walk.flip >> 8);
+    const uint octant = (((v.x >> (kQryFraction + 2u)) & 1u) | ((v.y >> (kQryFraction + 1u)) & 2u) | ((v.z >> kQryFraction) & 4u)) ^ (flip >> 20);
     walk.octant = QryWords(walk.masks).at[octant];
     if ((walk.octant.x | walk.octant.y) == 0u) return 4u * kQryVoxel - 1u;
   }
-  const uint index = qry_index(v, 0u, walk.flip), block = qry_block(walk.octant, index);
+  const uint index = qry_index(v, 0u, flip), block = qry_block(walk.octant, index);
   return qry_has(block, index) ? 0u : qry_empty(block, index, 1u);
 }
 
@@ -156,7 +190,7 @@ vec3 qry_from_corner(vec3 eye, vec3 a, float t, vec3 corner) {
 
 // A ray on its way, in the mirrored world: coordinates of axes on which it falls are negated.
 struct QryWay {
-  vec3 eye, a, inv;   // where it comes from; its direction, no component below 1e-20; 1 / a
+  vec3 eye;           // where it comes from
   vec3 at;            // its place where it entered its frame
   uvec3 v;            // the cell it is in, as the bits of a place
   float start, stop;  // distances at which it begins and ends
@@ -166,88 +200,85 @@ struct QryWay {
   uint changed;       // the bits in which v differs from the cell before
 };
 
-float qry_frame_end(const QryWay way) {
-  const vec3 to_end = (kQryFrameEnd - way.at) * way.inv;
+float qry_frame_end(const QryCourse course, const QryWay way) {
+  const vec3 to_end = (kQryFrameEnd - way.at) * course.inv;
   return min(min(to_end.x, min(to_end.y, to_end.z)), way.stop - way.base);
 }
 
-// Puts the ray o + t*d, t in [t_min, t_max], to its start. False: it meets nothing.
-bool qry_begin(const QryWorldRoot root, vec3 o, vec3 d, float t_min, float t_max, out QryWay way, out QryWalk walk) {
-  const bvec3 rising = greaterThanEqual(d, vec3(0.0));
-  way.a = max(abs(d), vec3(1e-20));
-  way.inv = 1.0 / way.a;
-  way.eye = mix(-o, o, rising);
+// Puts the ray from o on its course, t in [t_min, t_max], to its start. False: it meets nothing.
+bool qry_begin(const QryWorldRoot root, vec3 o, const QryCourse course, float t_min, float t_max, out QryWay way, out QryWalk walk) {
+  way.eye = mix(o, -o, course.falling);
   way.s = kQryNotStepped;
   way.changed = kQryStart;
 
   // Clip to the bounds, two voxels larger than what they hold so that float error here decides nothing.
-  const vec3 box_low = vec3(root.box_low[0], root.box_low[1], root.box_low[2]), box_high = vec3(root.box_high[0], root.box_high[1], root.box_high[2]);
-  const vec3 low = mix(-box_high, box_low, rising), room = mix(-box_low, box_high, rising) - way.eye, leave = room * way.inv;
+  const vec3 room = course.high - way.eye, leave = room * course.inv;
   way.stop = min(min(t_max, 1e9), min(leave.x, min(leave.y, leave.z)));  // beyond 1e9: along a flat axis
   way.start = kQryInside ? 0.0 : max(0.0, t_min);
+  float entry = -1.0;
   if (!kQryInside) {
-    const vec3 enter = (low - way.eye) * way.inv;
-    way.start = max(way.start, max(enter.x, max(enter.y, enter.z)));
+    const vec3 enter = (course.low - way.eye) * course.inv;
+    entry = max(enter.x, max(enter.y, enter.z));
+    way.start = max(way.start, entry);
   }
   if (!(way.start <= way.stop) || root.brick_count == 0u) return false;
   // Who starts 1/64 voxel off the bounds and goes outwards is through at once.
   if (kQryInside && min(room.x, min(room.y, room.z)) < 2.0 - 1.0 / 128.0) return false;
 
-  // The number by way of floats: a compiler that sees through it keeps its three parts in registers beside it.
-  walk.flip = uint((rising.x ? 0.0 : 256.0 + 3.0) + (rising.y ? 0.0 : 512.0 + 12.0) + (rising.z ? 0.0 : 1024.0 + 48.0));
-  const vec3 about = kQryInside ? way.eye : fma(vec3(way.start), way.a, way.eye);
+  const vec3 about = kQryInside ? way.eye : fma(vec3(way.start), course.a, way.eye);
   const vec3 number = floor(fma(about, vec3(1.0 / kQryFrameStep), vec3(-kQryFrameMargin / kQryFrameStep))), corner = kQryFrameStep * number;
   walk.frame = uint(int(fma(number.z, 65536.0, fma(number.y, 256.0, number.x)) + dot(qry_frame_numbers(), vec3(1.0, 256.0, 65536.0))));
-  way.at = (kQryInside ? way.eye - corner : qry_from_corner(way.eye, way.a, way.start, corner)) + kQryFrame;
+  way.at = (kQryInside ? way.eye - corner : qry_from_corner(way.eye, course.a, way.start, corner)) + kQryFrame;
   if (!kQryInside && way.start == 0.0) {  // in the cell that holds o, to the last bit; below its upper planes
-    const vec3 cell = floor(o), cell_low = mix(-1.0 - cell, cell, rising) - corner + kQryFrame;
+    const vec3 cell = floor(o), cell_low = mix(cell, -1.0 - cell, course.falling) - corner + kQryFrame;
     way.at = clamp(way.at, cell_low, cell_low + (1.0 - kQryUnit));
   }
   way.v = floatBitsToUint(way.at);
   way.base = way.start;
-  way.end = qry_frame_end(way);
-  if (!kQryInside && way.start > 0.0) {
-    // On to the tight box, as by a step: nobody needs to be asked about the two voxels before it.
-    const vec3 tight = low + 2.0 - corner + kQryFrame, to_tight = (tight - way.at) * way.inv;
+  way.end = qry_frame_end(course, way);
+  if (!kQryInside && way.start > 0.0 && way.start == entry) {
+    // On to the tight box, as by a step: nobody needs to be asked about the two voxels before it. Who starts farther on has passed them.
+    const vec3 tight = course.low + 2.0 - corner + kQryFrame, to_tight = (tight - way.at) * course.inv;
     const float s = max(to_tight.x, max(to_tight.y, to_tight.z));
     if (s > 0.0 && s < way.end) {
       way.s = s;
-      way.v = floatBitsToUint(max(fma(vec3(s), way.a, way.at), tight));
+      way.v = floatBitsToUint(max(fma(vec3(s), course.a, way.at), tight));
     }
   }
   return true;
 }
 
 // The voxel that the ray is in, biased, and its brick.
-ivec3 qry_voxel(const QryWay way, const QryWalk walk) {
-  const bvec3 falling = bvec3((walk.flip & 1u) != 0u, (walk.flip & 4u) != 0u, (walk.flip & 16u) != 0u);
-  return qry_mirrored_cell(walk.frame, way.v) ^ mix(ivec3(0), kVoxelExtent - 1, falling);
+ivec3 qry_voxel(const QryCourse course, const QryWay way, const QryWalk walk) {
+  return qry_mirrored_cell(walk.frame, way.v) ^ mix(ivec3(0), kVoxelExtent - 1, qry_falling(course.flip));
 }
-uint qry_brick(const QryWorldRoot root, const QryWay way, const QryWalk walk) { return qry_chunk_brick(root, walk.chunk, qry_index(way.v, 3u, walk.flip)); }
+uint qry_brick(const QryWorldRoot root, const QryCourse course, const QryWay way, const QryWalk walk) {
+  return qry_chunk_brick(root, walk.chunk, qry_index(way.v, 3u, course.flip));
+}
 
-// Goes to the first set voxel on o + t*d, t in [t_min, t_max]. False: there is none. Voxels of material `ignore` count as empty where kQryIgnores.
-bool qry_walk(const QryWorldRoot root, vec3 o, vec3 d, float t_min, float t_max, uint ignore, out QryWay way, out QryWalk walk, inout uint steps) {
-  if (!qry_begin(root, o, d, t_min, t_max, way, walk)) return false;
+// Goes to the first set voxel from o on a course, t in [t_min, t_max]. False: there is none. Voxels of material `ignore` count as empty where kQryIgnores.
+bool qry_walk(const QryWorldRoot root, vec3 o, const QryCourse course, float t_min, float t_max, uint ignore, out QryWay way, out QryWalk walk, inout uint steps) {
+  if (!qry_begin(root, o, course, t_min, t_max, way, walk)) return false;
   if (kQryCount && way.s > 0.0) ++steps;  // the one to the tight box
   bool found = false;
   for (;;) {
     if (kQryCount) ++steps;
-    uint below = qry_descend(root, way.v, way.changed, walk);
+    uint below = qry_descend(root, course.flip, way.v, way.changed, walk);
     if (below == 0u) {
       found = true;
       if (!kQryIgnores) break;
-      if (qry_material(root, qry_brick(root, way, walk), qry_voxel(way, walk)) != ignore) break;
+      if (qry_material(root, qry_brick(root, course, way, walk), qry_voxel(course, way, walk)) != ignore) break;
       found = false;
       below = kQryVoxel - 1u;
     }
 
     // To the exit of the cube: its upper planes are one unit above `high`.
     const uvec3 high = way.v | below;
-    const vec3 plane = uintBitsToFloat(high) + kQryUnit, to_plane = (plane - way.at) * way.inv;
+    const vec3 plane = uintBitsToFloat(high) + kQryUnit, to_plane = (plane - way.at) * course.inv;
     way.s = min(to_plane.x, min(to_plane.y, to_plane.z));
     const bool by_x = to_plane.x == way.s, by_y = !by_x && to_plane.y == way.s;
     const bvec3 by = bvec3(by_x, by_y, !by_x && !by_y);
-    const uvec3 next = floatBitsToUint(mix(min(max(fma(vec3(way.s), way.a, way.at), uintBitsToFloat(way.v)), uintBitsToFloat(high)), plane, by));
+    const uvec3 next = floatBitsToUint(mix(min(max(fma(vec3(way.s), course.a, way.at), uintBitsToFloat(way.v)), uintBitsToFloat(high)), plane, by));
     if (!(way.s < way.end)) {
       way.base += way.s;
       if (!(way.base <= way.stop)) break;
@@ -256,8 +287,8 @@ bool qry_walk(const QryWorldRoot root, vec3 o, vec3 d, float t_min, float t_max,
       way.v = floatBitsToUint(uintBitsToFloat(next) - mix(vec3(0.0), vec3(kQryFrameStep), far));
       walk.frame += (far.x ? 1u : 0u) + (far.y ? 256u : 0u) + (far.z ? 65536u : 0u);
       const vec3 corner = kQryFrameStep * (vec3(uvec3(walk.frame, walk.frame >> 8, walk.frame >> 16) & 255u) - qry_frame_numbers());
-      way.at = min(qry_from_corner(way.eye, way.a, way.base, corner) + kQryFrame, uintBitsToFloat(way.v | (kQryVoxel - 1u)));
-      way.end = qry_frame_end(way);
+      way.at = min(qry_from_corner(way.eye, course.a, way.base, corner) + kQryFrame, uintBitsToFloat(way.v | (kQryVoxel - 1u)));
+      way.end = qry_frame_end(course, way);
       way.changed = kQryStart;
       way.s = kQryNewFrame - (by.x ? 0.0 : by.y ? 1.0 : 2.0);
       continue;
@@ -268,12 +299,12 @@ bool qry_walk(const QryWorldRoot root, vec3 o, vec3 d, float t_min, float t_max,
   return found;
 }
 
-// Whether there is a set voxel on o + t*d for t in [0, t_max].
-bool qry_blocked(const QryWorldRoot root, vec3 o, vec3 d, float t_max) {
+// Whether there is a set voxel on the ray from o for t in [0, t_max].
+bool qry_blocked(const QryWorldRoot root, vec3 o, const QryCourse course, float t_max) {
   QryWay way;
   QryWalk walk;
   uint steps = 0u;
-  return qry_walk(root, o, d, 0.0, t_max, 0u, way, walk, steps);
+  return qry_walk(root, o, course, 0.0, t_max, 0u, way, walk, steps);
 }
 
 // First set voxel on o + t*d for t in [t_min, t_max]. Voxels of material `ignore` count as empty where kQryIgnores.
@@ -285,23 +316,24 @@ QryHit qry_traverse(const QryWorldRoot root, vec3 o, vec3 d, float t_min, float 
   hit.brick = kQryReservedValue;
   hit.steps = 0u;
   hit.sectors = 0u;
+  const QryCourse course = qry_course(root, d);
   QryWay way;
   QryWalk walk;
-  if (!qry_walk(root, o, d, t_min, t_max, ignore, way, walk, hit.steps)) return hit;
+  if (!qry_walk(root, o, course, t_min, t_max, ignore, way, walk, hit.steps)) return hit;
 
   const ivec3 mirrored = qry_mirrored_cell(walk.frame, way.v);
-  hit.voxel = qry_voxel(way, walk);
-  if (!kQryStopAtBricks) hit.brick = qry_brick(root, way, walk);
+  hit.voxel = qry_voxel(course, way, walk);
+  if (!kQryStopAtBricks) hit.brick = qry_brick(root, course, way, walk);
   if (kQryCount) qry_find_brick(root, qry_key_of(hit.voxel), hit.sectors);
   // It was entered through the plane stepped to last: the one whose distance, computed as it was then, is s.
-  const vec3 stepped = (uintBitsToFloat(way.v & ~(kQryVoxel - 1u)) - way.at) * way.inv;
+  const vec3 stepped = (uintBitsToFloat(way.v & ~(kQryVoxel - 1u)) - way.at) * course.inv;
   uint axis = stepped.x == way.s ? 0u : stepped.y == way.s ? 1u : 2u;
-  if (way.s == kQryNotStepped) axis = way.a.x >= way.a.y && way.a.x >= way.a.z ? 0u : way.a.y >= way.a.z ? 1u : 2u;
+  if (way.s == kQryNotStepped) axis = course.a.x >= course.a.y && course.a.x >= course.a.z ? 0u : course.a.y >= course.a.z ? 1u : 2u;
   else if (way.s < 0.0) axis = uint(kQryNewFrame - way.s);
-  hit.face = 2u * axis + ((walk.flip >> (2u * axis)) & 1u);
+  hit.face = 2u * axis + ((course.flip >> (2u * axis)) & 1u);
   // The distance of that plane, once more and exactly: what the difference loses is kept.
   const float plane = float(axis == 0u ? mirrored.x - kVoxelBias.x : axis == 1u ? mirrored.y - kVoxelBias.y : mirrored.z - kVoxelBias.z);
-  const float eye = axis == 0u ? way.eye.x : axis == 1u ? way.eye.y : way.eye.z, inv = axis == 0u ? way.inv.x : axis == 1u ? way.inv.y : way.inv.z;
+  const float eye = axis == 0u ? way.eye.x : axis == 1u ? way.eye.y : way.eye.z, inv = axis == 0u ? course.inv.x : axis == 1u ? course.inv.y : course.inv.z;
   precise float gap = plane - eye;
   precise float part = gap - plane;
   precise float lost = (plane - (gap - part)) - (eye + part);

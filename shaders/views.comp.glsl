@@ -17,7 +17,7 @@ float border(vec3 p, uint axis, float pixel_size) {
 
 void main() {
 #include "shaders/seen_pixel.glsl"
-  const QryWorldRoot root = QryRootRef(frame.root).root;
+  const QryWorldRoot root = push.root;
   const vec3 o = qry_vec3(frame.origin), d = qry_pixel_direction(frame, pixel, push.sample_index);
   const float pixel_angle = pixel_angle_of(frame);
   const uint face = seen_face(seen), material = seen_material(seen);
@@ -28,7 +28,7 @@ void main() {
   } else if (seen_hit(seen) && frame.view == kNormals) {
     color = qry_from_srgb(0.5 + 0.5 * qry_face_normal(face));
   } else if (seen_hit(seen) && frame.view == kDepth) {
-    const vec3 size = vec3(root.bounds_max[0] - root.bounds_min[0], root.bounds_max[1] - root.bounds_min[1], root.bounds_max[2] - root.bounds_min[2]) + 1.0;
+    const vec3 size = vec3(root.box_high[0] - root.box_low[0], root.box_high[1] - root.box_low[1], root.box_high[2] - root.box_low[2]) - 2.0 * float(kQryBoxMargin);
     color = vec3(exp(-1.6 * seen.t / max(length(size), 1.0)));
   } else if (seen_hit(seen) || frame.view == kSteps) {
     // Numbers and labels. Some shape is left, and with light (ambient.comp.glsl) corners are darker; borders of bricks are drawn.

@@ -18,7 +18,6 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Qry
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryAddresses { uint64_t at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryWords { uvec2 at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer QryUints { uint at[]; };
-layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer QryGranules { uvec4 at[]; };
 
 struct QryMaterial {  // voxel/palette.hpp Material, 32 bytes
   uint rgba;          // sRGB bytes
@@ -46,8 +45,16 @@ uint qry_find_brick(const QryWorldRoot root, uint key, out uint sectors) {
   return brick < root.brick_capacity ? brick : kQryReservedValue;
 }
 
-// The pyramid (voxel/occupancy.hpp). A node: its two half masks, and where its children's run starts.
-uvec3 qry_node(const QryWorldRoot root, uint granule) { return QryGranules(root.pyramid).at[granule].xyz; }
+// The pyramid (voxel/occupancy.hpp). A node: its two half masks, and where its children's run starts. Three numbers and no vector: so the
+// H200's compiler reads them through the read-only cache, by a 32-bit offset from the root's address, into any registers.
+struct QryNode {
+  uint low, high, first, spare;
+};
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer QryNodes { QryNode at[]; };
+uvec3 qry_node(const QryWorldRoot root, uint granule) {
+  QryNodes nodes = QryNodes(root.pyramid);
+  return uvec3(nodes.at[granule].low, nodes.at[granule].high, nodes.at[granule].first);
+}
 
 // How many bits of the mask lie below `index`.
 uint qry_child_number(uvec2 mask, uint index) {

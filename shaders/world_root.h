@@ -5,6 +5,7 @@
 //                --> slabs      tables of addresses: masks (64 B a brick), materials (512 B a brick, or packed: voxel/brick_pool.hpp)
 //                --> pyramid    nodes and brick indices, granules of 16 bytes, as voxel/occupancy.hpp says
 //                --> palette    256 x 32 B, as voxel/palette.hpp says
+// In the push constants where rays are traced, so that its numbers are operands of instructions and cost no registers.
 #ifndef QRY_WORLD_ROOT_H
 #define QRY_WORLD_ROOT_H
 
@@ -28,15 +29,15 @@ struct QryWorldRoot {
   QRY_U32 brick_capacity;  // bricks in the slabs of the table: an index at or above it is of a newer world than this root
   QRY_U32 node_capacity;   // the same for granules of the pyramid's arena
   QRY_U32 brick_count;
-  // Inclusive bounds in biased voxels (voxel - kWorldMin) that hold every set voxel; max < min: nothing is set.
-  QRY_I32 bounds_min[3];
-  QRY_I32 bounds_max[3];
-  // Where rays start, world coordinates: the corners of those bounds, two voxels farther out.
+  // Where rays start, world coordinates, whole numbers: the corners of a box that holds every set voxel, kQryBoxMargin farther out. Nothing
+  // set: no more than the margins.
   QRY_F32 box_low[3];
   QRY_F32 box_high[3];
   QRY_U32 packed;  // 0, or 1: materials are there for set voxels alone
   QRY_U32 reserved;
 };
+
+QRY_CONST kQryBoxMargin = 2u;
 
 // Shapes of voxel/brick_pool.hpp and voxel/occupancy.hpp.
 QRY_CONST kQryBrickSlabShift = 12u;

@@ -22,12 +22,12 @@ View view_of(const Box3& bounds, uint32_t width, uint32_t height) {
   return look_at(position, target, 45, width, height);
 }
 
-std::array<int32_t, 6> bounds_of(SceneWorld& world) {
+std::array<float, 6> box_of(SceneWorld& world) {
   const QryWorldRoot& root = world.shared().root();
-  std::array<int32_t, 6> bounds;
-  std::copy_n(root.bounds_min, 3, bounds.begin());
-  std::copy_n(root.bounds_max, 3, bounds.begin() + 3);
-  return bounds;
+  std::array<float, 6> box;
+  std::copy_n(root.box_low, 3, box.begin());
+  std::copy_n(root.box_high, 3, box.begin() + 3);
+  return box;
 }
 
 constexpr uint32_t kWidth = 128, kHeight = 72;
@@ -87,7 +87,7 @@ TEST_CASE("packed world: in every sharing mode an edit of a packed world is seen
       std::vector<uint8_t> now = picture_of(packed);
       CHECK((now == picture_of(editable)));
       CHECK((now != last));
-      CHECK((bounds_of(packed) == bounds_of(editable)));  // rays start at them: whatever the edits were
+      CHECK((box_of(packed) == box_of(editable)));  // rays start at them: whatever the edits were
       packed.shared().frame_completed(uint64_t(1) << 40);  // nothing is under way
       editable.shared().frame_completed(uint64_t(1) << 40);
       CHECK((picture_of(packed) == now));

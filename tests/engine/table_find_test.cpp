@@ -34,7 +34,7 @@ class TableFinder {
     REQUIRE(vk.vkCreatePipelineLayout(device.handle(), &info, nullptr, &layout_) == VK_SUCCESS);
     auto cache = PipelineCache::open(device);
     REQUIRE(cache);
-    auto made = (*cache)->make(layout_, spirv.data(), spirv.size_bytes(), "table find", false, false);
+    auto made = (*cache)->make(layout_, spirv.data(), spirv.size_bytes(), "table find", {});
     REQUIRE(made);
     pipeline_ = *made;
   }

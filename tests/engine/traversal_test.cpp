@@ -242,3 +242,54 @@ TEST_CASE("traverse: more than 128 MiB of materials read right on both sides of 
   for (size_t i = 0; i < expected.size(); ++i) wrong += (*hits)[i].voxel != expected[i] || (*hits)[i].material != scene.world().get(expected[i]);
   CHECK(wrong == 0);
 }
+
+TEST_CASE("traverse: rays that all go one way to the sun meet what rays that each find their own course do, in every octant") {
+  Device* device = test::test_device();
+  if (!device) return;
+  auto renderer = Renderer::create(*device);
+  REQUIRE(renderer);
+  constexpr float kSuns[][3] = {{-0.43f, 0.77f, -0.37f}, {0.43f, 0.77f, -0.37f}, {-0.43f, 0.77f, 0.37f},   {0.43f, 0.2f, 0.37f}, {-0.43f, -0.77f, -0.37f}, {0.43f, -0.77f, -0.1f},
+                                {-0.43f, -0.3f, 0.37f},  {0.43f, -0.77f, 0.37f}, {0, 1, 0}, {0, -1, 0}, {-1, 0, 0}, {0, 0.6f, 0.8f}};
+  RenderSettings settings;
+  settings.width = 192;
+  settings.height = 128;
+  settings.uniform_sky = true;
+  for (float& c : settings.sky_color) c = 0.05f;
+  settings.ambient_rays = 0;
+  settings.sun_radius = 0;
+  for (const char* name : {"hills", "menger sponge", "dense dust", "far dust"}) {
+    SceneWorld scene(*device);
+    REQUIRE(scene.fill(test::scene_kind(name)));
+    const Box3 bounds = scene.world().bounds();
+    const double low[3] = {double(bounds.min.x), double(bounds.min.y), double(bounds.min.z)}, high[3] = {bounds.max.x + 1.0, bounds.max.y + 1.0, bounds.max.z + 1.0};
+    size_t lit = 0, dark = 0;
+    for (const float(&sun)[3] : kSuns) {
+      INFO(name << ", sun at " << sun[0] << ", " << sun[1] << ", " << sun[2]);
+      // From beside the sun, so that faces are seen which it shines on.
+      const double beside[3] = {0.5, -0.25, 0.35};
+      double position[3], target[3];
+      for (int i = 0; i < 3; ++i) {
+        target[i] = (low[i] + high[i]) / 2;
+        position[i] = target[i] + (high[i] - low[i]) * 1.1 * (double(sun[i]) + beside[i]);
+      }
+      const View view = look_at(position, target, 50, settings.width, settings.height);
+      std::copy_n(sun, 3, settings.sun_direction);
+      std::vector<uint8_t> pictures[3];
+      for (uint32_t rays = 0; rays < 3; ++rays) {
+        settings.shadow_rays = rays;
+        auto made = (*renderer)->render(scene.shared(), scene.world(), scene.palette, view, settings);
+        REQUIRE(made);
+        pictures[rays] = std::move(made->rgba);
+      }
+      size_t differing = 0;
+      for (size_t i = 0; i < pictures[0].size(); i += 4) {
+        const auto same = [&](const std::vector<uint8_t>& a, const std::vector<uint8_t>& b) { return std::equal(&a[i], &a[i] + 4, &b[i]); };
+        differing += !same(pictures[1], pictures[2]);
+        (same(pictures[1], pictures[0]) ? lit : dark) += 1;
+      }
+      CHECK(differing <= 1 + pictures[0].size() / 4 / 2000);
+    }
+    std::printf("%-24s %zu pixels in a shadow, %zu not\n", name, dark, lit);
+    CHECK(dark > 1000);
+  }
+}

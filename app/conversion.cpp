@@ -95,12 +95,13 @@ Result<Scene> coarser(const Scene& scene, bool mesh, int64_t level) {
   return half;
 }
 
-Result<void> check_free(const fs::path& file, const ConversionJob& job, const ConversionOptions& options, OutputNames& names) {
+Result<void> check_free(const fs::path& file, const ConversionJob& job, const ConversionOptions& options, OutputNames& names, Conversion& done) {
   std::error_code error;
   if (auto free = check_output(file, options.overwrite && options.picture != PictureKind::slices); !free) return free;
   for (const Input& input : job.inputs)
     if (fs::equivalent(input.file, file, error)) return fail(ErrorCode::conflict, shown(input.file) + ": input and output are the same file");
   if (!names.take(file, job)) return fail(ErrorCode::conflict, shown(file) + ": another input or part of this run has this name already");
+  if (std::string beside = replaced_beside(file); !beside.empty()) done.warnings.push_back(std::move(beside));
   return {};
 }
 
@@ -135,7 +136,7 @@ class PassingWorld {
 Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& options, OutputNames& names, const Progress& progress, Conversion& done) {
   const auto file = job.file();
   if (!file) return tl::unexpected<Error>(file.error());
-  if (auto ok = check_free(*file, job, options, names); !ok) return ok;
+  if (auto ok = check_free(*file, job, options, names, done); !ok) return ok;
   const fs::path& input = job.inputs[0].file;
   const auto from = io::format_for_reading(input), to = io::format_for_writing(*file);
   if (!from || !to) return tl::unexpected<Error>((from ? to : from).error());
@@ -201,7 +202,7 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
 }
 
 Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& options, OutputNames& names, const Progress& progress, Conversion& done) {
-  const auto check_target = [&](const fs::path& target) { return check_free(target, job, options, names); };
+  const auto check_target = [&](const fs::path& target) { return check_free(target, job, options, names, done); };
   // Checked before the work and, by the writer's rename, still whole or not at all after it.
   const bool splits = options.steps.splits();
   fs::path whole;

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 
+#include "voxel/io/store.hpp"
 #include "voxel/io/temporary_name.hpp"
 
 namespace quarry::app {
@@ -31,6 +32,11 @@ Result<void> check_output(const fs::path& output, bool overwrite) {
   remove_left_behind(parent);
   if (!overwrite && fs::exists(output, error)) return fail(ErrorCode::conflict, output.string() + ": is there already; give --overwrite to replace it");
   return {};
+}
+
+std::string replaced_beside(const fs::path& output) {
+  const std::string damage = io::Store::damaged_beside(output);
+  return damage.empty() ? damage : fmt::format("replacing the world {} takes away edits beside it: {}", output.string(), damage);
 }
 
 }  // namespace quarry::app

@@ -6,10 +6,10 @@
 #include <ImfFrameBuffer.h>
 #include <ImfHeader.h>
 #include <ImfOutputFile.h>
-#include <unistd.h>
 
 #include <exception>
-#include <system_error>
+
+#include "voxel/io/whole_file.hpp"
 #endif
 
 namespace quarry::engine {
@@ -22,9 +22,8 @@ Result<void> write_exr(const PathPicture& picture, const std::filesystem::path& 
   const size_t width = picture.picture.width, height = picture.picture.height, pixels = width * height;
   if (!pixels || picture.radiance.size() != pixels * 4)
     return fail(ErrorCode::invalid_argument, "'" + file.string() + "': the picture's radiance is not " + std::to_string(width) + "x" + std::to_string(height));
-  std::filesystem::path part = file;
-  part += ".part" + std::to_string(getpid());
-  std::error_code failed;
+  auto whole = io::WholeFile::create(file);
+  if (!whole) return fail(ErrorCode::io, "cannot write '" + file.string() + "': " + whole.error().message);
   std::string why;
   // The library reports by exceptions; they end here.
   try {
@@ -49,20 +48,15 @@ Result<void> write_exr(const PathPicture& picture, const std::filesystem::path& 
     add("normal.X", picture.normal, 3, 0);
     add("normal.Y", picture.normal, 3, 1);
     add("normal.Z", picture.normal, 3, 2);
-    Imf::OutputFile out(part.c_str(), header);
+    Imf::OutputFile out(whole->temporary().c_str(), header);
     out.setFrameBuffer(frame);
     out.writePixels(int(height));
   } catch (const std::exception& error) {
     why = error.what();
   }
-  if (why.empty()) {
-    std::filesystem::rename(part, file, failed);
-    if (failed) why = failed.message();
-  }
-  if (!why.empty()) {
-    std::filesystem::remove(part, failed);
-    return fail(ErrorCode::io, "cannot write '" + file.string() + "': " + why);
-  }
+  if (why.empty())
+    if (const auto placed = whole->commit(); !placed) why = placed.error().message;
+  if (!why.empty()) return fail(ErrorCode::io, "cannot write '" + file.string() + "': " + why);
   return {};
 }
 

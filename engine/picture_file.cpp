@@ -2,12 +2,13 @@
 #include "engine/picture_file.hpp"
 
 #include <png.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+
+#include "voxel/io/whole_file.hpp"
 
 namespace quarry::engine {
 namespace {
@@ -25,9 +26,9 @@ Result<void> write_png(const Picture& picture, const std::filesystem::path& file
       picture.rgba.size() != size_t(picture.width) * picture.height * 4)
     return fail(ErrorCode::invalid_argument, "'" + file.string() + "': a picture of " + std::to_string(picture.width) + "x" + std::to_string(picture.height) +
                                                  " needs width*height*4 bytes, it has " + std::to_string(picture.rgba.size()));
-  std::filesystem::path part = file;
-  part += ".part" + std::to_string(getpid());
-  std::FILE* out = std::fopen(part.c_str(), "wb");
+  auto whole = io::WholeFile::create(file);
+  if (!whole) return fail(ErrorCode::io, "cannot write '" + file.string() + "': " + whole.error().message);
+  std::FILE* out = std::fopen(whole->temporary().c_str(), "wb");
   if (!out) return fail(ErrorCode::io, "cannot write '" + file.string() + "': " + std::strerror(errno));
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
@@ -38,11 +39,9 @@ Result<void> write_png(const Picture& picture, const std::filesystem::path& file
   if (!png_image_write_to_stdio(&image, out, 0, picture.rgba.data(), 0, nullptr)) why = image.message;
   png_image_free(&image);
   if (std::fclose(out) != 0 && why.empty()) why = std::strerror(errno);
-  if (why.empty() && std::rename(part.c_str(), file.c_str()) != 0) why = std::strerror(errno);
-  if (!why.empty()) {
-    std::remove(part.c_str());
-    return fail(ErrorCode::io, "cannot write '" + file.string() + "': " + why);
-  }
+  if (why.empty())
+    if (const auto placed = whole->commit(); !placed) why = placed.error().message;
+  if (!why.empty()) return fail(ErrorCode::io, "cannot write '" + file.string() + "': " + why);
   return {};
 }
 

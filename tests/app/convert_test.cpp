@@ -511,6 +511,25 @@ TEST_CASE("convert: a world with a damaged log of edits fails everywhere with th
   CHECK(has(saved.err, "are damaged"));
   CHECK(file_bytes(file) == database);
   CHECK(file_bytes(log) == bytes);
+  // Replaced, its damaged log goes with it, and that is said; --strict leaves both.
+  const fs::path copy = dir / "copy.quarry", copy_log = dir / "copy.quarry-wal";
+  fs::copy_file(file, copy);
+  fs::copy_file(log, copy_log);
+  const auto strict = run_quarry({"convert", live, "-o", copy, "--overwrite", "--strict"});
+  CHECK(strict.code == 1);
+  CHECK(has(strict.err, "takes away edits beside it: the log of the last edits beside it, copy.quarry-wal, is damaged"));
+  CHECK(file_bytes(copy_log) == bytes);
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"convert", live, "-o", copy, "--overwrite"}, {"generate", "spheres", "--size", "32", "-o", copy, "--overwrite"}}) {
+    fs::copy_file(file, copy, fs::copy_options::overwrite_existing);
+    fs::copy_file(log, copy_log, fs::copy_options::overwrite_existing);
+    const auto replaced = run_quarry(words);
+    CHECK(replaced.code == 0);
+    CHECK(has(replaced.err, "warning: replacing the world " + copy.string() + " takes away edits beside it: the log of the last edits beside it, copy.quarry-wal, is damaged"));
+    CHECK(!fs::exists(copy_log));
+    CHECK(run_quarry({"validate", "--strict", copy}).code == 0);
+    const auto quiet = run_quarry({"convert", live, "-o", copy, "--overwrite"});
+    CHECK(!has(quiet.err, "takes away"));
+  }
   // Cut in its last page, as a killed writer leaves it: the world is read, and that an edit may be missing is said.
   bytes = file_bytes(log);
   bytes[32 + 24 + 500] ^= 4;

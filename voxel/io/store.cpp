@@ -90,6 +90,22 @@ Store::Store(Store&&) noexcept = default;
 Store& Store::operator=(Store&&) noexcept = default;
 Store::~Store() = default;
 
+std::string Store::damaged_beside(const fs::path& file) {
+  std::error_code ignored;
+  if (!fs::exists(beside(file, "-wal"), ignored) && !fs::exists(beside(file, "-journal"), ignored)) return {};
+  try {
+    const auto locked = lock_file(file, O_RDONLY, LOCK_SH);
+    if (!locked) return {};  // who replaces it hears why not
+    std::vector<std::string> warnings;
+    const auto header = check_header(*locked);
+    const auto view = header ? view_with_leftovers(*locked, file, &warnings) : tl::unexpected<Error>(header.error());
+    if (!view) return view.error().code == ErrorCode::malformed_input ? view.error().message : std::string();
+    return warnings.empty() ? std::string() : warnings.front();
+  } catch (const std::bad_alloc&) {
+    return "what is beside it is too large to be looked at";
+  }
+}
+
 const fs::path& Store::path() const { return state_->path; }
 const std::vector<std::string>& Store::warnings() const { return state_->warnings; }
 

@@ -24,6 +24,9 @@ class Store {
   // Puts a copy of a world that nobody edits, with its history, where `to` is: on disk, whole or not at all, and with nothing left beside it of
   // what was there. Errors: conflict, not_found, io.
   static Result<void> copy(const std::filesystem::path& from, const std::filesystem::path& to);
+  // Whoever replaces a world takes away what a killed editor left beside it. A sentence about that if it cannot be had whole any more, which
+  // nobody else will say; "" if it can, or nothing is there.
+  static std::string damaged_beside(const std::filesystem::path& file);
   // Opens for editing, with an exclusive lock (conflict: somebody has it open). Errors: not_found, malformed_input, unsupported (written
   // by a newer Quarry), io. While it is open there is a `-wal` file beside it; destroying the Store folds it in.
   static Result<Store> open(const std::filesystem::path& file);

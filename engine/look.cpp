@@ -6,7 +6,7 @@
 
 namespace quarry::engine {
 
-static_assert(offsetof(QryLook, sky) == 24 && offsetof(QryLook, background) == 40 && offsetof(QryLook, fog_density) == 64 && sizeof(QryLook) == 92,
+static_assert(offsetof(QryLook, sky) == 24 && offsetof(QryLook, background) == 40 && offsetof(QryLook, fog_density) == 64 && offsetof(QryLook, sun_color) == 92 && sizeof(QryLook) == 148,
               "the look's layout in C++ is not GLSL's scalar layout");
 
 namespace {
@@ -14,6 +14,29 @@ namespace {
 constexpr uint32_t kMaxEdge = 16384, kMaxSamples = 16, kMaxRays = 256, kMaxBounces = 256;
 
 float to_linear(float srgb) { return srgb <= 0.04045f ? srgb / 12.92f : std::pow((srgb + 0.055f) / 1.055f, 2.4f); }
+
+float smoothstep(float low, float high, float x) {
+  const float t = std::clamp((x - low) / (high - low), 0.0f, 1.0f);
+  return t * t * (3 - 2 * t);
+}
+
+// The part of shaders/sky.glsl that only the sun's height decides.
+void put_sky(float sun_height, QryLook& look) {
+  constexpr float kThickness[3] = {0.06f, 0.18f, 0.42f}, kRed[3] = {1.0f, 0.46f, 0.18f};  // a low sun's light comes a longer way through air: less blue
+  constexpr float kNight[3] = {0.012f, 0.018f, 0.045f}, kDay[3] = {0.08f, 0.30f, 1.05f}, kDusk[3] = {0.03f, 0.06f, 0.20f};
+  constexpr float kNightHorizon[3] = {0.035f, 0.045f, 0.09f}, kDayHorizon[3] = {0.60f, 0.92f, 1.40f};
+  const float day = smoothstep(-0.15f, 0.25f, sun_height), evening = std::exp(-18 * sun_height * sun_height) * smoothstep(-0.3f, -0.02f, sun_height);
+  const float shown = 1.15f * smoothstep(-0.12f, 0.08f, sun_height), height = std::clamp(sun_height, 0.0f, 1.0f);
+  const float red = 0.12f + 0.88f * smoothstep(-0.25f, 0.03f, sun_height);
+  look.day = day;
+  look.evening = evening;
+  for (int i = 0; i < 3; ++i) {
+    look.sun_color[i] = std::exp(-kThickness[i] / (height + 0.12f)) * shown;
+    look.zenith[i] = kNight[i] + (kDay[i] - kNight[i]) * day + evening * (1 - day) * kDusk[i];
+    look.horizon[i] = kNightHorizon[i] + (kDayHorizon[i] - kNightHorizon[i]) * day;
+    look.red[i] = kRed[i] * red;
+  }
+}
 
 }  // namespace
 
@@ -31,9 +54,10 @@ Result<void> check_settings(const RenderSettings& s) {
   return {};
 }
 
-Result<void> check_frame(const RenderSettings& settings, const SharedWorld& world, uint32_t frame_index) {
+Result<void> check_frame(const RenderSettings& settings, const SharedWorld& world, uint32_t frame_index, uint32_t frames) {
   if (auto ok = check_settings(settings); !ok) return ok;
-  if (frame_index > kOwnFrame) return fail(ErrorCode::invalid_argument, "frame " + std::to_string(frame_index) + ": frames in flight are counted 0 to 2");
+  if (frame_index > frames)
+    return fail(ErrorCode::invalid_argument, "frame " + std::to_string(frame_index) + ": frames in flight are counted 0 to " + std::to_string(frames - 1));
   if (!world.root_address()) return fail(ErrorCode::invalid_argument, "nothing was published yet: call SharedWorld::publish before recording a frame");
   return {};
 }
@@ -62,6 +86,7 @@ QryLook look_of(const RenderSettings& s, const QryWorldRoot& root) {
   look.tone = s.filmic ? kQryToneFilmic : kQryToneLinear;
   look.lens_radius = s.focus > 0 ? s.lens_radius : 0;
   look.focus = s.focus;
+  put_sky(look.sun_direction[1], look);
   return look;
 }
 

@@ -12,7 +12,7 @@ namespace quarry::engine {
 Result<void> check_settings(const RenderSettings& settings);
 constexpr uint32_t kFrames = 3, kOwnFrame = kFrames;  // frames in flight of record(), and the one of render()
 // Says why a frame of these settings cannot be recorded now.
-Result<void> check_frame(const RenderSettings& settings, const SharedWorld& world, uint32_t frame_index);
+Result<void> check_frame(const RenderSettings& settings, const SharedWorld& world, uint32_t frame_index, uint32_t frames = kFrames);
 
 // `frame`: QryFrame or QryPathFrame.
 void put_view(const View& view, auto& frame) {

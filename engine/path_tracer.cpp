@@ -19,7 +19,7 @@
 namespace quarry::engine {
 
 static_assert(offsetof(QryPathFrame, origin) == 32 && offsetof(QryPathFrame, width) == 80 && offsetof(QryPathFrame, look) == 100 &&
-                  sizeof(QryPathFrame) == 192 && sizeof(QryPathPush) == 16,
+                  sizeof(QryPathFrame) == 248 && sizeof(QryPathPush) == 16,
               "the path frame's layout in C++ is not GLSL's scalar layout");
 
 namespace {
@@ -71,7 +71,7 @@ struct PathTracer::State {
 
 Result<void> PathTracer::State::set_up() {
   const VulkanFunctions& vk = device->vk();
-  auto made_targets = TargetSets::create(*device, kFrames + 1);
+  auto made_targets = TargetSets::create(*device, kFrames + 1, false);
   if (!made_targets) return tl::unexpected(made_targets.error());
   targets = std::move(*made_targets);
   const VkDescriptorSetLayout target_layout = targets->layout();

@@ -96,11 +96,11 @@ Result<VkPipeline> PipelineCache::make(VkPipelineLayout layout, const uint32_t* 
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = module;
   info.stage.pName = "main";
-  // Beside the asked for, those of traverse.glsl and beam.glsl that the device decides.
-  const uint32_t values[6] = {constants.counts,  constants.inside,          device.info().type != VK_PHYSICAL_DEVICE_TYPE_CPU,
-                              constants.ignores, device.info().beam_lanes, constants.one_way};
-  constexpr VkSpecializationMapEntry kEntries[6] = {{0, 0, 4}, {5, 4, 4}, {6, 8, 4}, {7, 12, 4}, {8, 16, 4}, {9, 20, 4}};
-  const VkSpecializationInfo specialization{6, kEntries, sizeof values, values};
+  // Beside the asked for, those of traverse.glsl, beam.glsl and own_pixel.glsl that the device decides.
+  const bool software = device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  const uint32_t values[7] = {constants.counts, constants.inside, !software, constants.ignores, device.info().beam_lanes, constants.one_way, software};
+  constexpr VkSpecializationMapEntry kEntries[7] = {{0, 0, 4}, {5, 4, 4}, {6, 8, 4}, {7, 12, 4}, {8, 16, 4}, {9, 20, 4}, {10, 24, 4}};
+  const VkSpecializationInfo specialization{7, kEntries, sizeof values, values};
   info.stage.pSpecializationInfo = &specialization;
   info.layout = layout;
   VkPipeline pipeline = VK_NULL_HANDLE;
@@ -118,7 +118,9 @@ void PipelineCache::store() {
   std::vector<uint8_t> data(size);
   if (vk.vkGetPipelineCacheData(device_->handle(), cache_, &size, data.data()) != VK_SUCCESS) return;
   data.resize(size);
-  if (data != stored_) store_pipeline_cache(file_, data);
+  if (data == stored_) return;
+  store_pipeline_cache(file_, data);
+  stored_ = std::move(data);
 }
 
 }  // namespace quarry::engine

@@ -9,7 +9,7 @@
 
 namespace quarry::engine {
 
-// Open while pipelines are made. One thread at a time.
+// Open while pipelines are made.
 class PipelineCache {
  public:
   static Result<std::unique_ptr<PipelineCache>> open(Device& device);
@@ -21,9 +21,10 @@ class PipelineCache {
   struct Constants {
     bool counts = false, inside = false, ignores = false, one_way = false;
   };
-  // The pipeline is the caller's.
+  // The pipeline is the caller's. Any number of threads.
   Result<VkPipeline> make(VkPipelineLayout layout, const uint32_t* code, size_t bytes, const char* name, const Constants& constants);
-  void store();  // what was made since open(), if anything was; a file that cannot be written costs time at the next start, nothing else
+  // What was made since open(), if anything was; a file that cannot be written costs time at the next start, nothing else. One thread at a time.
+  void store();
 
  private:
   explicit PipelineCache(Device& device) : device_(&device) {}

@@ -1,11 +1,13 @@
 #include "engine/pipelines.hpp"
 
+#include <vector>
+
 #include "ambient_spirv.h"
 #include "beams_spirv.h"
 #include "behind_spirv.h"
-#include "engine/pipeline_cache.hpp"
 #include "engine/vulkan_loader.hpp"
 #include "find_spirv.h"
+#include "hashgrid/parallel.hpp"
 #include "march_spirv.h"
 #include "mirror_spirv.h"
 #include "page_load_spirv.h"
@@ -16,6 +18,31 @@
 #include "views_spirv.h"
 
 namespace quarry::engine {
+namespace {
+
+struct Source {
+  std::span<const uint32_t> code;
+  const char* name;
+  PipelineCache::Constants constants;
+};
+
+// In the order of Pass.
+const Source kSources[] = {{k_beams_spirv, "beams", {}},
+                           {k_march_spirv, "march", {}},
+                           {k_march_spirv, "march, counted", {.counts = true}},
+                           {k_shadow_spirv, "shadow", {.inside = true}},
+                           {k_shadow_spirv, "shadow, one way", {.inside = true, .one_way = true}},
+                           {k_ambient_spirv, "ambient", {.inside = true}},
+                           {k_behind_spirv, "behind", {.inside = true, .ignores = true}},
+                           {k_mirror_spirv, "mirror", {.inside = true}},
+                           {k_shade_spirv, "shade", {}},
+                           {k_views_spirv, "views", {}},
+                           {k_page_load_spirv, "page_load", {}},
+                           {k_trace_spirv, "trace", {.counts = true}},
+                           {k_find_spirv, "find", {}}};
+static_assert(std::size(kSources) == kPasses);
+
+}  // namespace
 
 Result<std::unique_ptr<Pipelines>> Pipelines::create(Device& device, VkDescriptorSetLayout target_layout) {
   std::unique_ptr<Pipelines> self(new Pipelines(device));
@@ -28,45 +55,43 @@ Result<std::unique_ptr<Pipelines>> Pipelines::create(Device& device, VkDescripto
     return tl::unexpected(ok.error());
   if (auto ok = vk_check(vk.vkCreatePipelineLayout(device.handle(), &list_info, nullptr, &self->list_layout), "vkCreatePipelineLayout", "lists"); !ok)
     return tl::unexpected(ok.error());
-
   auto cache = PipelineCache::open(device);
   if (!cache) return tl::unexpected(cache.error());
-  const struct {
-    VkPipeline* pipeline;
-    VkPipelineLayout layout;
-    const uint32_t* code;
-    size_t bytes;
-    const char* name;
-    PipelineCache::Constants constants;
-  } wanted[] = {{&self->march, self->frame_layout, k_march_spirv, sizeof k_march_spirv, "march", {}},
-                {&self->beams, self->frame_layout, k_beams_spirv, sizeof k_beams_spirv, "beams", {}},
-                {&self->march_counted, self->frame_layout, k_march_spirv, sizeof k_march_spirv, "march, counted", {.counts = true}},
-                {&self->shadow, self->frame_layout, k_shadow_spirv, sizeof k_shadow_spirv, "shadow", {.inside = true}},
-                {&self->shadow_one_way, self->frame_layout, k_shadow_spirv, sizeof k_shadow_spirv, "shadow, one way", {.inside = true, .one_way = true}},
-                {&self->ambient, self->frame_layout, k_ambient_spirv, sizeof k_ambient_spirv, "ambient", {.inside = true}},
-                {&self->behind, self->frame_layout, k_behind_spirv, sizeof k_behind_spirv, "behind", {.inside = true, .ignores = true}},
-                {&self->mirror, self->frame_layout, k_mirror_spirv, sizeof k_mirror_spirv, "mirror", {.inside = true}},
-                {&self->shade, self->frame_layout, k_shade_spirv, sizeof k_shade_spirv, "shade", {}},
-                {&self->views, self->frame_layout, k_views_spirv, sizeof k_views_spirv, "views", {}},
-                {&self->page_load, self->frame_layout, k_page_load_spirv, sizeof k_page_load_spirv, "page_load", {}},
-                {&self->trace, self->list_layout, k_trace_spirv, sizeof k_trace_spirv, "trace", {.counts = true}},
-                {&self->find, self->list_layout, k_find_spirv, sizeof k_find_spirv, "find", {}}};
-  for (const auto& w : wanted) {
-    if (w.pipeline == &self->beams && !device.info().beam_lanes) continue;
-    auto made = (*cache)->make(w.layout, w.code, w.bytes, w.name, w.constants);
-    if (!made) return tl::unexpected(made.error());
-    *w.pipeline = *made;
-  }
-  (*cache)->store();
+  self->cache_ = std::move(*cache);
+  if (device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU) return self;
+  std::array<Pass, kPasses> all;
+  for (size_t i = 0; i < kPasses; ++i) all[i] = Pass(i);
+  if (auto ok = self->need(all); !ok) return tl::unexpected(ok.error());
   return self;
 }
 
+Result<void> Pipelines::need(std::span<const Pass> passes) {
+  std::vector<Pass> missing;
+  for (const Pass pass : passes)
+    if (!(*this)[pass] && (pass != Pass::beams || device_->info().beam_lanes)) missing.push_back(pass);
+  if (missing.empty()) return {};
+  std::vector<Result<VkPipeline>> results(missing.size(), VkPipeline(VK_NULL_HANDLE));
+  parallel_for(missing.size(), 1, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      const Source& from = kSources[size_t(missing[i])];
+      const VkPipelineLayout layout = missing[i] == Pass::trace || missing[i] == Pass::find ? list_layout : frame_layout;
+      results[i] = cache_->make(layout, from.code.data(), from.code.size_bytes(), from.name, from.constants);
+    }
+  });
+  Result<void> ok;
+  for (size_t i = 0; i < missing.size(); ++i)
+    if (results[i]) made_[size_t(missing[i])] = *results[i];
+    else ok = tl::unexpected(results[i].error());
+  cache_->store();
+  return ok;
+}
+
 Pipelines::~Pipelines() {
-  const VulkanFunctions& vk = device->vk();
-  for (VkPipeline pipeline : {beams, march, march_counted, shadow, shadow_one_way, ambient, behind, mirror, shade, views, page_load, trace, find})
-    if (pipeline) vk.vkDestroyPipeline(device->handle(), pipeline, nullptr);
-  for (VkPipelineLayout layout : {frame_layout, list_layout})
-    if (layout) vk.vkDestroyPipelineLayout(device->handle(), layout, nullptr);
+  const VulkanFunctions& vk = device_->vk();
+  for (const VkPipeline pipeline : made_)
+    if (pipeline) vk.vkDestroyPipeline(device_->handle(), pipeline, nullptr);
+  for (const VkPipelineLayout layout : {frame_layout, list_layout})
+    if (layout) vk.vkDestroyPipelineLayout(device_->handle(), layout, nullptr);
 }
 
 }  // namespace quarry::engine

@@ -1,27 +1,42 @@
-// pipelines.hpp - the compute pipelines, made once per device.
+// pipelines.hpp - the compute pipelines of a renderer, each made once.
 #pragma once
 
+#include <array>
+#include <initializer_list>
 #include <memory>
+#include <span>
 
 #include "engine/device.hpp"
+#include "engine/pipeline_cache.hpp"
 
 namespace quarry::engine {
 
-struct Pipelines {
-  // `target_layout`: that of the set through which shade and views write (TargetSets).
+// A shader and its constants. `beams` there is none where the device has no beam_lanes.
+enum class Pass : uint8_t { beams, march, march_counted, shadow, shadow_one_way, ambient, behind, mirror, shade, views, page_load, trace, find };
+constexpr size_t kPasses = size_t(Pass::find) + 1;
+
+class Pipelines {
+ public:
+  // `target_layout`: that of the set through which shade and views write (TargetSets). A GPU's pipelines are all made here, so that no frame has to
+  // wait for one; a software driver's when a picture first needs them, since it compiles at the first dispatch whatever was made before.
   static Result<std::unique_ptr<Pipelines>> create(Device& device, VkDescriptorSetLayout target_layout);
   ~Pipelines();
+  Pipelines(const Pipelines&) = delete;
+  Pipelines& operator=(const Pipelines&) = delete;
 
-  VkPipelineLayout frame_layout = VK_NULL_HANDLE;        // set 0 = a target; QryFramePush
-  VkPipelineLayout list_layout = VK_NULL_HANDLE;         // no sets; QryTracePush or QryFindPush
-  VkPipeline beams = VK_NULL_HANDLE;  // null where the device has no beam_lanes
-  VkPipeline march = VK_NULL_HANDLE, march_counted = VK_NULL_HANDLE, shadow = VK_NULL_HANDLE, shadow_one_way = VK_NULL_HANDLE, ambient = VK_NULL_HANDLE;
-  VkPipeline behind = VK_NULL_HANDLE, mirror = VK_NULL_HANDLE, shade = VK_NULL_HANDLE, views = VK_NULL_HANDLE, page_load = VK_NULL_HANDLE;
-  VkPipeline trace = VK_NULL_HANDLE, find = VK_NULL_HANDLE;
+  // Makes those that are not there yet, on all threads at once. One thread at a time.
+  Result<void> need(std::span<const Pass> passes);
+  Result<void> need(std::initializer_list<Pass> passes) { return need(std::span(passes.begin(), passes.size())); }
+  VkPipeline operator[](Pass pass) const { return made_[size_t(pass)]; }  // after need()
+
+  VkPipelineLayout frame_layout = VK_NULL_HANDLE;  // set 0 = a target; QryFramePush
+  VkPipelineLayout list_layout = VK_NULL_HANDLE;   // no sets; QryTracePush or QryFindPush: trace and find
 
  private:
-  explicit Pipelines(Device& d) : device(&d) {}
-  Device* device;
+  explicit Pipelines(Device& d) : device_(&d) {}
+  Device* device_;
+  std::unique_ptr<PipelineCache> cache_;
+  std::array<VkPipeline, kPasses> made_{};
 };
 
 }  // namespace quarry::engine

@@ -17,12 +17,41 @@
 namespace quarry::engine {
 
 static_assert(offsetof(QryFrame, origin) == 56 && offsetof(QryFrame, width) == 104 && offsetof(QryFrame, look) == 136 &&
-                  offsetof(QryFrame, highlight_max) == 244 && sizeof(QryFrame) == 256,
+                  offsetof(QryFrame, highlight_max) == 300 && sizeof(QryFrame) == 312,
               "the frame's layout in C++ is not GLSL's scalar layout");
-static_assert(sizeof(QryVisibility) == 16 && sizeof(QryRay) == 24 && sizeof(QryRayHit) == 32 && offsetof(QryFramePush, sample_index) == 96 &&
-              sizeof(QryFramePush) == 128);  // no device has less room for push constants
+static_assert(sizeof(QryVisibility) == 16 && sizeof(QryRay) == 24 && sizeof(QryRayHit) == 32 && offsetof(QryFramePush, sample_index) == 88 &&
+              sizeof(QryFramePush) <= 128);  // no device has less room for push constants
 
 namespace {
+
+// Which passes a picture takes, in the order of their first dispatch.
+struct FramePlan {
+  bool shaded, lit, glass, mirrors, loads, beams;
+  Pass march, shadow;
+  std::vector<Pass> passes;
+};
+
+FramePlan plan_of(const DeviceInfo& device, const SharedWorld& world, const View& view, const RenderSettings& settings) {
+  FramePlan plan{};
+  plan.shaded = settings.view == DebugView::shaded;
+  // Labels of bricks and materials show the world's shape by how open it is; numbers of steps stay as they are.
+  const bool labels = settings.view == DebugView::bricks || settings.view == DebugView::probe_depth || settings.view == DebugView::material || settings.view == DebugView::load;
+  plan.lit = plan.shaded || (labels && settings.ambient_rays > 0 && settings.ambient_reach > 0);
+  plan.glass = plan.shaded && world.has_glass();
+  plan.mirrors = plan.shaded && world.has_mirrors();
+  plan.loads = settings.view == DebugView::load;
+  const bool counted = settings.view == DebugView::steps || settings.view == DebugView::probe_depth;
+  plan.march = counted ? Pass::march_counted : Pass::march;
+  plan.shadow = settings.shadow_rays == 1 ? Pass::shadow_one_way : Pass::shadow;
+  // Where steps are shown, they are those from the eye. A software driver compiles beams for longer than they save in the few pictures it makes.
+  const bool may_beam = !counted && settings.beams != Beams::never && device.beam_lanes && world.root().brick_count > 0;
+  plan.beams = may_beam && (settings.beams == Beams::always || (device.type != VK_PHYSICAL_DEVICE_TYPE_CPU && beams_pay(world.root(), view.origin)));
+  for (const auto& [wanted, pass] : {std::pair{plan.loads, Pass::page_load}, {plan.beams, Pass::beams}, {true, plan.march}, {plan.shaded, plan.shadow},
+                                     {plan.lit, Pass::ambient}, {plan.glass, Pass::behind}, {plan.mirrors, Pass::mirror}, {plan.shaded, Pass::shade},
+                                     {!plan.shaded, Pass::views}})
+    if (wanted) plan.passes.push_back(pass);
+  return plan;
+}
 
 constexpr float kLabelReach = 32;          // voxels: of the rays that darken corners in debug views
 constexpr uint32_t kListBatch = 1u << 20;  // rays or keys a dispatch: well below 65535 groups of 64
@@ -35,7 +64,9 @@ struct Renderer::State {
   std::unique_ptr<Pipelines> pipelines;
   struct Frame {
     std::unique_ptr<DeviceMemory> parameters, visibility, beams, behind, mirror, light, accumulation, page_loads;
-  } frames[kFrames + 1];
+  };
+  std::vector<Frame> frames;  // those in flight, and the one of render()
+  uint32_t own_frame() const { return uint32_t(frames.size()) - 1; }
   std::unique_ptr<Offscreen> offscreen;
   std::unique_ptr<DeviceMemory> list_in, list_out;
 
@@ -43,19 +74,20 @@ struct Renderer::State {
     return ensure_memory(*device, memory, home, size_bytes, label);
   }
 
-  Result<void> run_list(VkPipeline pipeline, SharedWorld& world, Device::TimelinePoint ready, const void* in, uint64_t in_bytes, uint64_t out_bytes, uint32_t count);
+  Result<void> run_list(Pass pass, SharedWorld& world, Device::TimelinePoint ready, const void* in, uint64_t in_bytes, uint64_t out_bytes, uint32_t count);
 };
 
-Result<void> Renderer::State::run_list(VkPipeline pipeline, SharedWorld& world, Device::TimelinePoint ready, const void* in, uint64_t in_bytes, uint64_t out_bytes,
+Result<void> Renderer::State::run_list(Pass pass, SharedWorld& world, Device::TimelinePoint ready, const void* in, uint64_t in_bytes, uint64_t out_bytes,
                                        uint32_t count) {
   const VulkanFunctions& vk = device->vk();
+  if (auto ok = pipelines->need({pass}); !ok) return ok;
   if (auto ok = ensure(list_in, BufferHome::host_upload, in_bytes, "quarry list in"); !ok) return ok;
   if (auto ok = ensure(list_out, BufferHome::host_readback, out_bytes, "quarry list out"); !ok) return ok;
   std::memcpy(list_in->mapped(), in, in_bytes);
   auto begun = offscreen->begin();
   if (!begun) return tl::unexpected(begun.error());
   const VkCommandBuffer commands = *begun;
-  vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+  vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, (*pipelines)[pass]);
   QryTracePush push{world.root_address(), list_in->address(), list_out->address(), count};
   vk.vkCmdPushConstants(commands, pipelines->list_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
   vk.vkCmdDispatch(commands, (count + 63) / 64, 1, 1);
@@ -66,16 +98,17 @@ Result<void> Renderer::State::run_list(VkPipeline pipeline, SharedWorld& world, 
 Renderer::Renderer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Renderer::~Renderer() = default;
 
-Result<std::unique_ptr<Renderer>> Renderer::create(Device& device) {
+Result<std::unique_ptr<Renderer>> Renderer::create(Device& device, uint32_t frames) {
   auto state = std::make_unique<State>();
   State& s = *state;
   s.device = &device;
-  auto targets = TargetSets::create(device, kFrames + 1);
+  auto targets = TargetSets::create(device, frames + 1, true);
   if (!targets) return tl::unexpected(targets.error());
   s.targets = std::move(*targets);
   auto pipelines = Pipelines::create(device, s.targets->layout());
   if (!pipelines) return tl::unexpected(pipelines.error());
   s.pipelines = std::move(*pipelines);
+  s.frames.resize(frames + 1);
   for (auto& frame : s.frames)
     if (auto ok = s.ensure(frame.parameters, BufferHome::device_mapped, sizeof(QryFrame), "quarry frame"); !ok) return tl::unexpected(ok.error());
   auto offscreen = Offscreen::create(device, "quarry renderer");
@@ -85,41 +118,35 @@ Result<std::unique_ptr<Renderer>> Renderer::create(Device& device) {
 }
 
 Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, VkImageView target, uint32_t frame_index) {
-  if (auto ok = check_frame(settings, world, frame_index); !ok) return ok;
   State& s = *state_;
+  if (auto ok = check_frame(settings, world, frame_index, s.own_frame()); !ok) return ok;
   State::Frame& frame = s.frames[frame_index];
   const uint64_t pixels = uint64_t(settings.width) * settings.height;
   const uint32_t samples = settings.samples * settings.samples;
   if (auto ok = s.ensure(frame.visibility, BufferHome::device, pixels * sizeof(QryVisibility), "quarry visibility"); !ok) return ok;
-  const bool shaded = settings.view == DebugView::shaded;
-  // Labels of bricks and materials show the world's shape by how open it is; numbers of steps stay as they are.
-  const bool labels = settings.view == DebugView::bricks || settings.view == DebugView::probe_depth || settings.view == DebugView::material || settings.view == DebugView::load;
-  const bool lit = shaded || (labels && settings.ambient_rays > 0 && settings.ambient_reach > 0);
-  const bool glass = shaded && world.has_glass(), mirrors = shaded && world.has_mirrors();
-  if (lit)
+  const FramePlan plan = plan_of(s.device->info(), world, view, settings);
+  if (auto ok = s.pipelines->need(plan.passes); !ok) return ok;
+  if (plan.lit)
     if (auto ok = s.ensure(frame.light, BufferHome::device, pixels * 16, "quarry light"); !ok) return ok;
-  if (glass)
+  if (plan.glass)
     if (auto ok = s.ensure(frame.behind, BufferHome::device, pixels * sizeof(QryVisibility), "quarry behind"); !ok) return ok;
-  if (mirrors)
+  if (plan.mirrors)
     if (auto ok = s.ensure(frame.mirror, BufferHome::device, pixels * sizeof(QryVisibility), "quarry mirror"); !ok) return ok;
   if (auto ok = s.ensure(frame.accumulation, BufferHome::device, samples > 1 ? pixels * 16 : 16, "quarry accumulation"); !ok) return ok;
-  const bool loads = settings.view == DebugView::load, counted = settings.view == DebugView::steps || settings.view == DebugView::probe_depth;
-  // Where steps are shown, they are those from the eye.
-  const bool beams = settings.beams && !counted && s.pipelines->beams && beams_pay(world.root(), view.origin);
-  if (beams)
+  if (plan.beams)
     if (auto ok = s.ensure(frame.beams, BufferHome::device, beam_tiles(settings.width, settings.height) * 4, "quarry beams"); !ok) return ok;
   const uint32_t pages = std::max(world.root().grid_pages, 1u);
-  if (loads)
+  if (plan.loads)
     if (auto ok = s.ensure(frame.page_loads, BufferHome::device, uint64_t(pages) * 4, "quarry page loads"); !ok) return ok;
 
   QryFrame f{};
   f.visibility = frame.visibility->address();
-  f.behind = glass ? frame.behind->address() : 0;
-  f.mirror = mirrors ? frame.mirror->address() : 0;
-  f.light = lit ? frame.light->address() : 0;
+  f.behind = plan.glass ? frame.behind->address() : 0;
+  f.mirror = plan.mirrors ? frame.mirror->address() : 0;
+  f.light = plan.lit ? frame.light->address() : 0;
   f.accumulation = frame.accumulation->address();
-  f.page_loads = loads ? frame.page_loads->address() : 0;
-  f.beams = beams ? frame.beams->address() : 0;
+  f.page_loads = plan.loads ? frame.page_loads->address() : 0;
+  f.beams = plan.beams ? frame.beams->address() : 0;
   put_view(view, f);
   f.width = settings.width;
   f.height = settings.height;
@@ -128,7 +155,7 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   f.shadow_rays = settings.shadow_rays;
   f.ambient_rays = settings.ambient_reach > 0 ? settings.ambient_rays : 0;
   f.seed = settings.frame_seed;
-  f.ambient_reach = shaded ? settings.ambient_reach : std::min(settings.ambient_reach, kLabelReach);
+  f.ambient_reach = plan.shaded ? settings.ambient_reach : std::min(settings.ambient_reach, kLabelReach);
   f.look = look_of(settings, world.root());
   if (settings.highlight && !settings.highlight_box.empty()) {
     const Box3& box = settings.highlight_box;
@@ -142,43 +169,43 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   const VulkanFunctions& vk = s.device->vk();
 
   // A dispatch, labelled for those who look at captures.
-  const auto groups = [&](const char* name, VkPipeline pipeline, uint32_t across, uint32_t down) {
+  const Pipelines& with = *s.pipelines;
+  const auto groups = [&](const char* name, Pass what, uint32_t across, uint32_t down) {
     if (vk.vkCmdBeginDebugUtilsLabelEXT) {
       VkDebugUtilsLabelEXT info{VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT, nullptr, name, {0.9f, 0.6f, 0.2f, 1}};
       vk.vkCmdBeginDebugUtilsLabelEXT(commands, &info);
     }
-    vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+    vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, with[what]);
     vk.vkCmdDispatch(commands, across, down, 1);
     if (vk.vkCmdEndDebugUtilsLabelEXT) vk.vkCmdEndDebugUtilsLabelEXT(commands);
   };
   // Over all pixels, in workgroups of 8 x `rows`.
-  const auto pass = [&](const char* name, VkPipeline pipeline, uint32_t rows) { groups(name, pipeline, (settings.width + 7) / 8, (settings.height + rows - 1) / rows); };
-  const Pipelines& with = *s.pipelines;
+  const auto pass = [&](const char* name, Pass what, uint32_t rows) { groups(name, what, (settings.width + 7) / 8, (settings.height + rows - 1) / rows); };
   const QryOneWay to_sun = one_way(f.look.sun_direction);
-  s.targets->bind(commands, with.frame_layout, frame_index, target);
+  s.targets->bind(commands, with.frame_layout, frame_index, target, frame.parameters.get());
   for (uint32_t sample = 0; sample < samples; ++sample) {
-    const QryFramePush push{world.root(), frame.parameters->address(), sample, to_sun};
+    const QryFramePush push{world.root(), sample, to_sun};
     vk.vkCmdPushConstants(commands, with.frame_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
-    if (loads && !sample) {
-      vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, with.page_load);
+    if (plan.loads && !sample) {
+      vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, with[Pass::page_load]);
       vk.vkCmdDispatch(commands, std::min(pages, 4096u), 1, 1);
     }
-    if (beams && !sample) {
-      groups("beams", with.beams, beam_groups(s.device->info(), settings.width, settings.height), 1);
+    if (plan.beams && !sample) {
+      groups("beams", Pass::beams, beam_groups(s.device->info(), settings.width, settings.height), 1);
       compute_barrier(vk, commands);
     }
     if (sample) compute_barrier(vk, commands);  // the sample before still reads the buffers
-    pass("march", counted ? with.march_counted : with.march, 16);
+    pass("march", plan.march, 16);
     compute_barrier(vk, commands);
-    if (lit) {  // none of these reads what another writes
-      if (shaded) pass("shadow", f.shadow_rays == 1 ? with.shadow_one_way : with.shadow, 16);
-      pass("ambient", with.ambient, 4);
-      if (glass) pass("behind", with.behind, 16);
-      if (mirrors) pass("mirror", with.mirror, 16);
+    if (plan.lit) {  // none of these reads what another writes
+      if (plan.shaded) pass("shadow", plan.shadow, 16);
+      pass("ambient", Pass::ambient, 4);
+      if (plan.glass) pass("behind", Pass::behind, 16);
+      if (plan.mirrors) pass("mirror", Pass::mirror, 16);
       compute_barrier(vk, commands);
     }
-    if (shaded) pass("shade", with.shade, 8);
-    else pass("views", with.views, 8);
+    if (plan.shaded) pass("shade", Pass::shade, 8);
+    else pass("views", Pass::views, 8);
   }
   return {};
 }
@@ -192,7 +219,7 @@ Result<Picture> Renderer::render(SharedWorld& world, World& data, const Palette&
   if (!commands) return tl::unexpected(commands.error());
   auto target = offscreen.begin_image(settings.width, settings.height);
   if (!target) return tl::unexpected(target.error());
-  if (auto ok = record(*commands, world, view, settings, *target, kOwnFrame); !ok) return tl::unexpected(ok.error());
+  if (auto ok = record(*commands, world, view, settings, *target, state_->own_frame()); !ok) return tl::unexpected(ok.error());
   if (auto ok = offscreen.read_image(); !ok) return tl::unexpected(ok.error());
   if (auto ok = offscreen.submit_and_wait(*ready); !ok) return tl::unexpected(ok.error());
   return offscreen.picture();
@@ -214,7 +241,7 @@ Result<std::vector<Hit>> Renderer::trace(SharedWorld& world, World& data, const 
       std::copy_n(&origins[(first + i) * 3], 3, rays[i].origin);
       std::copy_n(&directions[(first + i) * 3], 3, rays[i].direction);
     }
-    if (auto ok = state_->run_list(state_->pipelines->trace, world, *ready, rays.data(), count * sizeof(QryRay), count * sizeof(QryRayHit), uint32_t(count)); !ok)
+    if (auto ok = state_->run_list(Pass::trace, world, *ready, rays.data(), count * sizeof(QryRay), count * sizeof(QryRayHit), uint32_t(count)); !ok)
       return tl::unexpected(ok.error());
     const auto* found = static_cast<const QryRayHit*>(state_->list_out->mapped());
     for (size_t i = 0; i < count; ++i) {
@@ -232,7 +259,7 @@ Result<std::vector<std::pair<uint32_t, uint32_t>>> Renderer::find_keys(SharedWor
   out.reserve(keys.size());
   for (size_t first = 0; first < keys.size(); first += kListBatch) {
     const size_t count = std::min<size_t>(kListBatch, keys.size() - first);
-    if (auto ok = state_->run_list(state_->pipelines->find, world, *ready, keys.data() + first, count * 4, count * 8, uint32_t(count)); !ok)
+    if (auto ok = state_->run_list(Pass::find, world, *ready, keys.data() + first, count * 4, count * 8, uint32_t(count)); !ok)
       return tl::unexpected(ok.error());
     const auto* found = static_cast<const uint32_t*>(state_->list_out->mapped());
     for (size_t i = 0; i < count; ++i) out.emplace_back(found[2 * i], found[2 * i + 1]);

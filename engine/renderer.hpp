@@ -65,6 +65,13 @@ std::span<const char* const> debug_view_names();
 // What is seen where nothing is hit. `none`: alpha says how much of the pixel is covered.
 enum class Background : uint8_t { sky, color, none };
 
+// Primary rays that start where their tile of pixels first may see something: the same picture but for single pixels at edges.
+enum class Beams : uint8_t {
+  automatic,  // where they save more than they cost
+  always,     // where the device can; else as `never`
+  never
+};
+
 struct RenderSettings {
   uint32_t width = 1280, height = 720;
   DebugView view = DebugView::shaded;
@@ -89,7 +96,7 @@ struct RenderSettings {
   float lens_radius = 0, focus = 0;                  // voxels; 0: everything is sharp. The plane `focus` before the eye is sharp
   bool light_list = true;                            // false: glowing voxels are found by chance alone; the same picture, after far more paths
   float firefly_limit = 0;                           // brightest radiance that scattered light may bring; 0: no limit, and no bias
-  bool beams = true;                                 // false: primary rays start at the eye; the same picture but for single pixels at edges
+  Beams beams = Beams::automatic;
   bool highlight = false;                            // brush preview / selection: a box drawn as an outline
   Box3 highlight_box;
 };
@@ -111,7 +118,8 @@ struct Picture {
 
 class Renderer {
  public:
-  static Result<std::unique_ptr<Renderer>> create(Device& device);
+  // `frames`: that may be in flight at once, of record().
+  static Result<std::unique_ptr<Renderer>> create(Device& device, uint32_t frames = 3);
   ~Renderer();
   // Blocking: renders and reads back. Thread safety: one thread at a time per Renderer.
   Result<Picture> render(SharedWorld& world, World& data, const Palette& palette, const View& view, const RenderSettings& settings);
@@ -120,7 +128,8 @@ class Renderer {
   // Looks `keys` up with the GLSL twin of the grid's find: values and sectors read, for the conformance tests.
   Result<std::vector<std::pair<uint32_t, uint32_t>>> find_keys(SharedWorld& world, World& data, const Palette& palette, std::span<const uint32_t> keys);
   // Records all passes into `commands`; the result is in `target`, a storage image in GENERAL layout with format RGBA8_UNORM of
-  // settings' size, which is written by compute (barriers around it are the caller's). `frame` counts frames in flight, 0..2.
+  // settings' size, which is written by compute (barriers around it are the caller's). `frame` counts frames in flight, from 0: what was recorded with the
+  // same number before must be done.
   Result<void> record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, VkImageView target, uint32_t frame);
  private:
   struct State;

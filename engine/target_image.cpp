@@ -43,15 +43,17 @@ TargetImage::~TargetImage() {
   if (memory_) vk.vkFreeMemory(device_->handle(), memory_, nullptr);
 }
 
-Result<std::unique_ptr<TargetSets>> TargetSets::create(Device& device, uint32_t frames) {
+Result<std::unique_ptr<TargetSets>> TargetSets::create(Device& device, uint32_t frames, bool parameters) {
   std::unique_ptr<TargetSets> self(new TargetSets(device));
   const VulkanFunctions& vk = device.vk();
   constexpr const char* kPurpose = "pictures";
-  VkDescriptorSetLayoutBinding binding{0, VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
-  VkDescriptorSetLayoutCreateInfo layout{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO, nullptr, 0, 1, &binding};
+  const VkDescriptorSetLayoutBinding bindings[] = {{0, VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr},
+                                                   {1, VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr}};
+  const uint32_t count = parameters ? 2 : 1;
+  VkDescriptorSetLayoutCreateInfo layout{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO, nullptr, 0, count, bindings};
   auto ok = vk_check(vk.vkCreateDescriptorSetLayout(device.handle(), &layout, nullptr, &self->layout_), "vkCreateDescriptorSetLayout", kPurpose);
-  VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, frames};
-  VkDescriptorPoolCreateInfo pool{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, nullptr, 0, frames, 1, &size};
+  const VkDescriptorPoolSize sizes[] = {{VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, frames}, {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, frames}};
+  VkDescriptorPoolCreateInfo pool{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, nullptr, 0, frames, count, sizes};
   if (ok) ok = vk_check(vk.vkCreateDescriptorPool(device.handle(), &pool, nullptr, &self->pool_), "vkCreateDescriptorPool", kPurpose);
   const std::vector<VkDescriptorSetLayout> layouts(frames, self->layout_);
   self->sets_.resize(frames);
@@ -67,16 +69,21 @@ TargetSets::~TargetSets() {
   if (layout_) vk.vkDestroyDescriptorSetLayout(device_->handle(), layout_, nullptr);
 }
 
-void TargetSets::bind(VkCommandBuffer commands, VkPipelineLayout pipelines, uint32_t frame, VkImageView target) {
+void TargetSets::bind(VkCommandBuffer commands, VkPipelineLayout pipelines, uint32_t frame, VkImageView target, const DeviceMemory* parameters) {
   const VulkanFunctions& vk = device_->vk();
   VkDescriptorImageInfo image{VK_NULL_HANDLE, target, VK_IMAGE_LAYOUT_GENERAL};
-  VkWriteDescriptorSet write{};
-  write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
-  write.dstSet = sets_[frame];
-  write.descriptorCount = 1;
-  write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_IMAGE;
-  write.pImageInfo = &image;
-  vk.vkUpdateDescriptorSets(device_->handle(), 1, &write, 0, nullptr);
+  VkDescriptorBufferInfo block{parameters ? parameters->buffer() : VK_NULL_HANDLE, 0, VK_WHOLE_SIZE};
+  VkWriteDescriptorSet writes[2]{};
+  for (uint32_t i = 0; i < 2; ++i) {
+    writes[i].sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
+    writes[i].dstSet = sets_[frame];
+    writes[i].dstBinding = i;
+    writes[i].descriptorCount = 1;
+    writes[i].descriptorType = i ? VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER : VK_DESCRIPTOR_TYPE_STORAGE_IMAGE;
+  }
+  writes[0].pImageInfo = &image;
+  writes[1].pBufferInfo = &block;
+  vk.vkUpdateDescriptorSets(device_->handle(), parameters ? 2 : 1, writes, 0, nullptr);
   vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines, 0, 1, &sets_[frame], 0, nullptr);
 }
 

@@ -1,11 +1,12 @@
 // target_image.hpp - the picture that passes write, and the descriptor sets through which they do: the engine's only descriptors, since
-// everything else is reached by address. Read back or shown by offscreen.hpp, the editor's presenter, or a host engine (whose own image it is).
+// everything but a frame's parameters is reached by address. Read back or shown by offscreen.hpp, the editor's presenter, or a host engine (whose own image it is).
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "engine/device.hpp"
+#include "engine/device_memory.hpp"
 #include "engine/vulkan_functions.hpp"
 
 namespace quarry::engine {
@@ -32,18 +33,19 @@ class TargetImage {
   VkImageView view_ = VK_NULL_HANDLE;
 };
 
-// A descriptor set a frame in flight, whose binding 0 is the storage image that compute shaders write.
+// A descriptor set a frame in flight, whose binding 0 is the storage image that compute shaders write, and binding 1, if there is one, a uniform
+// block.
 class TargetSets {
  public:
-  static Result<std::unique_ptr<TargetSets>> create(Device& device, uint32_t frames);
+  static Result<std::unique_ptr<TargetSets>> create(Device& device, uint32_t frames, bool parameters);
   ~TargetSets();
   TargetSets(const TargetSets&) = delete;
   TargetSets& operator=(const TargetSets&) = delete;
 
   VkDescriptorSetLayout layout() const { return layout_; }
-  // Lets the frame's set point to `target` (in layout GENERAL when the commands run) and records that it is set 0. The frame's work before
-  // must be done.
-  void bind(VkCommandBuffer commands, VkPipelineLayout pipelines, uint32_t frame, VkImageView target);
+  // Lets the frame's set point to `target` (in layout GENERAL when the commands run) and `parameters`, where there is a binding for them, and
+  // records that it is set 0. The frame's work before must be done.
+  void bind(VkCommandBuffer commands, VkPipelineLayout pipelines, uint32_t frame, VkImageView target, const DeviceMemory* parameters = nullptr);
 
  private:
   explicit TargetSets(Device& device) : device_(&device) {}

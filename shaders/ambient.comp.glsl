@@ -27,16 +27,18 @@ void main() {
     const QryHit hit = qry_traverse(root, o, direction, 0.0, frame.ambient_reach, 0u);
     if (only_open) {
       ambient += vec3(hit.t < 0.0 ? 1.0 / float(rays) : 0.0);
-    } else if (hit.t < 0.0) {
-      ambient += qry_surrounding_light(look, direction) / float(rays);
     } else {
-      // What is near gives its own colour's light back: emission, and a guess at what it gets from the sky.
-      const QryMaterial m = QryPalette(root.palette).at[qry_material(root, hit.brick, hit.voxel)];
-      const vec3 color = qry_from_srgb(unpackUnorm4x8(m.rgba).rgb);
-      const float open_air = hit.t / frame.ambient_reach;
-      const vec3 bounced = color * (0.25 + 0.5 * open_air) * qry_surrounding_light(look, normalize(vec3(direction.x, abs(direction.y) + 0.3, direction.z)));
-      const float hit_sun = max(dot(qry_face_normal(hit.face), sun), 0.0);
-      ambient += (bounced + color * (m.emission * 2.0 + 0.4 * hit_sun * sun_light)) / float(rays);
+      vec3 sky_from = direction, share = vec3(1.0), own = vec3(0.0);
+      if (hit.t >= 0.0) {
+        // What is near gives its own colour's light back: emission, and a guess at what it gets from the sky.
+        const QryMaterial m = QryPalette(root.palette).at[qry_material(root, hit.brick, hit.voxel)];
+        const vec3 color = qry_from_srgb(unpackUnorm4x8(m.rgba).rgb);
+        const float hit_sun = max(dot(qry_face_normal(hit.face), sun), 0.0);
+        sky_from = normalize(vec3(direction.x, abs(direction.y) + 0.3, direction.z));
+        share = color * (0.25 + 0.5 * hit.t / frame.ambient_reach);
+        own = color * (m.emission * 2.0 + 0.4 * hit_sun * sun_light);
+      }
+      ambient += (share * qry_surrounding_light(look, sky_from) + own) / float(rays);
     }
   }
   if (rays == 0u) ambient = only_open ? vec3(1.0) : mix(vec3(0.35) * look.sky_strength, qry_surrounding_light(look, normalize(normal + vec3(0.0, 0.35, 0.0))), 0.7);

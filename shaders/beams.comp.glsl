@@ -6,14 +6,14 @@
 
 layout(local_size_x = kQryBeamGroup) in;
 
-layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryFrameRef { QryFrame frame; };
+layout(set = 0, binding = 1, scalar) uniform QryFrameBlock { QryFrame frame; } given;
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer QryBeamRef { float at[]; };
 layout(push_constant, scalar) uniform QryPush { QryFramePush push; };
 
 vec3 of(const float a[3]) { return vec3(a[0], a[1], a[2]); }
 
 void main() {
-  const QryFrame frame = QryFrameRef(push.frame).frame;
+  const QryFrame frame = given.frame;
   const QryWorldRoot root = push.root;
   const uint tiles = qry_tiles_across(frame.width) * qry_tiles_across(frame.height);
   const uint tile = qry_own_tile();

@@ -5,7 +5,8 @@
 #include "shaders/course.h"
 #include "shaders/look.h"
 
-// One frame: everything that stays the same over its passes. In host-visible memory, one for each frame in flight.
+// One frame: everything that stays the same over its passes. In host-visible memory, one for each frame in flight, and bound as a uniform block:
+// a software driver reads what lies behind an address once for every thread.
 struct QryFrame {
   QRY_U64 visibility;    // width*height QryVisibility
   QRY_U64 behind;        // width*height QryVisibility: what glass lets through, written only there; 0 when the palette has none
@@ -45,7 +46,6 @@ struct QryVisibility {
 
 struct QryFramePush {
   QryWorldRoot root;
-  QRY_U64 frame;
   QRY_U32 sample_index;
   QryOneWay to_sun;  // of rays to the middle of the sun
 };

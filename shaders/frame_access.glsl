@@ -2,7 +2,9 @@
 #ifndef QRY_FRAME_ACCESS_GLSL
 #define QRY_FRAME_ACCESS_GLSL
 
-layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryFrameRef { QryFrame frame; };
+#include "shaders/own_pixel.glsl"
+
+layout(set = 0, binding = 1, scalar) uniform QryFrameBlock { QryFrame frame; } given;
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer QryVisibilityRef { QryVisibility at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer QryBeamRef { float at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer QryColorRef { vec4 at[]; };

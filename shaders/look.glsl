@@ -8,24 +8,22 @@
 
 const float kExposure = 0.45;  // radiance of a sunlit white wall is about 2; the curve's middle lies below 1
 
-vec3 qry_array3(const float a[3]) { return vec3(a[0], a[1], a[2]); }
-
 // Irradiance of a surface that faces the sun, over pi.
 vec3 qry_sun_light(const QryLook look) {
-  return look.sun_strength * (look.sky == kQrySkyUniform ? vec3(1.0) : qry_sun_color(qry_array3(look.sun_direction)));
+  return look.sun_strength * (look.sky == kQrySkyUniform ? vec3(1.0) : qry_array3(look.sun_color));
 }
 // As it looks in a mirror or through glass, without the sun's disc.
 vec3 qry_surroundings(const QryLook look, vec3 d) {
-  return look.sky_strength * (look.sky == kQrySkyUniform ? qry_array3(look.sky_color) : qry_sky_diffuse(d, qry_array3(look.sun_direction)));
+  return look.sky_strength * (look.sky == kQrySkyUniform ? qry_array3(look.sky_color) : qry_sky_diffuse(look, d));
 }
 // As light on a surface.
 vec3 qry_surrounding_light(const QryLook look, vec3 d) {
-  return look.sky_strength * (look.sky == kQrySkyUniform ? qry_array3(look.sky_color) : qry_sky_light(d, qry_array3(look.sun_direction)));
+  return look.sky_strength * (look.sky == kQrySkyUniform ? qry_array3(look.sky_color) : qry_sky_light(look, d));
 }
 // As the eye sees it.
 vec3 qry_backdrop(const QryLook look, vec3 d) {
   if (look.sky == kQrySkyUniform) return look.sky_strength * qry_array3(look.sky_color);
-  return qry_sky(d, qry_array3(look.sun_direction)) * mix(1.0, look.sky_strength, 0.5);
+  return qry_sky(look, d) * mix(1.0, look.sky_strength, 0.5);
 }
 
 vec3 qry_displayed(const QryLook look, vec3 radiance) {

@@ -23,6 +23,13 @@ struct QryLook {
   QRY_U32 tone;              // kQryToneFilmic...
   QRY_F32 lens_radius;       // voxels; 0: everything is sharp
   QRY_F32 focus;             // distance along the view's direction that is sharp
+  // What the sun's height makes of the sky, the same for every pixel (engine/look.cpp).
+  QRY_F32 sun_color[3];
+  QRY_F32 day;               // 0 night .. 1 day
+  QRY_F32 evening;           // how red the horizon towards the sun is
+  QRY_F32 zenith[3];
+  QRY_F32 horizon[3];        // away from the evening's red
+  QRY_F32 red[3];
 };
 
 QRY_CONST kQrySkyDay = 0u;

@@ -9,8 +9,8 @@
 layout(local_size_x = 8, local_size_y = 16) in;  // a warp of 32 is 8 x 4 pixels: coherent in both directions
 
 void main() {
-  const QryFrame frame = QryFrameRef(push.frame).frame;
-  const uvec2 pixel = gl_GlobalInvocationID.xy;
+  const QryFrame frame = given.frame;
+  const uvec2 pixel = qry_own_pixel(gl_WorkGroupSize.xy);
   if (pixel.x >= frame.width || pixel.y >= frame.height) return;
   const QryWorldRoot root = push.root;
   const vec3 way = qry_pixel_way(frame, pixel, push.sample_index);

@@ -12,7 +12,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 4) writeonly buffer Qr
 shared uint live;
 
 void main() {
-  const QryFrame frame = QryFrameRef(push.frame).frame;
+  const QryFrame frame = given.frame;
   const QryWorldRoot root = push.root;
   for (uint page = gl_WorkGroupID.x; page < root.grid_pages; page += gl_NumWorkGroups.x) {
     if (gl_LocalInvocationIndex == 0u) live = 0u;

@@ -13,6 +13,7 @@
 
 #include "shaders/traverse.glsl"
 #include "shaders/path.h"
+#include "shaders/own_pixel.glsl"
 #include "shaders/look.glsl"
 #include "shaders/sampling.glsl"
 #include "shaders/material.glsl"
@@ -278,7 +279,7 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
       } else {
         vec3 beyond;
         if (from_eye && straight) beyond = qry_backdrop(look, d);
-        else if (shows_disc) beyond = qry_surroundings(look, d) + (look.sky == kQrySkyUniform ? vec3(0.0) : qry_sky(d, sun) - qry_sky_diffuse(d, sun));
+        else if (shows_disc) beyond = qry_surroundings(look, d) + (look.sky == kQrySkyUniform ? vec3(0.0) : qry_sky(look, d) - qry_sky_diffuse(look, d));
         else if (from_eye) beyond = qry_surroundings(look, d);
         else beyond = qry_surrounding_light(look, d);
         light += share * (scattered > 0u ? min(beyond, vec3(most)) : beyond);
@@ -412,7 +413,7 @@ void main() {
   // Step 16k + i: the pixel of each block of 4 x 4 that has rank i in B. E. Bayer's order, 1973.
   const uint rank = push.first_step & 15u;
   const bool whole = push.steps >= 16u;
-  uvec2 pixel = gl_GlobalInvocationID.xy;
+  uvec2 pixel = qry_own_pixel(gl_WorkGroupSize.xy);
   if (!whole) {
     const uint y_bits = ((rank >> 1) & 1u) ^ (rank & 1u), y_low = ((rank >> 3) & 1u) ^ ((rank >> 2) & 1u);
     pixel = pixel * 4u + uvec2(2u * (rank & 1u) + ((rank >> 2) & 1u), 2u * y_bits + y_low);

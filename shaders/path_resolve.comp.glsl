@@ -4,6 +4,7 @@
 
 #include "shaders/world.glsl"
 #include "shaders/path.h"
+#include "shaders/own_pixel.glsl"
 #include "shaders/look.glsl"
 #include "shaders/sampling.glsl"
 #include "shaders/material.glsl"
@@ -24,7 +25,7 @@ uint paths_of(uvec2 pixel) {
 
 void main() {
   const QryPathFrame frame = QryPathFrameRef(push.frame).frame;
-  const uvec2 pixel = gl_GlobalInvocationID.xy;
+  const uvec2 pixel = qry_own_pixel(gl_WorkGroupSize.xy);
   if (pixel.x >= frame.width || pixel.y >= frame.height) return;
   uvec2 from = pixel;
   if (paths_of(from) == 0u) from = pixel & ~1u;

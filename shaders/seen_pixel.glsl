@@ -1,7 +1,7 @@
 // seen_pixel.glsl - how main() of a pass over the visibility buffer begins: this invocation's pixel, its place in the buffers and what is
 // seen there. A piece of main(), included in it, because a function could not leave it for invocations beyond the picture.
-  const QryFrame frame = QryFrameRef(push.frame).frame;
-  const uvec2 pixel = gl_GlobalInvocationID.xy;
+  const QryFrame frame = given.frame;
+  const uvec2 pixel = qry_own_pixel(gl_WorkGroupSize.xy);
   if (pixel.x >= frame.width || pixel.y >= frame.height) return;
   const uint at = pixel.y * frame.width + pixel.x;
   const QryVisibility seen = QryVisibilityRef(frame.visibility).at[at];

@@ -29,8 +29,8 @@ vec3 light_of(const QryLook look, const Surface s, vec3 d, vec3 sun, vec3 ambien
 }
 
 void main() {
-  const QryFrame frame = QryFrameRef(push.frame).frame;
-  const uvec2 pixel = gl_GlobalInvocationID.xy;
+  const QryFrame frame = given.frame;
+  const uvec2 pixel = qry_own_pixel(gl_WorkGroupSize.xy);
   if (pixel.x >= frame.width || pixel.y >= frame.height) return;
   const QryWorldRoot root = push.root;
   const QryLook look = frame.look;

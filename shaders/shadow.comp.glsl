@@ -36,5 +36,5 @@ void main() {
     }
     if (rays == 0u) lit = 1.0;
   }
-  QryColorRef(QryFrameRef(push.frame).frame.light).at[at].a = lit;  // read now: no registers are taken up by it on the way
+  QryColorRef(given.frame.light).at[at].a = lit;  // read now: no registers are taken up by it on the way
 }

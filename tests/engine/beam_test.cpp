@@ -74,8 +74,9 @@ TEST_CASE("beams: rays that start there hit what rays from the eye hit, in every
       settings.height = kHeight;
       settings.view = DebugView::material;
       settings.ambient_rays = 0;  // so that a pixel at an edge changes no other
+      settings.beams = Beams::always;
       auto beams = (*renderer)->render(world.shared(), world.world(), world.palette, view, settings);
-      settings.beams = false;
+      settings.beams = Beams::never;
       auto eye = (*renderer)->render(world.shared(), world.world(), world.palette, view, settings);
       REQUIRE(beams);
       REQUIRE(eye);

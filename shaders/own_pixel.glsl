@@ -1,0 +1,15 @@
+// own_pixel.glsl - which pixel an invocation of a pass over the picture answers for.
+#ifndef QRY_OWN_PIXEL_GLSL
+#define QRY_OWN_PIXEL_GLSL
+
+// Software drivers give each of their threads one stretch of a dispatch's workgroups, rows of the picture one after the other: whoever got the
+// sky waits for whoever got the ground. There the rows of workgroups are read on a slant, so that every stretch sees all heights alike.
+layout(constant_id = 10) const bool kQrySlanted = false;
+
+uvec2 qry_own_pixel(uvec2 group_size) {
+  uvec2 group = gl_WorkGroupID.xy;
+  if (kQrySlanted) group.y = (group.y + group.x * (gl_NumWorkGroups.y * 5u / 8u)) % gl_NumWorkGroups.y;
+  return group * group_size + gl_LocalInvocationID.xy;
+}
+
+#endif

@@ -1,5 +1,6 @@
 // c_api.cpp - the C interface's ground: versions, results, the error message, chains, and the context with its device.
-// Neighbours: c_api_requirements.cpp (what a host's device needs), c_api_world.cpp, c_api_memory.cpp, c_api_voxels.cpp, c_api_render.cpp, c_api_paths.cpp.
+// Neighbours: c_api_requirements.cpp (what a host's device needs), c_api_world.cpp, c_api_memory.cpp, c_api_voxels.cpp, c_api_render.cpp, c_api_record.cpp,
+// c_api_paths.cpp.
 #include "engine/c_api.hpp"
 
 #include <cstdarg>
@@ -69,6 +70,9 @@ const char* stype_name(qry_stype stype) noexcept {
     case QRY_STYPE_MEMORY_STATE: return "QRY_STYPE_MEMORY_STATE";
     case QRY_STYPE_LOOK_INFO: return "QRY_STYPE_LOOK_INFO";
     case QRY_STYPE_OUTLINE_INFO: return "QRY_STYPE_OUTLINE_INFO";
+    case QRY_STYPE_PUBLISHED: return "QRY_STYPE_PUBLISHED";
+    case QRY_STYPE_RECORDER_INFO: return "QRY_STYPE_RECORDER_INFO";
+    case QRY_STYPE_RECORD_INFO: return "QRY_STYPE_RECORD_INFO";
     case QRY_STYPE_PATHS_INFO: return "QRY_STYPE_PATHS_INFO";
     case QRY_STYPE_PATHS_STATE: return "QRY_STYPE_PATHS_STATE";
     default: return "unknown";

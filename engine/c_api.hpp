@@ -13,6 +13,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "engine/path_tracer.hpp"
 #include "engine/quarry.h"
@@ -119,6 +120,15 @@ struct qry_world {
   ~qry_world();
 };
 
+struct qry_recorder {
+  std::shared_ptr<quarry::c_api::ContextState> context;
+  std::unique_ptr<quarry::engine::Renderer> renderer;
+  std::vector<uint64_t> frames;  // of each slot, the frame last recorded with it; 0: none
+  uint64_t last_frame = 0;
+
+  ~qry_recorder();
+};
+
 struct qry_paths {
   std::shared_ptr<quarry::c_api::ContextState> context;
   std::unique_ptr<quarry::engine::PathTracer> tracer;
@@ -160,6 +170,8 @@ void put_size_and_sun(const auto& info, engine::RenderSettings& settings) {
   settings.sun_strength = info.sun_strength;
   settings.sky_strength = info.sky_strength;
 }
+// A picture's info with what is chained to it, as the renderer takes it.
+qry_result read_render_info(const char* function, const qry_render_info* info, engine::View& view, engine::RenderSettings& settings);
 // `look` may be null: then nothing is set.
 qry_result apply_look(const char* function, const qry_look_info* look, engine::RenderSettings& settings);
 

@@ -121,6 +121,27 @@ qry_result need_renderer(qry_world& world, const char* function) {
 }
 
 }  // namespace
+
+qry_result read_render_info(const char* function, const qry_render_info* info, engine::View& view, engine::RenderSettings& settings) {
+  const void *look = nullptr, *outline = nullptr;
+  if (qry_result r = check_struct(function, "info", info, QRY_STYPE_RENDER_INFO, {{QRY_STYPE_LOOK_INFO, &look}, {QRY_STYPE_OUTLINE_INFO, &outline}})) return r;
+  if (qry_result r = check_render_info(function, *info)) return r;
+  if (qry_result r = apply_look(function, static_cast<const qry_look_info*>(look), settings)) return r;
+  put_size_and_sun(*info, settings);
+  settings.view = engine::DebugView(info->view);
+  settings.samples = info->samples;
+  settings.shadow_rays = info->shadow_rays;
+  settings.ambient_rays = info->ambient_rays;
+  settings.ambient_reach = info->ambient_reach;
+  settings.frame_seed = info->frame_seed;
+  if (const auto* box = static_cast<const qry_outline_info*>(outline)) {
+    settings.highlight = true;
+    settings.highlight_box = {{box->min_xyz[0], box->min_xyz[1], box->min_xyz[2]}, {box->max_xyz[0], box->max_xyz[1], box->max_xyz[2]}};
+  }
+  view = engine::look_at(info->camera.position, info->camera.target, info->camera.vertical_fov_degrees, info->width, info->height);
+  return QRY_OK;
+}
+
 }  // namespace quarry::c_api
 
 qry_result qry_world_fit_camera(qry_world* world, double vertical_fov_degrees, double aspect, double azimuth_degrees,
@@ -147,28 +168,12 @@ qry_result qry_world_render(qry_world* world, const qry_render_info* info, void*
   const char* const function = "qry_world_render";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    const void *look = nullptr, *outline = nullptr;
-    if (qry_result r = check_struct(function, "info", info, QRY_STYPE_RENDER_INFO, {{QRY_STYPE_LOOK_INFO, &look}, {QRY_STYPE_OUTLINE_INFO, &outline}})) return r;
-    if (qry_result r = check_render_info(function, *info)) return r;
+    engine::View view;
     engine::RenderSettings settings;
-    if (qry_result r = apply_look(function, static_cast<const qry_look_info*>(look), settings)) return r;
+    if (qry_result r = read_render_info(function, info, view, settings)) return r;
     if (!rgba) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: rgba is NULL", function);
     uint64_t pitch = row_pitch_bytes;
     if (qry_result r = check_rows(function, info->width, info->height, 4, size_bytes, &pitch)) return r;
-
-    put_size_and_sun(*info, settings);
-    settings.view = engine::DebugView(info->view);
-    settings.samples = info->samples;
-    settings.shadow_rays = info->shadow_rays;
-    settings.ambient_rays = info->ambient_rays;
-    settings.ambient_reach = info->ambient_reach;
-    settings.frame_seed = info->frame_seed;
-    if (const auto* box = static_cast<const qry_outline_info*>(outline)) {
-      settings.highlight = true;
-      settings.highlight_box = {{box->min_xyz[0], box->min_xyz[1], box->min_xyz[2]}, {box->max_xyz[0], box->max_xyz[1], box->max_xyz[2]}};
-    }
-    const engine::View view =
-        engine::look_at(info->camera.position, info->camera.target, info->camera.vertical_fov_degrees, info->width, info->height);
 
     const std::lock_guard lock(world->context->mutex);
     if (qry_result r = need_renderer(*world, function)) return r;

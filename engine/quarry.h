@@ -40,8 +40,7 @@
  *   device of yours, and your callbacks' `user` data, must live until then. All other memory is yours, and used only during the call.
  *
  * Quarry does not
- *   - record into your command buffer or draw into your image yet: this version renders into host memory, and submits by itself
- *     (qry_vulkan_device_info has the locks for a queue that you share);
+ *   - draw where your picture has depth of its own yet: a recorded frame writes a colour image of yours, whole;
  *   - take allocator callbacks, for host or device memory, yet;
  *   - keep an opened .quarry file attached: a world is in memory, saved when you say so, with its voxels but without its undo history;
  *   - edit the scene's tree (instances, layers): it is opened, flattened, shown and saved, and single volumes of it are edited;
@@ -75,7 +74,7 @@ extern "C" {
 
 #define QRY_VERSION_MAJOR 0
 #define QRY_VERSION_MINOR 1
-#define QRY_VERSION_PATCH 0
+#define QRY_VERSION_PATCH 1
 
 /* Rises with every change that a compiled program could notice; the library's soname rises with it while the major version is 0.
  * qry_context_create compares it with the library's own. */
@@ -139,7 +138,10 @@ enum {
   QRY_STYPE_LOOK_INFO = 12,
   QRY_STYPE_PATHS_INFO = 13,
   QRY_STYPE_PATHS_STATE = 14,
-  QRY_STYPE_OUTLINE_INFO = 15
+  QRY_STYPE_OUTLINE_INFO = 15,
+  QRY_STYPE_PUBLISHED = 16,
+  QRY_STYPE_RECORDER_INFO = 17,
+  QRY_STYPE_RECORD_INFO = 18
   /* 0x70000000 and above: for structures of out-of-tree builds; never used here. */
 };
 
@@ -158,6 +160,7 @@ struct VkInstance_T;
 struct VkPhysicalDevice_T;
 struct VkDevice_T;
 struct VkQueue_T;
+struct VkCommandBuffer_T;
 struct VkPhysicalDeviceFeatures2;
 typedef void(QRY_CALL* qry_vk_function)(void);
 typedef qry_vk_function(QRY_CALL* qry_vk_get_instance_proc_addr)(struct VkInstance_T* instance, const char* name);
@@ -607,6 +610,89 @@ QRY_API qry_result QRY_CALL qry_world_trace(qry_world* world, const qry_ray* ray
 /* The ray through point (x, y) of a picture, in pixels from its upper left corner: (0.5, 0.5) is the middle of the first pixel.
  * Errors: INVALID_ARGUMENT. Needs no device. [free] */
 QRY_API qry_result QRY_CALL qry_camera_ray(const qry_camera* camera, uint32_t width, uint32_t height, double x, double y, qry_ray* ray);
+
+/* ---- Frames in your own command buffer ------------------------------------------------------------------------------------------------ */
+
+/* Since 0.1.1. For engines that own the queue: nothing here waits, and qry_record_frame submits nothing. Only in a context with a device of yours
+ * (qry_vulkan_device_info). A frame goes like this:
+ *
+ *   edit the world, on any thread that may
+ *   qry_world_publish(world, &published)                     what the device is to see from now on
+ *   qry_record_frame(recorder, world, &render, &record)      into your command buffer, once for each view
+ *   submit it to the queue that qry_vulkan_device_info names, waiting for `published` if its value is not 0
+ *   say in a later qry_record_frame, or by qry_world_frames_done, which frames are done
+ *
+ * Order: what was recorded must be submitted before the same world is published again, as qry_world_render, qry_world_trace and
+ * qry_world_trace_paths do, too; with QRY_SHARING_HOST_IMPORT, where shaders read the
+ * voxels that edits write, before the world is edited again, too. There an edit waits until the frames that were submitted are done; in the other
+ * sharing modes edits never wait for frames.
+ *
+ * Frames are numbered by you, rising, one numbering for all recorders of a context. From the numbers alone we know when memory that a
+ * frame may read can go: there is no fence, no semaphore and no wait for it. */
+
+typedef struct qry_published {
+  qry_stype stype;
+  uint32_t reserved;
+  void* next;
+  uint64_t semaphore;  /* a VkSemaphore of type timeline, ours; lives as long as the world */
+  uint64_t value;      /* that frames recorded from now on must wait for, at the compute stage; 0: nothing to wait for */
+  uint64_t version;    /* qry_world_state.version of what was published */
+} qry_published;
+#define QRY_PUBLISHED_INIT {QRY_STYPE_PUBLISHED, 0, NULL, 0, 0, 0}
+
+/* Makes the device see the world as it is now. May submit copies to your queue, between your locks; never waits for the device. Cheap when
+ * nothing has changed. The first call of a world that was made before the context had a device moves it, as qry_world_render does.
+ * Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, UNSUPPORTED (the context's device is none of yours), DEVICE, OUT_OF_MEMORY. [write] */
+QRY_API qry_result QRY_CALL qry_world_publish(qry_world* world, qry_published* published);
+
+/* Frame `safe_frame` and all before it are done on the device: memory that only they could read goes. For times when nothing is recorded;
+ * qry_record_frame says the same. Before a world is destroyed, all frames with it must be done: destroying does not wait for them.
+ * Errors: INVALID_ARGUMENT. [write] */
+QRY_API qry_result QRY_CALL qry_world_frames_done(qry_world* world, uint64_t safe_frame);
+
+/* Pipelines, and for each frame under way the buffers between its passes: 36 to 68 bytes a pixel. Any world of its context. */
+typedef struct qry_recorder qry_recorder;
+
+typedef struct qry_recorder_info {
+  qry_stype stype;
+  uint32_t reserved;
+  const void* next;
+  uint32_t slots;      /* recordings that may be under way at once, 1..64: frames in flight times views a frame */
+  uint32_t reserved2;
+} qry_recorder_info;
+#define QRY_RECORDER_INFO_INIT {QRY_STYPE_RECORDER_INFO, 0, NULL, 3, 0}
+
+/* Makes all pipelines, so that no frame has to wait for one (software drivers compile when they first draw, whatever was made before).
+ * info: NULL means QRY_RECORDER_INFO_INIT.
+ * Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, UNSUPPORTED (the context's device is none of yours), DEVICE, OUT_OF_MEMORY. [free] */
+QRY_API qry_result QRY_CALL qry_recorder_create(qry_context* context, const qry_recorder_info* info, qry_recorder** out);
+/* What was recorded with it must be done. In any order with worlds and the context. [last] */
+QRY_API void QRY_CALL qry_recorder_destroy(qry_recorder** recorder);
+
+typedef struct qry_record_info {
+  qry_stype stype;
+  uint32_t reserved;
+  const void* next;
+  struct VkCommandBuffer_T* command_buffer; /* recording, outside a render pass, of a family with compute; primary or secondary */
+  uint64_t image_view;                      /* VkImageView: 2D, one level and layer, VK_FORMAT_R8G8B8A8_UNORM, of an image with
+                                               VK_IMAGE_USAGE_STORAGE_BIT, at least as large as the picture */
+  uint64_t frame;                           /* the frame that this command buffer is part of; not below one recorded before */
+  uint64_t safe_frame;                      /* this frame and all before it are done on the device; below `frame` */
+} qry_record_info;
+#define QRY_RECORD_INFO_INIT {QRY_STYPE_RECORD_INFO, 0, NULL, NULL, 0, 0, 0}
+
+/* Records a picture of the world as it was last published. Submits nothing, waits for nothing, allocates no descriptors, begins no render pass
+ * and leaves none open; the buffers of a slot are made at its first picture and at a larger one. Compiles pipelines only on software drivers.
+ * The image: on entry in VK_IMAGE_LAYOUT_GENERAL, ready to be written by VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT with VK_ACCESS_SHADER_WRITE_BIT;
+ * on exit still in VK_IMAGE_LAYOUT_GENERAL, written by that stage with that access. The barriers before and after are yours. Pixels outside
+ * the picture, if the image is larger, stay as they are.
+ * Of the command buffer's state it changes the compute pipeline, compute descriptor set 0 and the compute push constants; nothing of graphics.
+ * The command buffer must be submitted once, and to the queue of qry_vulkan_device_info. A failed call may have recorded a part of the picture: then
+ * begin the command buffer anew, or let what it has drawn be overdrawn.
+ * Errors: INVALID_ARGUMENT (also: never published; recorder and world of different contexts), UNKNOWN_STRUCT, DUPLICATE_STRUCT, FULL (as
+ * many recordings are in frames after safe_frame as there are slots), DEVICE, OUT_OF_MEMORY. [write] for world and recorder alike */
+QRY_API qry_result QRY_CALL qry_record_frame(qry_recorder* recorder, qry_world* world, const qry_render_info* render,
+                                             const qry_record_info* record);
 
 /* ---- Pictures that converge: light followed over many bounces ----------------------------------------------------------------------- */
 

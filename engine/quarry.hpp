@@ -49,6 +49,23 @@ class Result : public Status {
   T value_;
 };
 
+// Records frames into the host engine's command buffers (World::record).
+class Recorder {
+ public:
+  Recorder() = default;
+  explicit Recorder(qry_recorder* handle) : handle_(handle) {}
+  Recorder(Recorder&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Recorder& operator=(Recorder&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Recorder() { qry_recorder_destroy(&handle_); }
+  qry_recorder* get() const { return handle_; }
+
+ private:
+  qry_recorder* handle_ = nullptr;
+};
+
 // A path-traced picture that is gathered over calls of World::trace_paths.
 class Paths {
  public:
@@ -161,6 +178,15 @@ class World {
     const qry_result code = qry_world_render(handle_, &info, rgba.data(), rgba.size(), 0);
     return {code, std::move(rgba)};
   }
+  Result<qry_published> publish() {
+    qry_published published = QRY_PUBLISHED_INIT;
+    const qry_result code = qry_world_publish(handle_, &published);
+    return {code, published};
+  }
+  Status record(Recorder& recorder, const qry_render_info& render, const qry_record_info& record) {
+    return Status(qry_record_frame(recorder.get(), handle_, &render, &record));
+  }
+  Status frames_done(uint64_t safe_frame) { return Status(qry_world_frames_done(handle_, safe_frame)); }
   Status trace_paths(Paths& paths, const qry_paths_info& info) { return Status(qry_world_trace_paths(handle_, paths.get(), &info)); }
   Result<qry_hit> trace(const qry_ray& ray) {
     qry_hit hit{};
@@ -203,6 +229,11 @@ class Context {
     qry_paths* handle = nullptr;
     const qry_result code = qry_paths_create(handle_, &handle);
     return {code, Paths(handle)};
+  }
+  Result<Recorder> create_recorder(const qry_recorder_info& info = QRY_RECORDER_INFO_INIT) {
+    qry_recorder* handle = nullptr;
+    const qry_result code = qry_recorder_create(handle_, &info, &handle);
+    return {code, Recorder(handle)};
   }
   Result<World> open_world(const qry_open_info& info) {
     qry_world* handle = nullptr;

@@ -21,7 +21,7 @@ set(QRY_SYMBOL_VERSION QRY_${qry_abi_version})
 configure_file(${qry_package_dir}/exports.map.in ${CMAKE_CURRENT_BINARY_DIR}/exports.map @ONLY)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${qry_package_dir}/exports.txt ${PROJECT_SOURCE_DIR}/engine/quarry.h)
 
-add_library(qry_libquarry SHARED c_api.cpp c_api_requirements.cpp c_api_world.cpp c_api_memory.cpp c_api_voxels.cpp c_api_render.cpp c_api_paths.cpp)
+add_library(qry_libquarry SHARED c_api.cpp c_api_requirements.cpp c_api_world.cpp c_api_memory.cpp c_api_voxels.cpp c_api_render.cpp c_api_record.cpp c_api_paths.cpp)
 add_library(quarry::quarry ALIAS qry_libquarry)
 set_target_properties(qry_libquarry PROPERTIES
   OUTPUT_NAME quarry EXPORT_NAME quarry VERSION ${PROJECT_VERSION} SOVERSION ${qry_abi_version}

@@ -29,6 +29,7 @@ function(extract opening name)
 endfunction()
 extract("/* hello_quarry.c " hello_quarry.c)
 extract("/* adopt_device.c " adopt_device.c)
+extract("/* record_frame.c " record_frame.c)
 extract("// hello_quarry.cpp " hello_quarry.cpp)
 extract("// traced_quarry.cpp " traced_quarry.cpp)
 

@@ -1,0 +1,421 @@
+// Frames recorded into a host engine's own command buffer: the host here is this file, a small renderer with its own device, command buffers,
+// images and commands beside ours, under the validation layers. Its pictures must be those of qry_world_render, byte for byte.
+#include <dlfcn.h>
+#include <vulkan/vulkan.h>
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <quarry/quarry.h>
+
+#include "tests/test_data.hpp"
+
+namespace {
+
+constexpr uint32_t kWidth = 96, kHeight = 64, kInFlight = 3, kFrames = 9;
+constexpr VkDeviceSize kPictureBytes = VkDeviceSize(kWidth) * kHeight * 4;
+
+#define HOST_FUNCTIONS(X)                                                                                                                              \
+  X(vkDestroyInstance) X(vkEnumeratePhysicalDevices) X(vkGetPhysicalDeviceQueueFamilyProperties) X(vkGetPhysicalDeviceMemoryProperties)               \
+  X(vkEnumerateDeviceExtensionProperties) X(vkCreateDevice) X(vkDestroyDevice) X(vkGetDeviceQueue) X(vkCreateCommandPool) X(vkDestroyCommandPool)      \
+  X(vkAllocateCommandBuffers) X(vkBeginCommandBuffer) X(vkEndCommandBuffer) X(vkCreateImage) X(vkDestroyImage) X(vkGetImageMemoryRequirements)         \
+  X(vkBindImageMemory) X(vkCreateImageView) X(vkDestroyImageView) X(vkCreateBuffer) X(vkDestroyBuffer) X(vkGetBufferMemoryRequirements)                \
+  X(vkBindBufferMemory) X(vkAllocateMemory) X(vkFreeMemory) X(vkMapMemory) X(vkCmdPipelineBarrier) X(vkCmdClearColorImage) X(vkCmdFillBuffer)           \
+  X(vkCmdCopyImageToBuffer) X(vkQueueSubmit) X(vkCreateSemaphore) X(vkDestroySemaphore) X(vkWaitSemaphores)
+
+struct Messages {
+  uint32_t count = 0;
+  std::string first;
+};
+
+VKAPI_ATTR VkBool32 VKAPI_CALL heard(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMessageTypeFlagsEXT, const VkDebugUtilsMessengerCallbackDataEXT* data, void* user) {
+  auto* messages = static_cast<Messages*>(user);
+  if (!messages->count++) messages->first = data->pMessage;
+  return VK_FALSE;
+}
+
+class Engine {
+ public:
+  // What one frame in flight draws into.
+  struct Slot {
+    VkCommandBuffer commands = VK_NULL_HANDLE;
+    VkImage image = VK_NULL_HANDLE;
+    VkImageView view = VK_NULL_HANDLE;
+    VkBuffer pixels = VK_NULL_HANDLE;  // the picture, and behind it 16 bytes that the engine fills with the frame's number
+    VkDeviceMemory image_memory = VK_NULL_HANDLE, pixels_memory = VK_NULL_HANDLE;
+    const uint8_t* mapped = nullptr;
+    uint64_t frame = 0;
+  };
+
+  bool create(bool with_extensions) {
+    library_ = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!library_) return false;
+    get_ = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(library_, "vkGetInstanceProcAddr"));
+    const VkApplicationInfo app{VK_STRUCTURE_TYPE_APPLICATION_INFO, nullptr, "engine", 1, nullptr, 0, VK_API_VERSION_1_2};
+    const char* const layer = "VK_LAYER_KHRONOS_validation";
+    const char* const utils = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
+    const VkValidationFeatureEnableEXT synchronisation = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT;
+    VkDebugUtilsMessengerCreateInfoEXT messenger{};
+    messenger.sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT;
+    messenger.messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
+    messenger.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT;
+    messenger.pfnUserCallback = heard;
+    messenger.pUserData = &messages;
+    VkValidationFeaturesEXT validation{VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT, nullptr, 1, &synchronisation, 0, nullptr};
+    VkInstanceCreateInfo info{VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO, &validation, 0, &app, 1, &layer, 1, &utils};
+    const auto create_instance = reinterpret_cast<PFN_vkCreateInstance>(get_(VK_NULL_HANDLE, "vkCreateInstance"));
+    validates = create_instance(&info, nullptr, &instance_) == VK_SUCCESS;
+    if (!validates) {
+      info.pNext = nullptr;
+      info.enabledLayerCount = info.enabledExtensionCount = 0;
+      if (create_instance(&info, nullptr, &instance_) != VK_SUCCESS) return false;
+    }
+#define HOST_LOAD(name) name = reinterpret_cast<PFN_##name>(get_(instance_, #name));
+    HOST_FUNCTIONS(HOST_LOAD)
+#undef HOST_LOAD
+    if (validates)
+      reinterpret_cast<PFN_vkCreateDebugUtilsMessengerEXT>(get_(instance_, "vkCreateDebugUtilsMessengerEXT"))(instance_, &messenger, nullptr, &messenger_);
+    uint32_t count = 1;
+    vkEnumeratePhysicalDevices(instance_, &count, &physical_);
+    return count && create_device(with_extensions) && create_slots();
+  }
+
+  ~Engine() {
+    if (device_) {
+      for (const Slot& slot : slots) {
+        vkDestroyImageView(device_, slot.view, nullptr);
+        vkDestroyImage(device_, slot.image, nullptr);
+        vkDestroyBuffer(device_, slot.pixels, nullptr);
+        vkFreeMemory(device_, slot.image_memory, nullptr);
+        vkFreeMemory(device_, slot.pixels_memory, nullptr);
+      }
+      vkDestroySemaphore(device_, done_, nullptr);
+      vkDestroyCommandPool(device_, pool_, nullptr);
+      vkDestroyDevice(device_, nullptr);
+    }
+    if (messenger_) reinterpret_cast<PFN_vkDestroyDebugUtilsMessengerEXT>(get_(instance_, "vkDestroyDebugUtilsMessengerEXT"))(instance_, messenger_, nullptr);
+    if (instance_) vkDestroyInstance(instance_, nullptr);
+  }
+
+  qry_vulkan_device_info info() const {
+    qry_vulkan_device_info info = QRY_VULKAN_DEVICE_INFO_INIT;
+    info.get_instance_proc_addr = get_;
+    info.instance = instance_;
+    info.physical_device = physical_;
+    info.device = device_;
+    info.queue = queue_;
+    info.queue_family = family_;
+    info.enabled_extension_count = uint32_t(extensions_.size());
+    info.enabled_extensions = extensions_.data();
+    info.enabled_features = &features_;
+    return info;
+  }
+
+  // The engine's own part of a frame before ours: clears the image, and hands it over as quarry.h wants it.
+  void begin(Slot& slot, uint64_t frame) {
+    slot.frame = frame;
+    const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr};
+    REQUIRE(vkBeginCommandBuffer(slot.commands, &begin) == VK_SUCCESS);
+    barrier(slot, VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, 0, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
+    const VkClearColorValue pink{{1, 0, 1, 1}};
+    const VkImageSubresourceRange whole{VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
+    vkCmdClearColorImage(slot.commands, slot.image, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, &pink, 1, &whole);
+    vkCmdFillBuffer(slot.commands, slot.pixels, kPictureBytes, 16, uint32_t(frame));
+    barrier(slot, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, VK_IMAGE_LAYOUT_GENERAL, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+            VK_ACCESS_SHADER_WRITE_BIT);
+  }
+  // And after: takes the picture back, and submits.
+  void end(Slot& slot, const qry_published& published) {
+    barrier(slot, VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT,
+            VK_ACCESS_TRANSFER_READ_BIT);
+    VkBufferImageCopy copy{};
+    copy.imageSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, 1};
+    copy.imageExtent = {kWidth, kHeight, 1};
+    vkCmdCopyImageToBuffer(slot.commands, slot.image, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, slot.pixels, 1, &copy);
+    const VkMemoryBarrier to_host{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_TRANSFER_WRITE_BIT, VK_ACCESS_HOST_READ_BIT};
+    vkCmdPipelineBarrier(slot.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &to_host, 0, nullptr, 0, nullptr);
+    REQUIRE(vkEndCommandBuffer(slot.commands) == VK_SUCCESS);
+    VkSemaphore wait = VK_NULL_HANDLE;
+    static_assert(sizeof wait == sizeof published.semaphore);
+    std::memcpy(&wait, &published.semaphore, sizeof wait);
+    const VkTimelineSemaphoreSubmitInfo values{VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO, nullptr, published.value ? 1u : 0u, &published.value, 1, &slot.frame};
+    const VkPipelineStageFlags stage = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+    const VkSubmitInfo submit{VK_STRUCTURE_TYPE_SUBMIT_INFO, &values, published.value ? 1u : 0u, &wait, &stage, 1, &slot.commands, 1, &done_};
+    REQUIRE(vkQueueSubmit(queue_, 1, &submit, VK_NULL_HANDLE) == VK_SUCCESS);
+  }
+  void wait_for(uint64_t frame) {
+    const VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, nullptr, 0, 1, &done_, &frame};
+    REQUIRE(vkWaitSemaphores(device_, &info, 60'000'000'000ull) == VK_SUCCESS);
+  }
+
+  bool validates = false;
+  Messages messages;
+  std::vector<Slot> slots;
+
+ private:
+  bool create_device(bool with_extensions) {
+    uint32_t families = 0;
+    vkGetPhysicalDeviceQueueFamilyProperties(physical_, &families, nullptr);
+    std::vector<VkQueueFamilyProperties> properties(families);
+    vkGetPhysicalDeviceQueueFamilyProperties(physical_, &families, properties.data());
+    while (family_ < families && !(properties[family_].queueFlags & VK_QUEUE_COMPUTE_BIT)) ++family_;
+    uint32_t count = 0;
+    vkEnumerateDeviceExtensionProperties(physical_, nullptr, &count, nullptr);
+    std::vector<VkExtensionProperties> there(count);
+    vkEnumerateDeviceExtensionProperties(physical_, nullptr, &count, there.data());
+    const qry_requirements& needed = *qry_get_requirements();
+    for (uint32_t i = 0; with_extensions && i < needed.optional_extension_count; ++i)
+      for (const auto& extension : there)
+        if (!std::strcmp(extension.extensionName, needed.optional_extensions[i])) extensions_.push_back(needed.optional_extensions[i]);
+    features12_.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
+    features_.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+    features_.pNext = &features12_;
+    if (qry_enable_required_features(&features_) != QRY_OK) return false;
+    const float priority = 1;
+    const VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, nullptr, 0, family_, 1, &priority};
+    const VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &features_, 0, 1, &queue, 0, nullptr, uint32_t(extensions_.size()), extensions_.data(), nullptr};
+    if (vkCreateDevice(physical_, &info, nullptr, &device_) != VK_SUCCESS) return false;
+    vkGetDeviceQueue(device_, family_, 0, &queue_);
+    return true;
+  }
+  VkDeviceMemory allocate(const VkMemoryRequirements& needed, VkMemoryPropertyFlags wanted) {
+    VkPhysicalDeviceMemoryProperties types{};
+    vkGetPhysicalDeviceMemoryProperties(physical_, &types);
+    uint32_t type = 0;
+    while (type < types.memoryTypeCount && (!(needed.memoryTypeBits >> type & 1u) || (types.memoryTypes[type].propertyFlags & wanted) != wanted)) ++type;
+    const VkMemoryAllocateInfo info{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, nullptr, needed.size, type};
+    VkDeviceMemory memory = VK_NULL_HANDLE;
+    REQUIRE(vkAllocateMemory(device_, &info, nullptr, &memory) == VK_SUCCESS);
+    return memory;
+  }
+  bool create_slots() {
+    const VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO, nullptr, VK_SEMAPHORE_TYPE_TIMELINE, 0};
+    const VkSemaphoreCreateInfo semaphore{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type, 0};
+    const VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr, VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, family_};
+    if (vkCreateSemaphore(device_, &semaphore, nullptr, &done_) != VK_SUCCESS || vkCreateCommandPool(device_, &pool, nullptr, &pool_) != VK_SUCCESS) return false;
+    slots.resize(kInFlight);
+    for (Slot& slot : slots) {
+      const VkCommandBufferAllocateInfo commands{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr, pool_, VK_COMMAND_BUFFER_LEVEL_PRIMARY, 1};
+      REQUIRE(vkAllocateCommandBuffers(device_, &commands, &slot.commands) == VK_SUCCESS);
+      VkImageCreateInfo image{};
+      image.sType = VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO;
+      image.imageType = VK_IMAGE_TYPE_2D;
+      image.format = VK_FORMAT_R8G8B8A8_UNORM;
+      image.extent = {kWidth, kHeight, 1};
+      image.mipLevels = image.arrayLayers = 1;
+      image.samples = VK_SAMPLE_COUNT_1_BIT;
+      image.usage = VK_IMAGE_USAGE_STORAGE_BIT | VK_IMAGE_USAGE_TRANSFER_SRC_BIT | VK_IMAGE_USAGE_TRANSFER_DST_BIT;
+      REQUIRE(vkCreateImage(device_, &image, nullptr, &slot.image) == VK_SUCCESS);
+      VkMemoryRequirements needed{};
+      vkGetImageMemoryRequirements(device_, slot.image, &needed);
+      slot.image_memory = allocate(needed, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
+      REQUIRE(vkBindImageMemory(device_, slot.image, slot.image_memory, 0) == VK_SUCCESS);
+      const VkImageViewCreateInfo view{VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO, nullptr, 0, slot.image, VK_IMAGE_VIEW_TYPE_2D, image.format, {}, {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1}};
+      REQUIRE(vkCreateImageView(device_, &view, nullptr, &slot.view) == VK_SUCCESS);
+      const VkBufferCreateInfo buffer{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, nullptr, 0, kPictureBytes + 16, VK_BUFFER_USAGE_TRANSFER_DST_BIT, VK_SHARING_MODE_EXCLUSIVE, 0, nullptr};
+      REQUIRE(vkCreateBuffer(device_, &buffer, nullptr, &slot.pixels) == VK_SUCCESS);
+      vkGetBufferMemoryRequirements(device_, slot.pixels, &needed);
+      slot.pixels_memory = allocate(needed, VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT);
+      REQUIRE(vkBindBufferMemory(device_, slot.pixels, slot.pixels_memory, 0) == VK_SUCCESS);
+      void* mapped = nullptr;
+      REQUIRE(vkMapMemory(device_, slot.pixels_memory, 0, VK_WHOLE_SIZE, 0, &mapped) == VK_SUCCESS);
+      slot.mapped = static_cast<const uint8_t*>(mapped);
+    }
+    return true;
+  }
+  void barrier(const Slot& slot, VkImageLayout from, VkImageLayout to, VkPipelineStageFlags from_stage, VkAccessFlags from_access, VkPipelineStageFlags to_stage, VkAccessFlags to_access) {
+    const VkImageMemoryBarrier image{VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER, nullptr, from_access, to_access, from, to, VK_QUEUE_FAMILY_IGNORED, VK_QUEUE_FAMILY_IGNORED, slot.image,
+                                     {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1}};
+    vkCmdPipelineBarrier(slot.commands, from_stage, to_stage, 0, 0, nullptr, 0, nullptr, 1, &image);
+  }
+
+#define HOST_DECLARE(name) PFN_##name name = nullptr;
+  HOST_FUNCTIONS(HOST_DECLARE)
+#undef HOST_DECLARE
+  void* library_ = nullptr;
+  PFN_vkGetInstanceProcAddr get_ = nullptr;
+  VkInstance instance_ = VK_NULL_HANDLE;
+  VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
+  VkPhysicalDevice physical_ = VK_NULL_HANDLE;
+  VkDevice device_ = VK_NULL_HANDLE;
+  VkQueue queue_ = VK_NULL_HANDLE;
+  uint32_t family_ = 0;
+  VkCommandPool pool_ = VK_NULL_HANDLE;
+  VkSemaphore done_ = VK_NULL_HANDLE;  // timeline: the newest frame that is done
+  VkPhysicalDeviceVulkan12Features features12_{};
+  VkPhysicalDeviceFeatures2 features_{};
+  std::vector<const char*> extensions_;
+};
+
+qry_context* context_on(const Engine& engine, uint32_t sharing) {
+  qry_vulkan_device_info device = engine.info();
+  qry_context_info info = QRY_CONTEXT_INFO_INIT;
+  info.next = &device;
+  info.sharing = sharing;
+  qry_context* context = nullptr;
+  REQUIRE(qry_context_create(QRY_ABI_VERSION, &info, &context) == QRY_OK);
+  return context;
+}
+
+// One more storey, 600 bricks: some of them make the tables grow.
+void build(qry_world* world, uint64_t frame) {
+  qry_edit edit = QRY_EDIT_INIT;
+  edit.material = uint32_t(17 * frame % 200 + 1);
+  edit.a[1] = int32_t(frame) * 24;
+  edit.b[0] = 159 - int32_t(frame) * 8;
+  edit.b[1] = edit.a[1] + 11;
+  edit.b[2] = 119;
+  REQUIRE(qry_world_edit(world, &edit, nullptr) == QRY_OK);
+}
+
+qry_render_info picture_of(uint64_t frame) {
+  qry_render_info render = QRY_RENDER_INFO_INIT;
+  render.width = kWidth;
+  render.height = kHeight;
+  render.camera.position[0] = 420 - 5 * double(frame);
+  render.camera.position[1] = 260;
+  render.camera.position[2] = 380;
+  render.camera.target[0] = 80, render.camera.target[1] = 90, render.camera.target[2] = 60;
+  return render;
+}
+
+}  // namespace
+
+TEST_CASE("c_api: frames recorded into an engine's command buffer are the pictures that rendering gives, and nothing waits or complains") {
+  const bool with_extensions = GENERATE(false, true);
+  const uint32_t sharing = with_extensions ? QRY_SHARING_AUTOMATIC : QRY_SHARING_STAGED;
+  Engine engine;
+  if (!engine.create(with_extensions)) return quarry::test::skip("no Vulkan device for a host engine to create");
+  if (!engine.validates) quarry::test::skip("the Vulkan validation layer is not installed (Debian package vulkan-validationlayers)");
+
+  std::vector<std::vector<uint8_t>> expected(kFrames + 1, std::vector<uint8_t>(size_t(kPictureBytes)));
+  {
+    qry_context* context = context_on(engine, sharing);
+    qry_world* world = nullptr;
+    REQUIRE(qry_world_create(context, nullptr, &world) == QRY_OK);
+    for (uint64_t frame = 1; frame <= kFrames; ++frame) {
+      build(world, frame);
+      const qry_render_info render = picture_of(frame);
+      REQUIRE(qry_world_render(world, &render, expected[frame].data(), kPictureBytes, 0) == QRY_OK);
+    }
+    qry_world_destroy(&world);
+    qry_context_destroy(&context);
+  }
+  CHECK(expected[1] != expected[2]);
+
+  qry_context* context = context_on(engine, sharing);
+  qry_world* world = nullptr;
+  qry_recorder* recorder = nullptr;
+  REQUIRE(qry_world_create(context, nullptr, &world) == QRY_OK);
+  REQUIRE(qry_recorder_create(context, nullptr, &recorder) == QRY_OK);
+  const auto check = [&](const Engine::Slot& slot) {
+    INFO("frame " << slot.frame << " with sharing " << sharing);
+    CHECK(std::memcmp(slot.mapped, expected[slot.frame].data(), kPictureBytes) == 0);
+    uint32_t own = 0;
+    std::memcpy(&own, slot.mapped + kPictureBytes, 4);
+    CHECK(own == slot.frame);
+  };
+  for (uint64_t frame = 1; frame <= kFrames; ++frame) {
+    Engine::Slot& slot = engine.slots[frame % kInFlight];
+    const uint64_t safe = frame > kInFlight ? frame - kInFlight : 0;
+    if (safe) {
+      engine.wait_for(safe);
+      check(slot);
+    }
+    build(world, frame);
+    qry_published published = QRY_PUBLISHED_INIT;
+    REQUIRE(qry_world_publish(world, &published) == QRY_OK);
+    CHECK(published.version == frame);
+    engine.begin(slot, frame);
+    const qry_render_info render = picture_of(frame);
+    qry_record_info record = QRY_RECORD_INFO_INIT;
+    record.command_buffer = slot.commands;
+    std::memcpy(&record.image_view, &slot.view, sizeof record.image_view);
+    record.frame = frame;
+    record.safe_frame = safe;
+    const qry_result recorded = qry_record_frame(recorder, world, &render, &record);
+    INFO(qry_last_error());
+    REQUIRE(recorded == QRY_OK);
+    engine.end(slot, published);
+  }
+  engine.wait_for(kFrames);
+  for (const Engine::Slot& slot : engine.slots) check(slot);
+
+  // What only those frames could read goes when they are said to be done.
+  qry_memory_state before = QRY_MEMORY_STATE_INIT, after = QRY_MEMORY_STATE_INIT;
+  REQUIRE(qry_world_get_memory(world, &before) == QRY_OK);
+  REQUIRE(qry_world_frames_done(world, kFrames) == QRY_OK);
+  REQUIRE(qry_world_get_memory(world, &after) == QRY_OK);
+  CHECK(after.device_bytes <= before.device_bytes);
+  qry_recorder_destroy(&recorder);
+  CHECK(recorder == nullptr);
+  qry_world_destroy(&world);
+  qry_context_destroy(&context);
+  INFO(engine.messages.first);
+  CHECK(engine.messages.count == 0);
+}
+
+TEST_CASE("c_api: what cannot be recorded is refused with the reason") {
+  Engine engine;
+  if (!engine.create(false)) return quarry::test::skip("no Vulkan device for a host engine to create");
+  qry_context* context = context_on(engine, QRY_SHARING_STAGED);
+  qry_context* other = context_on(engine, QRY_SHARING_STAGED);
+  qry_world *world = nullptr, *stranger = nullptr;
+  qry_recorder* recorder = nullptr;
+  qry_recorder_info slots = QRY_RECORDER_INFO_INIT;
+  slots.slots = 0;
+  CHECK(qry_recorder_create(context, &slots, &recorder) == QRY_ERROR_INVALID_ARGUMENT);
+  slots.slots = 1;
+  REQUIRE(qry_recorder_create(context, &slots, &recorder) == QRY_OK);
+  REQUIRE(qry_world_create(context, nullptr, &world) == QRY_OK);
+  REQUIRE(qry_world_create(other, nullptr, &stranger) == QRY_OK);
+  build(world, 1);
+  qry_published published = QRY_PUBLISHED_INIT;
+  REQUIRE(qry_world_publish(stranger, &published) == QRY_OK);
+
+  Engine::Slot& slot = engine.slots[0];
+  engine.begin(slot, 1);
+  const qry_render_info render = picture_of(1);
+  qry_record_info record = QRY_RECORD_INFO_INIT;
+  const auto refused = [&](qry_world* of, qry_result expected, const char* reason) {
+    CHECK(qry_record_frame(recorder, of, &render, &record) == expected);
+    CHECK(std::string(qry_last_error()).find(reason) != std::string::npos);
+  };
+  refused(world, QRY_ERROR_INVALID_ARGUMENT, "command_buffer is NULL");
+  record.command_buffer = slot.commands;
+  refused(world, QRY_ERROR_INVALID_ARGUMENT, "image_view is NULL");
+  std::memcpy(&record.image_view, &slot.view, sizeof record.image_view);
+  refused(world, QRY_ERROR_INVALID_ARGUMENT, "expected a frame above the safe one");
+  record.frame = 2;
+  refused(world, QRY_ERROR_INVALID_ARGUMENT, "never published");
+  refused(stranger, QRY_ERROR_INVALID_ARGUMENT, "different contexts");
+  REQUIRE(qry_world_publish(world, &published) == QRY_OK);
+  REQUIRE(qry_record_frame(recorder, world, &render, &record) == QRY_OK);
+  record.frame = 3;
+  refused(world, QRY_ERROR_FULL, "all 1 slots");
+  record.frame = 1;
+  refused(world, QRY_ERROR_INVALID_ARGUMENT, "below");
+  engine.end(slot, published);
+  engine.wait_for(1);
+
+  qry_context* own = nullptr;
+  qry_world* plain = nullptr;
+  REQUIRE(qry_context_create(QRY_ABI_VERSION, nullptr, &own) == QRY_OK);
+  REQUIRE(qry_world_create(own, nullptr, &plain) == QRY_OK);
+  qry_recorder* none = nullptr;
+  CHECK(qry_recorder_create(own, nullptr, &none) == QRY_ERROR_UNSUPPORTED);
+  CHECK(qry_world_publish(plain, &published) == QRY_ERROR_UNSUPPORTED);
+  CHECK(qry_world_frames_done(plain, 7) == QRY_OK);
+  qry_world_destroy(&plain);
+  qry_context_destroy(&own);
+
+  qry_recorder_destroy(&recorder);
+  qry_world_destroy(&world);
+  qry_world_destroy(&stranger);
+  qry_context_destroy(&context);
+  qry_context_destroy(&other);
+  INFO(engine.messages.first);
+  CHECK(engine.messages.count == 0);
+}

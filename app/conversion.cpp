@@ -151,6 +151,7 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
   Progress quiet;  // what is written is no stage of its own
   quiet.cancel = progress.cancel;
   RegionSink sink;
+  sink.beside = *file;
   sink.room = [&] {
     malloc_trim(0);
     const uint64_t used = memory_in_use();

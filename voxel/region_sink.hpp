@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 
 #include "hashgrid/result.hpp"
@@ -16,6 +17,8 @@ namespace quarry {
 struct RegionSink {
   // How many bytes may be taken now, beside all that the process holds already; asked when what does not depend on regions is there.
   std::function<uint64_t()> room;
+  // A file beside which, without a name, what will be needed again may wait; empty: it is made again instead.
+  std::filesystem::path beside;
   // The scene without its bricks, once, before the first region.
   std::function<Result<void>(const Scene& scene)> begin;
   // Bricks of a volume (rising), whole chunks (rising by x, y, z over all calls for that volume).

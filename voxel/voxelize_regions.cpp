@@ -4,9 +4,12 @@
 #include <array>
 #include <atomic>
 #include <cstdio>
+#include <memory>
 #include <new>
 #include <optional>
+#include <span>
 
+#include "voxel/io/spill.hpp"
 #include "voxel/voxelize_bricks.hpp"
 
 namespace quarry {
@@ -47,7 +50,7 @@ class Regions {
     if (auto begun = sink_.begin(scene_without_bricks(job_, palette_, distinct_, rms_error_)); !begun) return tl::unexpected(begun.error());
     for (size_t i = 0; i < regions_.size(); ++i) {
       window(pass_from_, 1, i);
-      if (auto made = make(regions_[i]); !made) return tl::unexpected(made.error());
+      if (auto made = make(i); !made) return tl::unexpected(made.error());
     }
     if (!any_) return tl::unexpected(too_thin());
     job_.set_window(0, 1);
@@ -222,13 +225,17 @@ class Regions {
       return {};
     }
     std::vector<LookCount> looks;
-    if (regions_.size() > 1) pass_from_ = 0.5;
+    if (regions_.size() > 1) {
+      if (auto made = begin_waiting(); !made) return made;
+      pass_from_ = waiting_ ? 0.85 : 0.5;
+    }
     for (size_t i = 0; i < regions_.size(); ++i) {
       window(0.05, pass_from_, i);
       RegionSurface surface = surface_of(regions_[i]);
       if (const auto good = job_.going(); !good) return good;
       add_counts(surface.counts, looks);
       if (regions_.size() == 1) kept_ = std::move(surface.pieces);
+      else if (auto put = put_aside(surface.pieces); !put) return put;
     }
     distinct_ = looks.size();
     const std::vector<LookCount> counts = solid() ? looks : std::vector<LookCount>();
@@ -241,8 +248,45 @@ class Regions {
     return {};
   }
 
-  Result<void> make(const Box3& region) {
-    std::vector<SurfacePiece> pieces = kept_ ? std::move(*kept_) : surface_of(region).pieces;
+  // Surfaces that wait on disk until the palette is known.
+  Result<void> begin_waiting() {
+    if (sink_.beside.empty()) return {};
+    auto made = io::Spill::create(sink_.beside);
+    if (!made) return tl::unexpected(made.error());
+    waiting_ = std::move(*made);
+    return {};
+  }
+  Result<void> put_aside(const std::vector<SurfacePiece>& pieces) {
+    if (!waiting_) return {};
+    put_aside_.push_back({waiting_->size(), {}});
+    for (const SurfacePiece& piece : pieces) {
+      put_aside_.back().lengths.emplace_back(piece.bricks.size(), piece.looks.size());
+      waiting_->append_all(std::span(piece.bricks));
+      waiting_->append_all(std::span(piece.looks));
+    }
+    return waiting_->good();
+  }
+  Result<std::vector<SurfacePiece>> surface_again(size_t region) {
+    if (kept_) return std::move(*kept_);
+    if (!waiting_) return surface_of(regions_[region]).pieces;
+    uint64_t at = put_aside_[region].at;
+    std::vector<SurfacePiece> pieces(put_aside_[region].lengths.size());
+    for (size_t p = 0; p < pieces.size(); ++p) {
+      pieces[p].bricks.resize(put_aside_[region].lengths[p].first);
+      pieces[p].looks.resize(put_aside_[region].lengths[p].second);
+      const std::span bricks(pieces[p].bricks);
+      const std::span looks(pieces[p].looks);
+      if (!waiting_->read_all(at, bricks) || !waiting_->read_all(at + bricks.size_bytes(), looks)) return tl::unexpected(waiting_->good().error());
+      at += bricks.size_bytes() + looks.size_bytes();
+    }
+    return pieces;
+  }
+
+  Result<void> make(size_t number) {
+    const Box3& region = regions_[number];
+    auto again = surface_again(number);
+    if (!again) return tl::unexpected(again.error());
+    std::vector<SurfacePiece>& pieces = *again;
     go_to_slabs(region);
     if (quantised_) give_materials(job_, *quantised_, pieces);
     if (const auto good = job_.going(); !good) return good;
@@ -289,6 +333,12 @@ class Regions {
   bool slab_is_new_ = false;
   std::vector<uint32_t> triangles_;  // of the slabs
   std::optional<Quantised> quantised_;
+  std::unique_ptr<io::Spill> waiting_;
+  struct PutAside {
+    uint64_t at;
+    std::vector<std::pair<size_t, size_t>> lengths;  // bricks and looks of each piece
+  };
+  std::vector<PutAside> put_aside_;  // by region
   std::optional<std::vector<SurfacePiece>> kept_;  // the only region's surface, from the pass for the palette
   Palette palette_;
   size_t distinct_ = 1;

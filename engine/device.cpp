@@ -329,6 +329,8 @@ std::vector<std::pair<std::string, std::string>> Device::pipeline_statistics(VkP
   return out;
 }
 
+bool Device::owned() const { return state_->owned; }
+
 uint32_t Device::validation_errors() const { return state_->validation_errors; }
 
 void Device::lock_queue() {

@@ -63,6 +63,7 @@ class Device {
   ~Device();
 
   const DeviceInfo& info() const;
+  bool owned() const;  // made by create()
   const VulkanFunctions& vk() const;
   VkInstance instance() const;
   VkPhysicalDevice physical_device() const;

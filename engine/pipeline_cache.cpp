@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <thread>
 
 #include "engine/vulkan_loader.hpp"
 
@@ -55,7 +56,7 @@ void store_pipeline_cache(const std::filesystem::path& file, const std::vector<u
   std::filesystem::create_directories(file.parent_path(), failed);
   if (failed) return;
   std::filesystem::path part = file;
-  part += "." + std::to_string(getpid());
+  part += "." + std::to_string(getpid()) + "-" + std::to_string(std::hash<std::thread::id>()(std::this_thread::get_id()));
   {
     std::ofstream out(part, std::ios::binary);
     const uint64_t size = data.size(), sum = checksum(data.data(), data.size());

@@ -25,6 +25,7 @@ class PipelineCache {
   Result<VkPipeline> make(VkPipelineLayout layout, const uint32_t* code, size_t bytes, const char* name, const Constants& constants);
   // What was made since open(), if anything was; a file that cannot be written costs time at the next start, nothing else. One thread at a time.
   void store();
+  bool begins() const { return !file_.empty() && stored_.empty(); }  // there is a place on disk, and nothing in it yet
 
  private:
   explicit PipelineCache(Device& device) : device_(&device) {}

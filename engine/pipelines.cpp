@@ -58,6 +58,7 @@ Result<std::unique_ptr<Pipelines>> Pipelines::create(Device& device, VkDescripto
   auto cache = PipelineCache::open(device);
   if (!cache) return tl::unexpected(cache.error());
   self->cache_ = std::move(*cache);
+  self->first_start_ = self->cache_->begins();
   if (device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU) return self;
   std::array<Pass, kPasses> all;
   for (size_t i = 0; i < kPasses; ++i) all[i] = Pass(i);

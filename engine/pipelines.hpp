@@ -27,6 +27,7 @@ class Pipelines {
   // Makes those that are not there yet, on all threads at once. One thread at a time.
   Result<void> need(std::span<const Pass> passes);
   Result<void> need(std::initializer_list<Pass> passes) { return need(std::span(passes.begin(), passes.size())); }
+  bool first_start() const { return first_start_; }  // no pipelines of this driver were on disk
   VkPipeline operator[](Pass pass) const { return made_[size_t(pass)]; }  // after need()
 
   VkPipelineLayout frame_layout = VK_NULL_HANDLE;  // set 0 = a target; QryFramePush
@@ -37,6 +38,7 @@ class Pipelines {
   Device* device_;
   std::unique_ptr<PipelineCache> cache_;
   std::array<VkPipeline, kPasses> made_{};
+  bool first_start_ = false;
 };
 
 }  // namespace quarry::engine

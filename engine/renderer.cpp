@@ -5,13 +5,16 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 
 #include "engine/beams.hpp"
+#include "engine/compile_ahead.hpp"
 #include "engine/course.hpp"
 #include "engine/look.hpp"
 #include "engine/offscreen.hpp"
 #include "engine/pipelines.hpp"
 #include "engine/vulkan_loader.hpp"
+#include "hashgrid/parallel.hpp"
 #include "shaders/frame.h"
 
 namespace quarry::engine {
@@ -215,6 +218,11 @@ Result<Picture> Renderer::render(SharedWorld& world, World& data, const Palette&
   Offscreen& offscreen = *state_->offscreen;
   auto ready = world.publish(data, palette);
   if (!ready) return tl::unexpected(ready.error());
+  std::optional<CompileAhead> ahead;
+  const DeviceInfo& device = state_->device->info();
+  if (device.type == VK_PHYSICAL_DEVICE_TYPE_CPU && state_->device->owned() && state_->pipelines->first_start() && thread_count() > 1)
+    if (FramePlan plan = plan_of(device, world, view, settings); !(*state_->pipelines)[plan.march])
+      ahead.emplace(device.name, std::move(plan.passes), settings.width, settings.height);
   auto commands = offscreen.begin();
   if (!commands) return tl::unexpected(commands.error());
   auto target = offscreen.begin_image(settings.width, settings.height);

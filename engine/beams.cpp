@@ -6,8 +6,8 @@
 namespace quarry::engine {
 
 uint64_t beam_tiles(uint32_t width, uint32_t height) {
-  const auto tiles = [](uint32_t pixels) { return (uint64_t(pixels) + kQryBeamTile - 1) / kQryBeamTile; };
-  return tiles(width) * tiles(height);
+  const auto tiles = [](uint32_t pixels, uint32_t tile) { return (uint64_t(pixels) + tile - 1) / tile; };
+  return tiles(width, kQryBeamTileWide) * tiles(height, kQryBeamTileHigh);
 }
 
 uint32_t beam_groups(const DeviceInfo& info, uint32_t width, uint32_t height) {

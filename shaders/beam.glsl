@@ -167,15 +167,16 @@ float qry_beam(const QryWorldRoot root, vec3 o, vec3 low, vec3 high) {
 
 // The caller's subgroup's tile; beyond the last one in the last workgroup.
 uint qry_own_tile() { return gl_WorkGroupID.x * (kQryBeamGroup / kQryBeamLanes) + gl_SubgroupID; }
-uint qry_tiles_across(uint width) { return (width + kQryBeamTile - 1u) / kQryBeamTile; }
+uint qry_tiles_across(uint width) { return (width + kQryBeamTileWide - 1u) / kQryBeamTileWide; }
+uint qry_tiles_down(uint height) { return (height + kQryBeamTileHigh - 1u) / kQryBeamTileHigh; }
 
 float qry_tile_beam(const QryWorldRoot root, uint tile, vec3 o, vec3 forward, vec3 right, vec3 up, uvec2 picture) {
   if (gl_NumSubgroups * kQryBeamLanes != kQryBeamGroup) return 0.0;  // subgroups that lack threads cannot look at every child
   const uint across = qry_tiles_across(picture.x);
-  const vec2 corner = vec2(tile % across, tile / across) * float(kQryBeamTile), scale = vec2(2.0, -2.0) / vec2(picture);
+  const vec2 size = vec2(kQryBeamTileWide, kQryBeamTileHigh), corner = vec2(tile % across, tile / across) * size, scale = vec2(2.0, -2.0) / vec2(picture);
   vec3 low = vec3(1e30), high = vec3(-1e30);
   for (uint i = 0u; i < 4u; ++i) {
-    const vec2 at = fma(corner + float(kQryBeamTile) * vec2(i & 1u, i >> 1), scale, vec2(-1.0, 1.0));
+    const vec2 at = fma(corner + size * vec2(i & 1u, i >> 1), scale, vec2(-1.0, 1.0));
     const vec3 way = forward + at.x * right + at.y * up;
     low = min(low, way);
     high = max(high, way);

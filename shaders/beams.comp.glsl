@@ -15,7 +15,7 @@ vec3 of(const float a[3]) { return vec3(a[0], a[1], a[2]); }
 void main() {
   const QryFrame frame = given.frame;
   const QryWorldRoot root = push.root;
-  const uint tiles = qry_tiles_across(frame.width) * qry_tiles_across(frame.height);
+  const uint tiles = qry_tiles_across(frame.width) * qry_tiles_down(frame.height);
   const uint tile = qry_own_tile();
   if (tile < tiles) {
     const float depth = qry_tile_beam(root, tile, of(frame.origin), of(frame.forward), of(frame.right), of(frame.up), uvec2(frame.width, frame.height));

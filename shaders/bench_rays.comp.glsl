@@ -65,7 +65,7 @@ vec3 ambient_direction(uint pixel, uint ray, uint face) {
 void main() {
   const QryBenchFrame f = QryBenchFrameRef(push.frame).frame;
   if (kPass == kQryBenchBeams) {
-    const uint tiles = qry_tiles_across(f.width) * qry_tiles_across(f.height);
+    const uint tiles = qry_tiles_across(f.width) * qry_tiles_down(f.height);
     const uint tile = qry_own_tile();
     if (tile < tiles) {
       const float depth = qry_tile_beam(push.root, tile, of(f.origin), of(f.forward), of(f.right), of(f.up), uvec2(f.width, f.height));
@@ -74,7 +74,7 @@ void main() {
     return;
   }
 
-  const uvec2 at = gl_GlobalInvocationID.xy;
+  const uvec2 at = kPass == kQryBenchShadow ? qry_pixel_from_middle(gl_WorkGroupSize.y) : gl_GlobalInvocationID.xy;
   if (at.x >= f.width || at.y >= f.height) return;
   const uint pixel = at.y * f.width + at.x;
   if (kPass == kQryBenchMakeRays) {
@@ -84,7 +84,7 @@ void main() {
   }
   if (kPass == kQryBenchPrimary) {
     const vec3 way = way_through(f, vec2(at) + 0.5), d = unit(way);
-    const float t_min = kFromBeams ? QryFloats(f.beams).at[(at.y / kQryBeamTile) * qry_tiles_across(f.width) + at.x / kQryBeamTile] / one_over_length(way) : 0.0;
+    const float t_min = kFromBeams ? QryFloats(f.beams).at[(at.y / kQryBeamTileHigh) * qry_tiles_across(f.width) + at.x / kQryBeamTileWide] / one_over_length(way) : 0.0;
     const QryHit hit = qry_traverse(push.root, of(f.origin), d, t_min, 1e29, 0u);
     uvec4 seen = uvec4(floatBitsToUint(hit.t), 0u, 0u, min(hit.steps, 0xFFFFu) | (min(hit.sectors, 0xFFFFu) << 16));
     if (hit.t >= 0.0) {

@@ -33,7 +33,8 @@ struct QryFrame {
   QRY_F32 highlight_max[3];
 };
 
-QRY_CONST kQryBeamTile = 16u;    // pixels a side
+QRY_CONST kQryBeamTileWide = 16u;  // pixels; a workgroup of march.comp.glsl lies in one tile
+QRY_CONST kQryBeamTileHigh = 32u;
 QRY_CONST kQryBeamGroup = 128u;  // threads of a workgroup of beams, whose subgroups answer for a tile each
 
 // What a primary ray hit, 16 bytes. t < 0: nothing.

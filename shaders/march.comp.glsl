@@ -16,8 +16,8 @@ void main() {
   const vec3 way = qry_pixel_way(frame, pixel, push.sample_index);
   float t_min = 0.0;
   if (frame.beams != 0ul) {
-    const uvec2 tile = pixel / kQryBeamTile;
-    t_min = QryBeamRef(frame.beams).at[tile.y * ((frame.width + kQryBeamTile - 1u) / kQryBeamTile) + tile.x] * length(way);
+    const uvec2 tile = pixel / uvec2(kQryBeamTileWide, kQryBeamTileHigh);
+    t_min = QryBeamRef(frame.beams).at[tile.y * ((frame.width + kQryBeamTileWide - 1u) / kQryBeamTileWide) + tile.x] * length(way);
   }
   const QryHit hit = qry_traverse(root, qry_vec3(frame.origin), normalize(way), t_min, 1e29, 0u);
   QryVisibilityRef(frame.visibility).at[pixel.y * frame.width + pixel.x] = qry_seen(hit, hit.t >= 0.0 ? qry_material(root, hit.brick, hit.voxel) : 0u);

@@ -1,7 +1,11 @@
 // seen_pixel.glsl - how main() of a pass over the visibility buffer begins: this invocation's pixel, its place in the buffers and what is
 // seen there. A piece of main(), included in it, because a function could not leave it for invocations beyond the picture.
   const QryFrame frame = given.frame;
+#if defined(QRY_FROM_MIDDLE)
+  const uvec2 pixel = kQrySlanted ? qry_own_pixel(gl_WorkGroupSize.xy) : qry_pixel_from_middle(gl_WorkGroupSize.y);
+#else
   const uvec2 pixel = qry_own_pixel(gl_WorkGroupSize.xy);
+#endif
   if (pixel.x >= frame.width || pixel.y >= frame.height) return;
   const uint at = pixel.y * frame.width + pixel.x;
   const QryVisibility seen = QryVisibilityRef(frame.visibility).at[at];

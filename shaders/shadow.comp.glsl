@@ -9,6 +9,7 @@ layout(local_size_x = 8, local_size_y = 16) in;
 layout(constant_id = 9) const bool kOneWay = false;  // a single ray, to the middle of the sun
 
 void main() {
+#define QRY_FROM_MIDDLE
 #include "shaders/seen_pixel.glsl"
   vec3 o;
   uint face;

@@ -28,16 +28,12 @@ struct VoxelBricks {  // what a look-up needs
   uint32_t count;
 };
 
-__device__ inline uint32_t voxel_in_brick(int32_t x, int32_t y, int32_t z) {
-  return uint32_t((x & 3) | (y & 3) << 2 | (z & 3) << 4 | (x >> 2 & 1) << 6 | (y >> 2 & 1) << 7 | (z >> 2 & 1) << 8);
-}
-
 // All lanes of a warp together; a lane with `ask` false asks for nothing.
 __device__ inline uint32_t brick_in_warp(const VoxelBricks& b, Int3 p, bool ask) {
   return hashgrid::kernels::find_in_warp(b.grid, ask ? qry_pack_brick(p.x >> 3, p.y >> 3, p.z >> 3) : kQryReservedKey).value;
 }
 __device__ inline uint32_t material_of(const VoxelBricks& b, uint32_t brick, Int3 p) {
-  return brick == kQryReservedValue ? 0u : __ldg(b.materials + uint64_t(brick) * 512 + voxel_in_brick(p.x, p.y, p.z));
+  return brick == kQryReservedValue ? 0u : __ldg(b.materials + uint64_t(brick) * 512 + voxel_index(p));
 }
 
 // One addition a block: one a warp to a single address would be the limit of a pass over neighbouring voxels.

@@ -73,9 +73,7 @@ __global__ void __launch_bounds__(kThreads) key_voxels(const Int3* positions, co
   const uint32_t bx = uint32_t(p.x >> 3) + kQryBiasXZ - box.low[0], by = uint32_t(p.y >> 3) + kQryBiasY - box.low[1];
   const uint32_t bz = uint32_t(p.z >> 3) + kQryBiasXZ - box.low[2];
   keys[i] = bx | by << box.bits[0] | bz << (box.bits[0] + box.bits[1]);
-  const uint32_t x = uint32_t(p.x), y = uint32_t(p.y), z = uint32_t(p.z);
-  const uint32_t voxel = (x & 3u) | (y & 3u) << 2 | (z & 3u) << 4 | (x >> 2 & 1u) << 6 | (y >> 2 & 1u) << 7 | (z >> 2 & 1u) << 8;
-  voxels[i] = voxel << 8 | (materials != nullptr ? materials[i] : 1u);
+  voxels[i] = voxel_index(p) << 8 | (materials != nullptr ? materials[i] : 1u);
 }
 
 struct BeginsBrick {

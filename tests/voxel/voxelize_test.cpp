@@ -296,7 +296,9 @@ TEST_CASE("voxelize: spot's colours are those of its texture at random points of
                      int32_t(std::floor((p[2] - frame->origin[2]) * frame->scale)) + frame->shift.z};
     const uint8_t index = voxels(scene).get(voxel);
     REQUIRE(index != 0);
-    const auto x = std::min(image.width - 1, uint32_t(u * image.width)), y = std::min(image.height - 1, uint32_t(v * image.height));
+    // Pictures repeat.
+    const auto texel_of = [](double at, uint32_t size) { return std::min(size - 1, uint32_t((at - std::floor(at)) * size)); };
+    const uint32_t x = texel_of(u, image.width), y = texel_of(v, image.height);
     const uint8_t* texel = &image.rgba[(size_t(y) * image.width + x) * 4];
     const Material& m = scene->palette.materials[index];
     const int far = std::max({std::abs(int(texel[0]) - m.r), std::abs(int(texel[1]) - m.g), std::abs(int(texel[2]) - m.b)});

@@ -34,6 +34,7 @@ struct Pass {
   uint32_t pass;
   uint32_t rows;  // a workgroup is 8 x this many pixels; a warp of 32 is 8 x 4 of them
   bool only_pyramid = false, from_beams = false, inside = false;
+  bool beams_first = false;  // beams and a barrier before it, in the same measurement
   uint32_t rays_a_thread = 1;
   float reach = 1e29f;
   bool per_hit = false;  // rays counted: hits, else pixels
@@ -44,6 +45,7 @@ constexpr Pass kPasses[] = {
     {.name = "beams", .pass = kQryBenchBeams, .rows = 1},
     {.name = "primary", .pass = kQryBenchPrimary, .rows = 16},
     {.name = "primary after beams", .pass = kQryBenchPrimary, .rows = 16, .from_beams = true},
+    {.name = "primary with beams", .pass = kQryBenchPrimary, .rows = 16, .from_beams = true, .beams_first = true},
     {.name = "shadow", .pass = kQryBenchShadow, .rows = 16, .inside = true, .per_hit = true},
     {.name = "ambient, 1 a thread", .pass = kQryBenchAmbient, .rows = 8, .inside = true, .per_hit = true},
     {.name = "ambient", .pass = kQryBenchAmbient, .rows = 4, .inside = true, .rays_a_thread = 4, .per_hit = true},
@@ -52,6 +54,8 @@ constexpr Pass kPasses[] = {
     {.name = "shade", .pass = kQryBenchShade, .rows = 16},
 };
 constexpr size_t kPassCount = std::size(kPasses);
+constexpr uint32_t kBeams = 2;
+static_assert(kPasses[kBeams].pass == kQryBenchBeams);
 
 class Passes {
  public:
@@ -159,6 +163,11 @@ void Passes::record(uint32_t index) {
   const Pass& pass = kPasses[index];
   const uint64_t frame = pass.reach != 64.0f ? frame_->address() : near_frame_->address();
   vk.vkCmdPushConstants(commands_, layout_, VK_SHADER_STAGE_COMPUTE_BIT, offsetof(QryBenchPush, frame), 8, &frame);
+  if (pass.beams_first) {
+    record(kBeams);
+    const VkMemoryBarrier found{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_SHADER_WRITE_BIT, VK_ACCESS_SHADER_READ_BIT};
+    vk.vkCmdPipelineBarrier(commands_, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &found, 0, nullptr, 0, nullptr);
+  }
   vk.vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_[index]);
   if (pass.pass == kQryBenchBeams) vk.vkCmdDispatch(commands_, engine::beam_groups(device_->info(), width_, height_), 1, 1);
   else vk.vkCmdDispatch(commands_, (width_ + 7) / 8, (height_ + pass.rows - 1) / pass.rows, pass.pass == kQryBenchAmbient ? 4 / pass.rays_a_thread : 1);
@@ -261,7 +270,7 @@ double time_of(const double (&us)[kPassCount], const char* name) {
   return 0;
 }
 
-double with_beams(const double (&us)[kPassCount]) { return time_of(us, "beams") + time_of(us, "primary after beams"); }
+double with_beams(const double (&us)[kPassCount]) { return time_of(us, "primary with beams"); }
 
 // As the renderer does it.
 double primary_as_drawn(const double (&us)[kPassCount], const QryWorldRoot& root, const engine::View& view) {
@@ -331,7 +340,6 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
         const uint64_t rays = (kPasses[i].per_hit ? hits : pixels) * (kPasses[i].pass == kQryBenchAmbient ? 4 : 1);
         rows[kPasses[i].name] = row_of(rays, us[i]);
       }
-      rows["primary with beams"] = row_of(pixels, with_beams(us));
       const double primary = primary_as_drawn(us, (*shared)->root(), view);
       rows["primary as drawn"] = row_of(pixels, primary);
       rows["whole frame"] = row_of(pixels + 5 * hits, whole_frame(us, primary));

@@ -66,7 +66,9 @@ class Engine {
     VkValidationFeaturesEXT validation{VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT, nullptr, 1, &synchronisation, 0, nullptr};
     VkInstanceCreateInfo info{VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO, &validation, 0, &app, 1, &layer, 1, &utils};
     const auto create_instance = reinterpret_cast<PFN_vkCreateInstance>(get_(VK_NULL_HANDLE, "vkCreateInstance"));
+#if !defined(__SANITIZE_THREAD__)  // the layer is not instrumented, so what it does under its own locks is taken for races
     validates = create_instance(&info, nullptr, &instance_) == VK_SUCCESS;
+#endif
     if (!validates) {
       info.pNext = nullptr;
       info.enabledLayerCount = info.enabledExtensionCount = 0;
@@ -288,7 +290,7 @@ TEST_CASE("c_api: frames recorded into an engine's command buffer are the pictur
   const uint32_t sharing = with_extensions ? QRY_SHARING_AUTOMATIC : QRY_SHARING_STAGED;
   Engine engine;
   if (!engine.create(with_extensions)) return quarry::test::skip("no Vulkan device for a host engine to create");
-  if (!engine.validates) quarry::test::skip("the Vulkan validation layer is not installed (Debian package vulkan-validationlayers)");
+  if (!engine.validates) quarry::test::skip("the Vulkan validation layer is not installed (Debian package vulkan-validationlayers), or this is ThreadSanitizer's build");
 
   std::vector<std::vector<uint8_t>> expected(kFrames + 1, std::vector<uint8_t>(size_t(kPictureBytes)));
   {

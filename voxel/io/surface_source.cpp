@@ -342,7 +342,7 @@ class SurfaceMaker {
   // Corners in the order of planes across an axis: w, u, v and number.
   class CornerStream {
    public:
-    CornerStream(uint32_t axis, std::optional<SpilledSort<NumberedCorner>>& sorted, SurfaceOnDisk& surface) : axis_(axis), sorted_(sorted), surface_(surface) { more_ = next(); }
+    CornerStream(std::optional<SpilledSort<NumberedCorner>>& sorted, SurfaceOnDisk& surface) : sorted_(sorted), surface_(surface) { more_ = next(); }
     // Those of plane w, to be asked for with rising w, into what has begun.
     void plane(int32_t w, PlaneCorners& out) {
       while (more_ && at_[0] < w) more_ = next();
@@ -369,7 +369,6 @@ class SurfaceMaker {
       index_ = uint32_t(from_ - some_.size() + read_++);
       return true;
     }
-    uint32_t axis_;
     std::optional<SpilledSort<NumberedCorner>>& sorted_;  // nothing: by x, the order of their numbers
     SurfaceOnDisk& surface_;
     std::vector<uint64_t> some_;
@@ -381,7 +380,7 @@ class SurfaceMaker {
   };
 
   Result<void> triangulate(uint32_t axis, std::optional<SpilledSort<NumberedCorner>>& sorted, SurfaceOnDisk& out) {
-    CornerStream stream(axis, sorted, out);
+    CornerStream stream(sorted, out);
     SpilledSort<SortedRectangle>& source = *by_plane_[axis];
     source.finish();
     std::vector<Rectangle> some;

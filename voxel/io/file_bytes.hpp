@@ -28,7 +28,7 @@ class LazyFile {
   LazyFile(const LazyFile&) = delete;
   LazyFile& operator=(const LazyFile&) = delete;
   ~LazyFile();
-  std::span<const uint8_t> span() const { return {bytes_, size_}; }  // zeros where nothing was loaded
+  std::span<const uint8_t> span() const { return {bytes_, size_}; }  // only what was loaded is to be looked at
   Result<void> load(size_t begin, size_t end);                       // errors: io (also: it became shorter meanwhile)
   void drop(size_t begin, size_t end);                               // whole pages between them
 

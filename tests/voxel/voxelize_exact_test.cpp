@@ -6,7 +6,7 @@
 #include <cmath>
 #include <deque>
 #include <random>
-#include <set>
+#include <tuple>
 
 #include "tests/test_data.hpp"
 #include "voxel/mesh.hpp"
@@ -20,18 +20,32 @@ __extension__ typedef __int128 Wide;
 constexpr int64_t kOne = 65536;  // a voxel
 using Point = std::array<int64_t, 3>;
 
+struct Snapped {
+  std::array<Point, 3> corners;
+  Point low, high;  // its bounds, closed
+};
+
 // The mesh as the header says it is snapped, in voxel coordinates of the scene.
-std::vector<std::array<Point, 3>> snapped_triangles(const Mesh& mesh, const VoxelFrame& frame) {
+std::vector<Snapped> snapped_triangles(const Mesh& mesh, const VoxelFrame& frame) {
   const int32_t dims[3] = {frame.dims.x, frame.dims.y, frame.dims.z}, shift[3] = {frame.shift.x, frame.shift.y, frame.shift.z};
-  std::vector<std::array<Point, 3>> out(mesh.triangle_count());
-  for (size_t t = 0; t < out.size(); ++t)
+  std::vector<Snapped> out(mesh.triangle_count());
+  for (size_t t = 0; t < out.size(); ++t) {
     for (size_t i = 0; i < 3; ++i)
       for (size_t k = 0; k < 3; ++k) {
         const double voxels = (double(mesh.positions[size_t(mesh.indices[t * 3 + i]) * 3 + k]) - frame.origin[k]) * frame.scale;
         const int64_t odd = 2 * int64_t(std::floor(voxels * 32768)) + 1;
-        out[t][i][k] = std::clamp<int64_t>(odd, 1, dims[k] * kOne - 1) + shift[k] * kOne;
+        out[t].corners[i][k] = std::clamp<int64_t>(odd, 1, dims[k] * kOne - 1) + shift[k] * kOne;
       }
+    const auto& c = out[t].corners;
+    for (size_t k = 0; k < 3; ++k) std::tie(out[t].low[k], out[t].high[k]) = std::minmax({c[0][k], c[1][k], c[2][k]});
+  }
   return out;
+}
+
+// Whether the triangle's bounds and the cell, both closed, share a point: without one the triangle and the cell share none.
+bool bounds_meet(const Snapped& t, const Int3& cell) {
+  return t.low[0] <= (cell.x + 1) * kOne && t.high[0] >= cell.x * kOne && t.low[1] <= (cell.y + 1) * kOne && t.high[1] >= cell.y * kOne &&
+         t.low[2] <= (cell.z + 1) * kOne && t.high[2] >= cell.z * kOne;
 }
 
 // A closed segment and a closed box share a point: the parameters at which it is between each pair of faces overlap.
@@ -100,6 +114,11 @@ bool triangle_meets_crosshair(const std::array<Point, 3>& t, const Int3& cell) {
   return false;
 }
 
+bool sets(const Snapped& t, const Int3& cell, SurfaceVoxels surface) {
+  if (!bounds_meet(t, cell)) return false;
+  return surface == SurfaceVoxels::thin ? triangle_meets_crosshair(t.corners, cell) : triangle_meets_cell(t.corners, cell);
+}
+
 VoxelizeOptions wanted(int32_t n, SurfaceVoxels surface = SurfaceVoxels::cover) {
   VoxelizeOptions o;
   o.resolution = n;
@@ -119,7 +138,7 @@ void check_random_cells(const Mesh& mesh, const VoxelizeOptions& options, size_t
   size_t set = 0, missing = 0, extra = 0;
   for (size_t i = 0; i < cells; ++i) {
     // A point of a random triangle, moved by up to a voxel and a half.
-    const auto& t = triangles[random() % triangles.size()];
+    const auto& t = triangles[random() % triangles.size()].corners;
     const double a = std::uniform_real_distribution<double>(0, 1)(random), b = std::uniform_real_distribution<double>(0, 1 - a)(random);
     int32_t at[3];
     for (size_t k = 0; k < 3; ++k) {
@@ -127,17 +146,7 @@ void check_random_cells(const Mesh& mesh, const VoxelizeOptions& options, size_t
       at[k] = int32_t(std::floor(p / kOne + std::uniform_real_distribution<double>(-1.5, 1.5)(random)));
     }
     const Int3 cell{at[0], at[1], at[2]};
-    bool expected = false;
-    for (const auto& other : triangles) {
-      bool near = true;
-      for (size_t k = 0; k < 3; ++k) {
-        const auto [least, most] = std::minmax({other[0][k], other[1][k], other[2][k]});
-        near = near && least <= int64_t(at[k] + 1) * kOne && most >= int64_t(at[k]) * kOne;
-      }
-      if (!near) continue;
-      expected = options.surface == SurfaceVoxels::thin ? triangle_meets_crosshair(other, cell) : triangle_meets_cell(other, cell);
-      if (expected) break;
-    }
+    const bool expected = std::any_of(triangles.begin(), triangles.end(), [&](const Snapped& other) { return sets(other, cell, options.surface); });
     const bool is = bricks.get(cell) != 0;
     set += is;
     missing += expected && !is;
@@ -184,13 +193,19 @@ Mesh ring(int around, int across) {
   return m;
 }
 
-// Cells that can be reached from outside of the bounds by steps over faces (6) or over faces, edges and corners (26).
-std::set<Int3> flooded(const BrickMap& bricks, int steps) {
-  Box3 box = bricks.bounds();
-  box.min = box.min - Int3{1, 1, 1};
-  box.max = box.max + Int3{1, 1, 1};
-  std::set<Int3> reached{box.min};
-  std::deque<Int3> todo{box.min};
+// Empty cells of the bounds that are not reached from outside of them by steps over faces (6) or over faces, edges and corners (26).
+size_t kept_dry(const BrickMap& bricks, int steps) {
+  const Box3 box = bricks.bounds();
+  const Int3 low = box.min - Int3{1, 1, 1}, size = box.max - box.min + Int3{3, 3, 3};  // with a layer of air around
+  const auto index = [&](const Int3& at) { return (size_t(at.z - low.z) * size_t(size.y) + size_t(at.y - low.y)) * size_t(size.x) + size_t(at.x - low.x); };
+  enum : uint8_t { dry, wet, solid };
+  std::vector<uint8_t> cells(size_t(size.x) * size_t(size.y) * size_t(size.z), dry);
+  for (int32_t z = box.min.z; z <= box.max.z; ++z)
+    for (int32_t y = box.min.y; y <= box.max.y; ++y)
+      for (int32_t x = box.min.x; x <= box.max.x; ++x)
+        if (bricks.get({x, y, z}) != 0) cells[index({x, y, z})] = solid;
+  std::deque<Int3> todo{low};
+  cells[index(low)] = wet;
   while (!todo.empty()) {
     const Int3 at = todo.front();
     todo.pop_front();
@@ -199,23 +214,15 @@ std::set<Int3> flooded(const BrickMap& bricks, int steps) {
         for (int32_t x = -1; x <= 1; ++x) {
           if (steps == 6 && std::abs(x) + std::abs(y) + std::abs(z) != 1) continue;
           const Int3 next = at + Int3{x, y, z};
-          if (next.x < box.min.x || next.y < box.min.y || next.z < box.min.z || next.x > box.max.x || next.y > box.max.y || next.z > box.max.z)
+          if (next.x < low.x || next.y < low.y || next.z < low.z || next.x >= low.x + size.x || next.y >= low.y + size.y || next.z >= low.z + size.z)
             continue;
-          if (bricks.get(next) == 0 && reached.insert(next).second) todo.push_back(next);
+          uint8_t& cell = cells[index(next)];
+          if (cell != dry) continue;
+          cell = wet;
+          todo.push_back(next);
         }
   }
-  return reached;
-}
-
-// Empty cells of the bounds that a flood by `steps` does not reach.
-size_t kept_dry(const BrickMap& bricks, int steps) {
-  const std::set<Int3> wet = flooded(bricks, steps);
-  const Box3 box = bricks.bounds();
-  size_t dry = 0;
-  for (int32_t z = box.min.z; z <= box.max.z; ++z)
-    for (int32_t y = box.min.y; y <= box.max.y; ++y)
-      for (int32_t x = box.min.x; x <= box.max.x; ++x) dry += bricks.get({x, y, z}) == 0 && wet.count({x, y, z}) == 0;
-  return dry;
+  return size_t(std::count(cells.begin(), cells.end(), dry));
 }
 
 }  // namespace
@@ -254,9 +261,7 @@ TEST_CASE("voxelize exact: corners on voxel faces, centres and edges are decided
       for (int32_t y = 0; y < 24; ++y)
         for (int32_t x = 0; x < 24; ++x) {
           const Int3 cell = Int3{x, y, z} + frame->shift;
-          const bool expected = std::any_of(triangles.begin(), triangles.end(), [&](const auto& t) {
-            return surface == SurfaceVoxels::thin ? triangle_meets_crosshair(t, cell) : triangle_meets_cell(t, cell);
-          });
+          const bool expected = std::any_of(triangles.begin(), triangles.end(), [&](const Snapped& t) { return sets(t, cell, surface); });
           wrong += expected != (scene->volumes[0].bricks.get(cell) != 0);
         }
     CHECK(wrong == 0);

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 constexpr uint64_t kMaxGridBytes = uint64_t(1) << 36;
 constexpr std::string_view kHeaderMark = "NRRD0004\n# Quarry\n";
 
-Error nothing_visible() { return {ErrorCode::invalid_argument, "the scene has no visible voxel, so there is no grid to write"}; }
+Error no_grid() { return {ErrorCode::invalid_argument, "the scene has no visible voxel, so there is no grid to write"}; }
 
 Error too_large(const std::string& edges) {
   return {ErrorCode::unsupported, "a grid of " + edges + " voxels would take more than 64 GiB; crop the scene, make it coarser, or write a sparse format (.quarry)"};
@@ -74,7 +74,7 @@ Result<void> write_raw(const Scene& scene, const fs::path& file, const Progress&
 Result<void> write_binvox_regions(const VisibleRegions& voxels, const fs::path& file, const Progress& progress) {
   const Scene& scene = voxels.scene();
   const Box3 box = voxels.bounds();
-  if (box.empty()) return tl::unexpected(nothing_visible());
+  if (box.empty()) return tl::unexpected(no_grid());
   const Int3 size = box.max - box.min + Int3{1, 1, 1};
   const auto edge = uint64_t(std::max({size.x, size.y, size.z}));
   if (edge * edge * edge / 255 * 2 > kMaxGridBytes) return tl::unexpected(too_large(edges_text({int32_t(edge), int32_t(edge), int32_t(edge)}, " x ")));
@@ -108,10 +108,11 @@ Result<void> write_binvox_regions(const VisibleRegions& voxels, const fs::path& 
         const int64_t x = int64_t(begin->first.x) * 8 + dx - box.min.x;
         for (auto it = begin; it != end; ++it) {
           const auto& [at, brick] = *it;
-          for (int32_t z = 0; z < 8; ++z)
-            for (int32_t y = 0; y < 8; ++y)
-              if (brick.get(voxel_index({dx, y, z})))
-                slice.push_back((uint64_t(x) * edge + uint64_t(int64_t(at.z) * 8 + z - box.min.z)) * edge + uint64_t(int64_t(at.y) * 8 + y - box.min.y));
+          for (uint32_t octant = uint32_t(dx) >> 2; octant < 8; octant += 2)
+            for (uint64_t left = brick.mask[octant] & 0x1111111111111111u << (dx & 3); left; left &= left - 1) {
+              const Int3 v = voxel_from_index(octant * 64 + uint32_t(std::countr_zero(left)));
+              slice.push_back((uint64_t(x) * edge + uint64_t(int64_t(at.z) * 8 + v.z - box.min.z)) * edge + uint64_t(int64_t(at.y) * 8 + v.y - box.min.y));
+            }
         }
         std::sort(slice.begin(), slice.end());
         for (const uint64_t i : slice) {
@@ -133,7 +134,7 @@ Result<void> write_binvox_regions(const VisibleRegions& voxels, const fs::path& 
 Result<void> write_raw_regions(const VisibleRegions& voxels, const fs::path& file, const Progress& progress) {
   const Scene& scene = voxels.scene();
   const Box3 box = voxels.bounds();
-  if (box.empty()) return tl::unexpected(nothing_visible());
+  if (box.empty()) return tl::unexpected(no_grid());
   const Int3 size = box.max - box.min + Int3{1, 1, 1};
   const uint64_t row = uint64_t(size.x), slice_bytes = row * uint64_t(size.y);
   if (slice_bytes * uint64_t(size.z) > kMaxGridBytes) return tl::unexpected(too_large(edges_text(size, " x ")));
@@ -179,10 +180,13 @@ Result<void> write_raw_regions(const VisibleRegions& voxels, const fs::path& fil
       while (first != by_z.end() && (*first)->first.z < z >> 3) ++first;
       for (auto it = first; it != by_z.end() && (*it)->first.z == z >> 3; ++it) {
         const auto& [at, brick] = **it;
-        for (int32_t y = 0; y < 8; ++y)
-          for (int32_t x = 0; x < 8; ++x)
-            if (const uint8_t m = brick.get(voxel_index({x, y, z & 7})))
-              slice[uint64_t(at.y * 8 + y - box.min.y) * row + uint64_t(at.x * 8 + x - box.min.x)] = m;
+        const uint32_t above = uint32_t(z) >> 2 & 1;
+        for (uint32_t octant = above * 4; octant < above * 4 + 4; ++octant)
+          for (uint64_t left = brick.mask[octant] & uint64_t(0xffff) << (z & 3) * 16; left; left &= left - 1) {
+            const uint32_t i = octant * 64 + uint32_t(std::countr_zero(left));
+            const Int3 v = voxel_from_index(i);
+            slice[uint64_t(at.y * 8 + v.y - box.min.y) * row + uint64_t(at.x * 8 + v.x - box.min.x)] = brick.materials[i];
+          }
       }
       out->put(slice);
       progress.say("write", double(z - box.min.z + 1) / double(size.z));

@@ -5,21 +5,23 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 namespace quarry::test {
 
-inline std::vector<uint8_t> file_bytes(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+// Empty: not there, or not to be read.
+template <class Bytes>
+Bytes read_whole(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary | std::ios::ate);
+  if (!in) return {};
+  Bytes bytes(size_t(in.tellg()), 0);
+  in.seekg(0);
+  in.read(reinterpret_cast<char*>(bytes.data()), std::streamsize(bytes.size()));
+  return bytes;
 }
-
-inline std::string file_text(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+inline std::vector<uint8_t> file_bytes(const std::filesystem::path& file) { return read_whole<std::vector<uint8_t>>(file); }
+inline std::string file_text(const std::filesystem::path& file) { return read_whole<std::string>(file); }
 
 // Gives the file's name, for a command line.
 inline std::string write_bytes(const std::filesystem::path& file, const std::vector<uint8_t>& bytes) {

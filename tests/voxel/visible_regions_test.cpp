@@ -25,11 +25,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string bytes_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 // Turned, mirrored, overlapping, hidden and unplaced volumes at odd offsets, over many chunks.
 Scene crowd(uint32_t seed) {
   std::mt19937 random(seed);
@@ -99,7 +94,7 @@ TEST_CASE("store reader: a world copied region by region has the bytes of one th
     CHECK(done->regions == taken);
     CHECK((room > uint64_t(1) << 30 ? taken == 4 : taken > 8));
     REQUIRE(writer->commit());
-    CHECK((bytes_of(dir / "copy.quarry") == bytes_of(dir / "world.quarry")));
+    CHECK((test::file_text(dir / "copy.quarry") == test::file_text(dir / "world.quarry")));
   }
 }
 
@@ -124,7 +119,7 @@ TEST_CASE("store reader: a box of chunks has its bricks and no others, and damag
     CHECK(got == expected);
     CHECK(*reader->count_bricks(volume, box) == expected.bricks().size());
   }
-  std::string bytes = bytes_of(dir / "world.quarry");
+  std::string bytes = test::file_text(dir / "world.quarry");
   for (size_t at = bytes.size() / 2; at < bytes.size(); at += 997) bytes[at] = char(bytes[at] ^ 1);
   std::ofstream(dir / "bad.quarry", std::ios::binary) << bytes;
   auto bad = io::StoreReader::open(dir / "bad.quarry");
@@ -146,7 +141,7 @@ TEST_CASE("vox: read model by model it gives the world, the warnings and the err
   for (int32_t x = 0; x < 700; ++x) scene.volumes[3].bricks.set({x, x / 2, 5}, 9);  // becomes several models
   REQUIRE(io::write_vox(scene, dir / "crowd.vox", {}));
   files.push_back(dir / "crowd.vox");
-  const std::string whole = bytes_of(files[0]);
+  const std::string whole = test::file_text(files[0]);
   for (const size_t length : {size_t(0), size_t(7), size_t(19), size_t(30), whole.size() / 2, whole.size() - 1}) {
     files.push_back(dir / ("cut" + std::to_string(length) + ".vox"));
     std::ofstream(files.back(), std::ios::binary) << whole.substr(0, length);
@@ -202,7 +197,7 @@ TEST_CASE("vox: read model by model it gives the world, the warnings and the err
     REQUIRE(writer->commit());
     writer.reset();
     REQUIRE(io::Store::save(*read, dir / "whole.quarry"));
-    CHECK((bytes_of(dir / "parts.quarry") == bytes_of(dir / "whole.quarry")));
+    CHECK((test::file_text(dir / "parts.quarry") == test::file_text(dir / "whole.quarry")));
   }
   CHECK(good > 0);
 }
@@ -226,8 +221,8 @@ TEST_CASE("grids: written from some layers at a time they have the bytes of thos
       CHECK((room > uint64_t(1) << 30 ? regions <= 3 : regions > 1));
       REQUIRE(io::write_raw_regions(*voxels, dir / "parts.nrrd", {}));
       CHECK(voxels->read_regions() > regions);
-      CHECK((bytes_of(dir / "parts.binvox") == bytes_of(dir / "whole.binvox")));
-      CHECK((bytes_of(dir / "parts.nrrd") == bytes_of(dir / "whole.nrrd")));
+      CHECK((test::file_text(dir / "parts.binvox") == test::file_text(dir / "whole.binvox")));
+      CHECK((test::file_text(dir / "parts.nrrd") == test::file_text(dir / "whole.nrrd")));
     }
     auto store = io::StoreReader::open(dir / "world.quarry");
     const auto voxels = io::VisibleRegions::of(*store, bounds_of(scene), [] { return uint64_t(1000); }, {});
@@ -267,7 +262,7 @@ TEST_CASE("meshes: written from some layers at a time they have the bytes of tho
         if (!written) FAIL(written.error().message);
         INFO(extension << " of seed " << seed << ", regions " << voxels->read_regions() << " with room for " << room);
         CHECK((room > uint64_t(1) << 30 ? voxels->read_regions() <= 4 : voxels->read_regions() > 4));
-        CHECK((bytes_of(parts) == bytes_of(whole)));
+        CHECK((test::file_text(parts) == test::file_text(whole)));
         CHECK(size_t(std::distance(fs::directory_iterator(dir / "parts"), fs::directory_iterator())) == (std::string_view(extension) == "obj" ? 2 : 1));
         fs::remove_all(dir / "parts");
         fs::create_directories(dir / "parts");
@@ -316,7 +311,7 @@ TEST_CASE("meshes: worlds that are thin along any axis need only slabs of the ot
     INFO("thin along axis " << thin);
     if (!written) FAIL(written.error().message);
     CHECK(voxels->read_regions() > 4);
-    CHECK((bytes_of(dir / "parts" / "world.glb") == bytes_of(dir / "world.glb")));
+    CHECK((test::file_text(dir / "parts" / "world.glb") == test::file_text(dir / "world.glb")));
   }
 }
 

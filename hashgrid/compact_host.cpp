@@ -12,8 +12,8 @@
 namespace quarry::hashgrid {
 namespace {
 
-constexpr size_t kKeysPerPiece = 4096;  // what a thread takes at a time
-constexpr size_t kKeysPerGroup = 16;    // as many cache misses as a core keeps in flight
+constexpr size_t kCompactKeysPerPiece = 4096;  // what a thread takes at a time
+constexpr size_t kCompactKeysPerGroup = 16;    // as many cache misses as a core keeps in flight
 constexpr uint32_t kPageWords = kQryPageBytes / 4;
 
 // One page, and the part of the table that it belongs to.
@@ -269,11 +269,11 @@ class HostCompact final : public BulkOperations<CompactView> {
   Result<BulkReport> for_keys(const CompactView& view, const uint32_t* keys, const uint32_t* inputs, size_t count, Outcome* outcomes,
                               const Operate& operate) const {
     if (auto ok = detail::check_batch(view, keys, inputs, count); !ok) return tl::unexpected(ok.error());
-    std::vector<BulkReport> reports((count + kKeysPerPiece - 1) / kKeysPerPiece);
-    parallel_for(count, kKeysPerPiece, [&](size_t begin, size_t end) {
+    std::vector<BulkReport> reports((count + kCompactKeysPerPiece - 1) / kCompactKeysPerPiece);
+    parallel_for(count, kCompactKeysPerPiece, [&](size_t begin, size_t end) {
       BulkReport report;
-      for (size_t group = begin; group < end; group += kKeysPerGroup) {
-        const size_t last = std::min(group + kKeysPerGroup, end);
+      for (size_t group = begin; group < end; group += kCompactKeysPerGroup) {
+        const size_t last = std::min(group + kCompactKeysPerGroup, end);
         for (size_t i = group; i < last; ++i)
           __builtin_prefetch(detail::compact_sector_words(view, view.layout.table, qry_compact_place(qry_mix(keys[i]), view.layout.table).home));
         for (size_t i = group; i < last; ++i) {
@@ -282,7 +282,7 @@ class HostCompact final : public BulkOperations<CompactView> {
           add(report, outcome);
         }
       }
-      reports[begin / kKeysPerPiece] = report;
+      reports[begin / kCompactKeysPerPiece] = report;
     }, threads_);
     BulkReport sum;
     for (const BulkReport& one : reports) add(sum, one);

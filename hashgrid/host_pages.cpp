@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t kWindowPages = 8;     // 256 KiB: a quarter of a second-level cache, beside the keys that stream through
 constexpr uint32_t kFewWindows = 32;     // fewer share threads badly
 constexpr uint32_t kMostWindows = 1024;  // more streams than a core's caches and address translations keep open
-constexpr size_t kKeysToShare = size_t{1} << 11;
+constexpr size_t kPageKeysToShare = size_t{1} << 11;
 constexpr size_t kManyMoves = 60;  // in one page, for which it pays to work out where all its keys could go
 constexpr size_t kManyPerPage = 256;     // keys of a batch, for which it pays to look through the page first
 constexpr size_t kKeysPerChunk = size_t{1} << 14;  // what is split at a time: 96 KiB, in the second-level cache
@@ -258,7 +258,7 @@ BulkReport place_left(const GridView& view, const std::vector<std::vector<uint64
 
 std::optional<BulkReport> insert_by_windows(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, uint32_t threads) {
   // A small batch is not worth sharing, nor putting in order.
-  const bool small = count < kKeysToShare;
+  const bool small = count < kPageKeysToShare;
   if (small) threads = 1;
   const uint32_t shift = small ? 31 : window_shift(view.page_count);
   const uint32_t windows = ((view.page_count - 1) >> shift) + 1;

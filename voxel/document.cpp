@@ -21,7 +21,7 @@ bool has_voxel_coordinates(Int3 b) {
   return fits(b.x) && fits(b.y) && fits(b.z);
 }
 
-std::string name_of(Int3 b) { return "brick (" + std::to_string(b.x) + ", " + std::to_string(b.y) + ", " + std::to_string(b.z) + ")"; }
+std::string brick_text(Int3 b) { return "brick (" + std::to_string(b.x) + ", " + std::to_string(b.y) + ", " + std::to_string(b.z) + ")"; }
 
 uint32_t differing_voxels(const Brick& a, const Brick& b) {
   uint32_t count = 0;
@@ -164,8 +164,8 @@ Result<const UndoRecord*> Document::write(uint32_t volume, std::span<const World
   record.label = std::move(label);
   for (size_t i = 0; i < order.size(); ++i) {
     const World::BrickWrite& write = writes[order[i]];
-    if (!has_voxel_coordinates(write.brick)) return fail(ErrorCode::out_of_bounds, name_of(write.brick) + " lies beyond the range of 32-bit voxel coordinates");
-    if (i > 0 && writes[order[i - 1]].brick == write.brick) return fail(ErrorCode::invalid_argument, name_of(write.brick) + " is in the batch more than once");
+    if (!has_voxel_coordinates(write.brick)) return fail(ErrorCode::out_of_bounds, brick_text(write.brick) + " lies beyond the range of 32-bit voxel coordinates");
+    if (i > 0 && writes[order[i - 1]].brick == write.brick) return fail(ErrorCode::invalid_argument, brick_text(write.brick) + " is in the batch more than once");
     const Brick* const there = state_->scene.volumes[volume].bricks.find(write.brick);
     const Brick before = there ? *there : Brick{};
     if (before == write.value) continue;

@@ -10,7 +10,7 @@
 namespace quarry {
 namespace {
 
-constexpr size_t kBricksPerPiece = 32;
+constexpr size_t kEditBricksPerPiece = 32;
 
 const char* name_of(Shape shape) {
   switch (shape) {
@@ -108,11 +108,11 @@ Result<UndoRecord> plan_edit(const BrickMap& bricks, const Edit& edit, uint32_t 
     std::vector<BrickChange> changes;
     uint64_t voxels = 0;
   };
-  std::vector<Piece> pieces((places->size() + kBricksPerPiece - 1) / kBricksPerPiece);
+  std::vector<Piece> pieces((places->size() + kEditBricksPerPiece - 1) / kEditBricksPerPiece);
   parallel_for(
-      places->size(), kBricksPerPiece,
+      places->size(), kEditBricksPerPiece,
       [&](size_t begin, size_t end) {
-        Piece& piece = pieces[begin / kBricksPerPiece];
+        Piece& piece = pieces[begin / kEditBricksPerPiece];
         piece.changes.reserve(end - begin);
         for (size_t i = begin; i < end; ++i) {
           const Int3 at = (*places)[i];

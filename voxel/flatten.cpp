@@ -9,7 +9,7 @@
 namespace quarry {
 namespace {
 
-constexpr size_t kBatchBricks = 8192;  // bricks flattened in parallel before they are linked into the result: 4.6 MiB
+constexpr size_t kFlattenBatchBricks = 8192;  // bricks flattened in parallel before they are linked into the result: 4.6 MiB
 
 int32_t component(Int3 v, uint32_t axis) { return axis == 0 ? v.x : axis == 1 ? v.y : v.z; }
 bool part_bit(uint32_t part, uint32_t axis) { return (part >> axis & 1u) != 0; }
@@ -160,7 +160,7 @@ Result<BrickMap> Flattener::all(uint32_t threads) const {
 
   BrickMap flat;
   const size_t count = firsts.size() - 1;
-  std::vector<Brick> batch(std::min(count, kBatchBricks));
+  std::vector<Brick> batch(std::min(count, kFlattenBatchBricks));
   for (size_t done = 0; done < count; done += batch.size()) {
     const size_t now = std::min(batch.size(), count - done);
     parallel_for(

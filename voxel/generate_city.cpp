@@ -13,7 +13,7 @@ constexpr int32_t kPavement = 5;                                    // of each s
 constexpr int32_t kGround = 4;                                      // y of the roads' top layer; the pavement is one higher
 constexpr int32_t kTall = 288;
 
-struct Colours {
+struct CityColours {
   Paints paints;
   uint8_t soil = paints.ramp("soil", 0x54483C, 0x6B5A48, 2, 1.0f);
   uint8_t asphalt = paints.ramp("asphalt", 0x34363A, 0x3C3F43, 3, 0.95f);
@@ -459,7 +459,7 @@ class City {
   int32_t blocks_ = 0, margin_ = 0;
   std::vector<Lot> lots_;
   std::vector<Park> parks_;
-  Colours c_;
+  CityColours c_;
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kOne = 65536;
 
-struct Colours {
+struct TerrainColours {
   Paints paints;
   uint8_t grass = paints.ramp("grass", 0x4F7A2C, 0x86A844, 6, 0.95f);
   uint8_t meadow = paints.ramp("meadow", 0x93A04A, 0xB0A45A, 3, 0.95f);
@@ -386,7 +386,7 @@ class Terrain {
   std::vector<int32_t> heights_;
   std::vector<Place> cabins_, boulders_;
   std::vector<Tree> trees_;
-  Colours c_;
+  TerrainColours c_;
 };
 
 }  // namespace

@@ -20,13 +20,13 @@ struct WeightedMaterial {
   Material material;
   uint64_t voxels = 0;
 };
-struct Quantised {
+struct QuantisedMaterials {
   std::vector<uint32_t> cluster;    // of each input
   std::vector<Material> materials;  // of each cluster
   std::vector<uint32_t> commonest;  // the input with the most voxels in each cluster
   PaletteError error;
 };
 // At most `count` clusters. Inputs without voxels come last and cost nothing.
-Quantised quantise_materials(const std::vector<WeightedMaterial>& inputs, uint32_t count);
+QuantisedMaterials quantise_materials(const std::vector<WeightedMaterial>& inputs, uint32_t count);
 
 }  // namespace quarry::operations_detail

@@ -80,8 +80,8 @@ void forget_file_tables(Scene& scene) {
     scene.metadata.erase(key);
 }
 
-Quantised quantise_materials(const std::vector<WeightedMaterial>& inputs, uint32_t count) {
-  Quantised out;
+QuantisedMaterials quantise_materials(const std::vector<WeightedMaterial>& inputs, uint32_t count) {
+  QuantisedMaterials out;
   std::vector<Cluster> clusters(inputs.size());
   std::vector<uint32_t> joined(inputs.size());  // into which cluster each went; itself while alive
   std::iota(joined.begin(), joined.end(), 0u);
@@ -169,7 +169,7 @@ Result<Scene> quantise(const Scene& scene, uint32_t count, PaletteError* error) 
   std::vector<uint8_t> index;
   for (size_t m = 1; m < 256; ++m)
     if (counts[m]) inputs.push_back({scene.palette.materials[m], counts[m]}), index.push_back(uint8_t(m));
-  const Quantised q = quantise_materials(inputs, count);
+  const QuantisedMaterials q = quantise_materials(inputs, count);
   if (error) *error = q.error;
   Scene out = scene;
   if (inputs.size() <= count) return out;
@@ -204,7 +204,7 @@ Result<Scene> merge(std::span<const Scene* const> scenes, PaletteError* error) {
       input_of[s][m] = uint32_t(i);
     }
   }
-  const Quantised q = quantise_materials(inputs, 255);
+  const QuantisedMaterials q = quantise_materials(inputs, 255);
   if (error) *error = q.error;
 
   const Scene& first = *scenes[0];

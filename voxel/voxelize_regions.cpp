@@ -22,7 +22,7 @@ constexpr uint64_t kPairBytes = 16, kBrickBytes = 800, kColouredBrickBytes = 220
 constexpr uint64_t kCrossingBytes = 16, kCrossingsPerBrick = 110;
 // What the room is not planned to the last byte for: allocators keep some of what they are given back, each thread compresses chunks.
 constexpr double kPlanned = 0.6;
-constexpr size_t kTrianglesPerPiece = 4096;
+constexpr size_t kRegionTrianglesPerPiece = 4096;
 
 struct ChunkSpan {
   uint8_t lo, hi;  // chunk x of a triangle, from the first chunk of the bounds on
@@ -72,7 +72,7 @@ class Regions {
     const size_t count = job_.mesh.triangle_count();
     spans_.resize(count);
     std::vector<std::atomic<uint32_t>> pairs(size_t(size_.x) * size_t(size_.y) * size_t(size_.z));
-    job_.in_parallel(0.1, 1, count, kTrianglesPerPiece, [&](size_t begin, size_t end) {
+    job_.in_parallel(0.1, 1, count, kRegionTrianglesPerPiece, [&](size_t begin, size_t end) {
       size_t last = 0;
       uint32_t run = 0;  // pairs of one chunk come in runs
       const auto flush = [&] {

@@ -17,7 +17,7 @@ namespace quarry {
 namespace {
 
 constexpr uint32_t kAbsent = kQryReservedValue;
-constexpr size_t kBricksPerPiece = 256;  // of work for one thread: 150 KiB
+constexpr size_t kWorldBricksPerPiece = 256;  // of work for one thread: 150 KiB
 constexpr double kPackedLoads[] = {0.95, 0.93, 0.90, 0.85};  // of a packed world's grid: the first at which all keys find a place
 constexpr double kFitted = 0.8, kFullest = 0.9;  // load factors of a grid that was sized for its keys, and of the same when it grows
 
@@ -132,7 +132,7 @@ struct World::State {
     BrickPool fresh(*source, max_bricks);
     if (auto ok = fresh.fit(uint32_t(keys.size())); !ok) return ok;
     if (auto ok = fresh.allocate(keys.size()); !ok) return tl::unexpected(ok.error());
-    parallel_for(keys.size(), kBricksPerPiece, [&](size_t begin, size_t end) {
+    parallel_for(keys.size(), kWorldBricksPerPiece, [&](size_t begin, size_t end) {
       for (auto i = uint32_t(begin); i < end; ++i) fresh.put(i, pool.get(indices[i]));
     });
     return replace_bricks(keys, std::move(fresh));
@@ -241,7 +241,7 @@ struct World::State {
     take_back.kept = true;
 
     // From here on nothing fails. A reused index still holds the removed brick: its voxels are counted before it is overwritten.
-    parallel_for(count, kBricksPerPiece, put_bricks);
+    parallel_for(count, kWorldBricksPerPiece, put_bricks);
     for (size_t i = reused; i < reusable.size(); ++i) {
       change -= int64_t(count_of(pool.mask(reusable[i])));
       pool.free(reusable[i]);

@@ -9,16 +9,10 @@
 #include <cstring>
 
 namespace quarry::app {
-namespace {
-
-tl::unexpected<Error> because(const Error& error) { return tl::unexpected<Error>(error); }
-
-}  // namespace
-
 Result<std::unique_ptr<Presenter>> Presenter::create(engine::Device& device, engine::Renderer& renderer, VkSurfaceKHR surface, uint32_t width,
                                                      uint32_t height) {
   std::unique_ptr<Presenter> presenter(new Presenter(device, renderer, surface));
-  if (auto done = presenter->set_up(width, height); !done) return because(done.error());
+  if (auto done = presenter->set_up(width, height); !done) return tl::unexpected(done.error());
   return presenter;
 }
 
@@ -31,7 +25,7 @@ Result<void> Presenter::set_up(uint32_t width, uint32_t height) {
   vkGetPhysicalDeviceSurfaceSupportKHR(device_.physical_device(), device_.queue_family(), surface_, &shows);
   if (!shows) return fail(ErrorCode::unsupported, device_.info().name + " cannot show pictures in this window; choose another with --device");
   auto format = choose_surface_format(device_.physical_device(), surface_);
-  if (!format) return because(format.error());
+  if (!format) return tl::unexpected(format.error());
   format_ = *format;
 
   // The picture is in the image already when the pass begins; the panels are drawn over it.
@@ -64,11 +58,11 @@ Result<void> Presenter::set_up(uint32_t width, uint32_t height) {
   if (auto done = checked(vkCreateRenderPass(handle, &pass, nullptr, &render_pass_), "vkCreateRenderPass"); !done) return done;
 
   auto timeline = engine::Timeline::create(device_, "quarry editor");
-  if (!timeline) return because(timeline.error());
+  if (!timeline) return tl::unexpected(timeline.error());
   timeline_ = std::move(*timeline);
   for (Slot& slot : slots_) {
     auto commands = engine::Commands::create(device_, "the window");
-    if (!commands) return because(commands.error());
+    if (!commands) return tl::unexpected(commands.error());
     slot.commands = std::move(*commands);
     const VkSemaphoreCreateInfo binary{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, nullptr, 0};
     if (auto done = checked(vkCreateSemaphore(handle, &binary, nullptr, &slot.acquired), "vkCreateSemaphore"); !done) return done;
@@ -112,7 +106,7 @@ Result<void> Presenter::set_up_panels() {
   // The letters go to the device once, before the first frame.
   Slot& slot = slots_[0];
   auto commands = slot.commands->begin();
-  if (!commands) return because(commands.error());
+  if (!commands) return tl::unexpected(commands.error());
   if (!ImGui_ImplVulkan_CreateFontsTexture(*commands)) return fail(ErrorCode::device, "the letters' texture could not be made");
   if (auto done = slot.commands->end(); !done) return done;
   slot.value = timeline_->next();
@@ -144,7 +138,7 @@ Presenter::~Presenter() {
 
 Result<void> Presenter::remake_swapchain(uint32_t width, uint32_t height) {
   auto made = create_swapchain(device_, surface_, format_, render_pass_, width, height, swapchain_.handle);
-  if (!made) return because(made.error());
+  if (!made) return tl::unexpected(made.error());
   if (swapchain_.handle) {
     // A presented image may be shown a little longer than its frame takes; a few frames more are surely enough.
     auto old = std::make_shared<Swapchain>(std::move(swapchain_));
@@ -196,7 +190,7 @@ Result<engine::TargetImage*> Presenter::scene_image(uint32_t width, uint32_t hei
     retire([old]() mutable { old.reset(); });
   }
   auto made = engine::TargetImage::create(device_, width, height);
-  if (!made) return because(made.error());
+  if (!made) return tl::unexpected(made.error());
   scene_images_.push_back(std::move(*made));
   return scene_images_.back().get();
 }
@@ -204,7 +198,7 @@ Result<engine::TargetImage*> Presenter::scene_image(uint32_t width, uint32_t hei
 Result<bool> Presenter::draw(const FrameRequest& request, uint32_t window_width, uint32_t window_height) {
   if (window_width == 0 || window_height == 0) return false;
   if (!swapchain_.handle || stale_ || swapchain_.width != window_width || swapchain_.height != window_height)
-    if (auto done = remake_swapchain(window_width, window_height); !done) return because(done.error());
+    if (auto done = remake_swapchain(window_width, window_height); !done) return tl::unexpected(done.error());
   if (!swapchain_.handle) return false;
 
   const auto slot_index = static_cast<uint32_t>(submitted() % kFrames);
@@ -216,10 +210,10 @@ Result<bool> Presenter::draw(const FrameRequest& request, uint32_t window_width,
     return false;
   }
   if (acquired == VK_SUBOPTIMAL_KHR) stale_ = true;
-  else if (auto done = checked(acquired, "vkAcquireNextImageKHR"); !done) return because(done.error());
+  else if (auto done = checked(acquired, "vkAcquireNextImageKHR"); !done) return tl::unexpected(done.error());
   if (request.screenshot)
-    if (auto done = prepare_screenshot(); !done) return because(done.error());
-  if (auto done = record(slot, slot_index, image, request); !done) return because(done.error());
+    if (auto done = prepare_screenshot(); !done) return tl::unexpected(done.error());
+  if (auto done = record(slot, slot_index, image, request); !done) return tl::unexpected(done.error());
 
   slot.value = submitted() + 1;
   std::vector<VkSemaphore> wait{slot.acquired};
@@ -257,17 +251,17 @@ Result<bool> Presenter::draw(const FrameRequest& request, uint32_t window_width,
   const VkResult submitted = vkQueueSubmit(device_.queue(), 1, &submit, VK_NULL_HANDLE);
   const VkResult presented = submitted == VK_SUCCESS ? vkQueuePresentKHR(device_.queue(), &present) : VK_SUCCESS;
   device_.unlock_queue();
-  if (auto done = checked(submitted, "vkQueueSubmit"); !done) return because(done.error());
+  if (auto done = checked(submitted, "vkQueueSubmit"); !done) return tl::unexpected(done.error());
   timeline_->next();
   if (request.scene) request.scene->world->frame_submitted(slot.value);
   if (presented == VK_ERROR_OUT_OF_DATE_KHR || presented == VK_SUBOPTIMAL_KHR) stale_ = true;
-  else if (auto done = checked(presented, "vkQueuePresentKHR"); !done) return because(done.error());
+  else if (auto done = checked(presented, "vkQueuePresentKHR"); !done) return tl::unexpected(done.error());
   return true;
 }
 
 Result<void> Presenter::record(Slot& slot, uint32_t slot_index, uint32_t image_index, const FrameRequest& request) {
   auto begun = slot.commands->begin();
-  if (!begun) return because(begun.error());
+  if (!begun) return tl::unexpected(begun.error());
   const VkCommandBuffer commands = *begun;
   constexpr auto kTransfer = VK_PIPELINE_STAGE_TRANSFER_BIT;
   constexpr auto kCompute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
@@ -277,7 +271,7 @@ Result<void> Presenter::record(Slot& slot, uint32_t slot_index, uint32_t image_i
     engine::TargetImage* scene = nullptr;
     if (wanted.show) {
       auto target = scene_image(wanted.settings.width, wanted.settings.height);
-      if (!target) return because(target.error());
+      if (!target) return tl::unexpected(target.error());
       scene = *target;
       // All frames are on one queue, so this barrier also keeps the picture from being overwritten while an earlier frame copies it.
       engine::image_barrier(device_.vk(), commands, scene->image(), VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_GENERAL, kTransfer, 0, kCompute, VK_ACCESS_SHADER_WRITE_BIT);
@@ -357,7 +351,7 @@ void Presenter::copy_screen(VkCommandBuffer commands, VkImage image) {
 
 Result<engine::Picture> Presenter::take_screenshot() {
   if (!screenshot_.pixels) return fail(ErrorCode::invalid_argument, "no frame was drawn for a screenshot");
-  if (auto done = wait_for(screenshot_.value); !done) return because(done.error());
+  if (auto done = wait_for(screenshot_.value); !done) return tl::unexpected(done.error());
   engine::Picture picture;
   picture.width = screenshot_.width;
   picture.height = screenshot_.height;

@@ -13,8 +13,6 @@
 namespace quarry::app {
 namespace {
 
-tl::unexpected<Error> because(const Error& error) { return tl::unexpected<Error>(error); }
-
 int whole(double number) { return static_cast<int>(number); }
 
 void push_move(Editor& editor, double x, double y) {
@@ -51,15 +49,15 @@ Result<uint8_t> material_of(double number) {
 
 Result<void> write_screenshot(Editor& editor, const std::filesystem::path& file) {
   const auto picture = editor.presenter->take_screenshot();
-  if (!picture) return because(picture.error());
+  if (!picture) return tl::unexpected(picture.error());
   return engine::write_png(*picture, file);
 }
 
 Result<void> ScriptRunner::start_edit(Editor& editor, const ScriptCommand& command) {
   const auto mode = mode_of(command.words[1]);
-  if (!mode) return because(mode.error());
+  if (!mode) return tl::unexpected(mode.error());
   const auto material = material_of(command.numbers.back());
-  if (!material) return because(material.error());
+  if (!material) return tl::unexpected(material.error());
   const std::vector<double>& n = command.numbers;
   Edit edit;
   edit.mode = *mode;
@@ -74,7 +72,7 @@ Result<void> ScriptRunner::start_edit(Editor& editor, const ScriptCommand& comma
     edit.radius = command.words[0] == "line" ? n[6] : 0;
   }
   const auto changed = editor.session.apply(edit);
-  if (!changed) return because(changed.error());
+  if (!changed) return tl::unexpected(changed.error());
   return {};
 }
 
@@ -87,7 +85,7 @@ Result<void> ScriptRunner::start(Editor& editor, const ScriptCommand& command) {
   if (verb == "redo") return editor.session.redo();
   if (verb == "tool") {
     const auto mode = mode_of(word(1));
-    if (!mode) return because(mode.error());
+    if (!mode) return tl::unexpected(mode.error());
     const auto shape = brush_shape_from_name(word(2));
     if (!shape) return fail(ErrorCode::bad_usage, fmt::format("'{}' is none of sphere, cube, box, line", word(2)));
     editor.brush.mode = *mode;
@@ -97,13 +95,13 @@ Result<void> ScriptRunner::start(Editor& editor, const ScriptCommand& command) {
   }
   if (verb == "material") {
     const auto material = material_of(n[0]);
-    if (!material) return because(material.error());
+    if (!material) return tl::unexpected(material.error());
     editor.brush.material = *material;
     return {};
   }
   if (verb == "view") {
     const auto view = engine::debug_view_from_name(word(1));
-    if (!view) return because(view.error());
+    if (!view) return tl::unexpected(view.error());
     editor.settings.view = *view;
     return {};
   }
@@ -127,7 +125,7 @@ Result<void> ScriptRunner::start(Editor& editor, const ScriptCommand& command) {
   }
   if (verb == "drag") {
     const auto button = word(5).empty() ? Result<int>(GLFW_MOUSE_BUTTON_LEFT) : button_of(word(5));
-    if (!button) return because(button.error());
+    if (!button) return tl::unexpected(button.error());
     push_move(editor, n[0], n[1]);
     push_button(editor, *button, true);
     constexpr int kSteps = 8;
@@ -142,7 +140,7 @@ Result<void> ScriptRunner::start(Editor& editor, const ScriptCommand& command) {
   }
   if (verb == "key") {
     const auto chord = key_chord(word(1));
-    if (!chord) return because(chord.error());
+    if (!chord) return tl::unexpected(chord.error());
     InputEvent event;
     event.type = InputEvent::Type::key;
     event.code = chord->key, event.modifiers = chord->modifiers;

@@ -9,12 +9,6 @@
 namespace quarry::app {
 namespace fs = std::filesystem;
 
-namespace {
-
-tl::unexpected<Error> because(const Error& error) { return tl::unexpected<Error>(error); }
-
-}  // namespace
-
 Session::Session(WorldPlace place, fs::path recovery) : place_(std::move(place)), recovery_(std::move(recovery)) {}
 Session::~Session() { close(true); }
 
@@ -24,13 +18,13 @@ Result<void> Session::adopt(Scene scene, std::vector<UndoRecord> history, size_t
   WorldMemory memory;
   if (place_.prepare) {
     auto prepared = place_.prepare();
-    if (!prepared) return because(prepared.error());
+    if (!prepared) return tl::unexpected(prepared.error());
     memory = *prepared;
   }
   auto document = Document::create(std::move(scene), memory, progress);
   if (!document) {
     if (place_.settle) place_.settle(false);
-    return because(document.error());
+    return tl::unexpected(document.error());
   }
   active_box_.reset();
   stroke_starts_.resize(history.size());
@@ -56,16 +50,16 @@ Result<void> Session::start_new() {
 
 Result<void> Session::open(const fs::path& file, const io::ReadOptions& options) {
   const auto format = io::format_for_reading(file);
-  if (!format) return because(format.error());
+  if (!format) return tl::unexpected(format.error());
   if (std::string_view((*format)->name) == "quarry") {
     std::error_code error;
     if (store_ && fs::equivalent(file, store_path_, error)) return {};  // it is open here already
     auto store = io::Store::open(file);
-    if (!store) return because(store.error());
+    if (!store) return tl::unexpected(store.error());
     std::vector<UndoRecord> history;
     size_t position = 0;
     auto scene = store->read_scene(options.progress, &history, &position);
-    if (!scene) return because(scene.error());
+    if (!scene) return tl::unexpected(scene.error());
     if (auto done = adopt(std::move(*scene), std::move(history), position, options.progress); !done) return done;
     close(false);
     take_warnings(store->warnings());
@@ -77,7 +71,7 @@ Result<void> Session::open(const fs::path& file, const io::ReadOptions& options)
     io::ReadOptions read = options;
     read.warnings = &warnings;
     auto scene = io::read_scene(file, read);
-    if (!scene) return because(scene.error());
+    if (!scene) return tl::unexpected(scene.error());
     if (auto done = adopt(std::move(*scene), {}, 0, options.progress); !done) return done;
     close(false);
     take_warnings(warnings);
@@ -160,10 +154,10 @@ Edit Session::in_volume_axes(const Edit& edit, const Instance& instance) const {
 Result<void> Session::keep_safe() {
   if (store_ || recovery_.empty()) return {};
   auto file = new_recovery_file(recovery_, title_);
-  if (!file) return because(file.error());
+  if (!file) return tl::unexpected(file.error());
   if (auto saved = io::Store::save(document_->scene(), *file); !saved) return saved;
   auto store = io::Store::open(*file);
-  if (!store) return because(store.error());
+  if (!store) return tl::unexpected(store.error());
   store_ = std::move(*store);
   store_path_ = *file;
   return {};
@@ -174,17 +168,17 @@ Result<uint64_t> Session::apply(const Edit& edit) {
   const Instance& instance = scene.instances[active_instance_];
   if (!scene.instance_visible(instance))
     return fail(ErrorCode::invalid_argument, fmt::format("'{}' is hidden: show it or choose another instance", instance.name));
-  if (auto safe = keep_safe(); !safe) return because(safe.error());
+  if (auto safe = keep_safe(); !safe) return tl::unexpected(safe.error());
   const size_t position = document_->history_position();
   const auto record = document_->apply(instance.volume, in_volume_axes(edit, instance));
-  if (!record) return because(record.error());
+  if (!record) return tl::unexpected(record.error());
   if ((*record)->changes.empty()) return 0;
   const uint64_t voxels = (*record)->voxels_changed;
   if (store_) {
     if (auto kept = store_->commit_edit(document_->scene(), **record); !kept) {
       // What is not on disk must not look done.
-      if (auto back = document_->undo(); !back) return because(back.error());
-      return because(kept.error());
+      if (auto back = document_->undo(); !back) return tl::unexpected(back.error());
+      return tl::unexpected(kept.error());
     }
   }
   std::erase_if(stroke_starts_, [&](size_t start) { return start >= position; });
@@ -211,12 +205,12 @@ size_t Session::stroke_start_after(size_t position) const {
 
 Result<void> Session::step_record(bool back) {
   const auto record = back ? document_->undo() : document_->redo();
-  if (!record) return because(record.error());
+  if (!record) return tl::unexpected(record.error());
   changed_ = true;
   if (!store_) return {};
   const auto kept = back ? store_->commit_undo(document_->scene(), **record) : store_->commit_redo(document_->scene(), **record);
   if (!kept)
-    if (auto reversed = back ? document_->redo() : document_->undo(); !reversed) return because(reversed.error());
+    if (auto reversed = back ? document_->redo() : document_->undo(); !reversed) return tl::unexpected(reversed.error());
   return kept;
 }
 
@@ -316,7 +310,7 @@ const fs::path& Session::store_file() const { return store_path_; }
 
 Result<void> Session::save_as(const fs::path& file, const Progress& progress) {
   const auto format = io::format_for_writing(file);
-  if (!format) return because(format.error());
+  if (!format) return tl::unexpected(format.error());
   if (std::string_view((*format)->name) != "quarry") return io::write_scene(document_->scene(), file, progress);
   std::error_code error;
   if (store_ && world_file_ && fs::equivalent(file, store_path_, error)) return {};  // every edit is in it already
@@ -326,14 +320,14 @@ Result<void> Session::save_as(const fs::path& file, const Progress& progress) {
     store_.reset();
     const auto copied = io::Store::copy(from, file);
     auto again = io::Store::open(from);
-    if (!again) return because(again.error());
+    if (!again) return tl::unexpected(again.error());
     store_ = std::move(*again);
     if (!copied) return copied;
   } else if (auto saved = io::Store::save(document_->scene(), file, progress); !saved) {
     return saved;
   }
   auto store = io::Store::open(file);
-  if (!store) return because(store.error());
+  if (!store) return tl::unexpected(store.error());
   close(false);
   store_ = std::move(*store);
   store_path_ = file_ = file;

@@ -13,14 +13,9 @@
 using namespace quarry;
 using namespace quarry::engine;
 using quarry::test::SceneWorld;
+using quarry::test::view_of;
 
 namespace {
-
-View view_of(const Box3& bounds, uint32_t width, uint32_t height) {
-  double position[3], target[3];
-  fit_camera(bounds.empty() ? Box3{{0, 0, 0}, {8, 8, 8}} : bounds, 45, double(width) / height, 30, 25, position, target);
-  return look_at(position, target, 45, width, height);
-}
 
 std::array<float, 6> box_of(SceneWorld& world) {
   const QryWorldRoot& root = world.shared().root();

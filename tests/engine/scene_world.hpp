@@ -37,4 +37,7 @@ class SceneWorld {
   std::optional<World> world_;  // goes before shared_
 };
 
+// From above and aside, all of `bounds` in the picture; of an empty world, its origin.
+engine::View view_of(const Box3& bounds, uint32_t width, uint32_t height);
+
 }  // namespace quarry::test

@@ -13,14 +13,9 @@
 using namespace quarry;
 using namespace quarry::engine;
 using quarry::test::SceneWorld;
+using quarry::test::view_of;
 
 namespace {
-
-View view_of(const Box3& bounds, uint32_t width, uint32_t height) {
-  double position[3], target[3];
-  fit_camera(bounds, 45, double(width) / height, 30, 25, position, target);
-  return look_at(position, target, 45, width, height);
-}
 
 // Edits that bring bricks, take bricks, change bytes in place, and make the hash grid grow past its first page.
 std::vector<std::vector<std::pair<Int3, uint8_t>>> edits() {

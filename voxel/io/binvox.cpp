@@ -11,7 +11,7 @@
 namespace quarry::io {
 namespace {
 
-constexpr uint64_t kMaxFileBytes = uint64_t(1) << 36;
+constexpr uint64_t kMaxBinvoxBytes = uint64_t(1) << 36;
 constexpr size_t kMaxLine = 1024;
 
 std::string_view trimmed(std::string_view s) {
@@ -116,7 +116,7 @@ Result<Scene> parse_binvox(std::span<const uint8_t> bytes, std::vector<std::stri
 }
 
 Result<Scene> read_binvox(const std::filesystem::path& file, const ReadOptions& options) {
-  const auto bytes = read_input(file, kMaxFileBytes, options.progress);
+  const auto bytes = read_input(file, kMaxBinvoxBytes, options.progress);
   if (!bytes) return tl::unexpected(bytes.error());
   return named_after(file, parse_binvox(*bytes, options.warnings));
 }

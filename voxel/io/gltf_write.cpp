@@ -135,7 +135,7 @@ Result<void> put_primitive(const SurfaceSource& surface, size_t part, const Prim
   return listed;
 }
 
-Result<void> write_surface(const Scene& scene, const SurfaceSource& surface, const fs::path& file, const Progress& progress) {
+Result<void> write_gltf_surface(const Scene& scene, const SurfaceSource& surface, const fs::path& file, const Progress& progress) {
   std::string extension = file.extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
   const bool binary = extension == ".glb";
@@ -212,12 +212,12 @@ Result<void> write_surface(const Scene& scene, const SurfaceSource& surface, con
 
 Result<void> write_gltf(const Scene& scene, const fs::path& file, const Progress& progress) {
   const auto surface = surface_of(scene, progress);
-  return surface ? write_surface(scene, **surface, file, progress) : tl::unexpected(surface.error());
+  return surface ? write_gltf_surface(scene, **surface, file, progress) : tl::unexpected(surface.error());
 }
 
 Result<void> write_gltf_regions(const VisibleRegions& voxels, const fs::path& file, const Progress& progress) {
   const auto surface = surface_of(voxels, file, progress);
-  return surface ? write_surface(voxels.scene(), **surface, file, progress) : tl::unexpected(surface.error());
+  return surface ? write_gltf_surface(voxels.scene(), **surface, file, progress) : tl::unexpected(surface.error());
 }
 
 }  // namespace quarry::io

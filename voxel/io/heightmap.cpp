@@ -10,7 +10,7 @@
 namespace quarry::io {
 namespace {
 
-constexpr uint64_t kMaxFileBytes = uint64_t(1) << 31;
+constexpr uint64_t kMaxPictureBytes = uint64_t(1) << 31;
 
 enum class HeightFrom { grey, alpha, luminance };
 
@@ -110,11 +110,11 @@ Result<Scene> parse_heightmap(std::span<const uint8_t> png, std::span<const uint
 
 Result<Scene> read_heightmap(const std::filesystem::path& file, const ReadOptions& options) {
   options.progress.say("read", -1);
-  const auto bytes = read_file(file, kMaxFileBytes);
+  const auto bytes = read_file(file, kMaxPictureBytes);
   if (!bytes) return tl::unexpected(bytes.error());
   std::vector<uint8_t> colours;
   if (!options.color_map.empty()) {
-    auto read = read_file(options.color_map, kMaxFileBytes);
+    auto read = read_file(options.color_map, kMaxPictureBytes);
     if (!read) return fail(read.error().code, "the colour map " + options.color_map.string() + ": " + read.error().message);
     if (read->empty()) return fail(ErrorCode::malformed_input, "the colour map " + options.color_map.string() + " is empty");
     colours = std::move(*read);

@@ -9,7 +9,7 @@
 namespace quarry::io {
 namespace {
 
-constexpr uint64_t kMaxFileBytes = uint64_t(1) << 37;
+constexpr uint64_t kMaxLasBytes = uint64_t(1) << 37;
 constexpr size_t kIntensityAt = 12;
 
 struct PointFormat {
@@ -17,7 +17,7 @@ struct PointFormat {
   size_t length;    // at least
   size_t color_at;  // 0: none
 };
-constexpr PointFormat kFormats[] = {{0, 20, 0}, {1, 28, 0}, {2, 26, 20}, {3, 34, 28}, {6, 30, 0}, {7, 36, 30}, {8, 38, 30}};
+constexpr PointFormat kPointFormats[] = {{0, 20, 0}, {1, 28, 0}, {2, 26, 20}, {3, 34, 28}, {6, 30, 0}, {7, 36, 30}, {8, 38, 30}};
 
 template <class T>
 T field(const uint8_t* at) {
@@ -52,8 +52,8 @@ Result<Scene> parse_las(std::span<const uint8_t> bytes, const ReadOptions& optio
   }
   if (!in.ok()) return tl::unexpected(in.error());
   if (format_byte & 0xc0) return fail(ErrorCode::unsupported, at_byte(104) + "the points are compressed (LAZ); decompress the file first, as with laszip or pdal");
-  const auto format = std::find_if(std::begin(kFormats), std::end(kFormats), [&](const PointFormat& f) { return f.number == format_byte; });
-  if (format == std::end(kFormats)) return fail(ErrorCode::unsupported, at_byte(104) + "point format " + std::to_string(format_byte) + " is not read; 0 to 3 and 6 to 8 are");
+  const auto format = std::find_if(std::begin(kPointFormats), std::end(kPointFormats), [&](const PointFormat& f) { return f.number == format_byte; });
+  if (format == std::end(kPointFormats)) return fail(ErrorCode::unsupported, at_byte(104) + "point format " + std::to_string(format_byte) + " is not read; 0 to 3 and 6 to 8 are");
   if (length < format->length)
     return fail(ErrorCode::malformed_input, at_byte(105) + "expected points of at least " + std::to_string(format->length) + " bytes, found " + std::to_string(length));
   if (points_at < 227 || points_at > bytes.size())
@@ -94,7 +94,7 @@ Result<Scene> parse_las(std::span<const uint8_t> bytes, const ReadOptions& optio
 }
 
 Result<Scene> read_las(const std::filesystem::path& file, const ReadOptions& options) {
-  const auto bytes = read_input(file, kMaxFileBytes, options.progress);
+  const auto bytes = read_input(file, kMaxLasBytes, options.progress);
   if (!bytes) return tl::unexpected(bytes.error());
   return named_after(file, parse_las(*bytes, options));
 }

@@ -14,7 +14,7 @@
 namespace quarry::io {
 namespace {
 
-constexpr uint64_t kMaxFileBytes = uint64_t(1) << 31;
+constexpr uint64_t kMaxMinecraftBytes = uint64_t(1) << 31;
 
 tl::unexpected<Error> bad(size_t at, const std::string& what) { return fail(ErrorCode::malformed_input, at_byte(at) + what); }
 
@@ -273,7 +273,7 @@ Result<Scene> parse_minecraft(std::span<const uint8_t> bytes, uint64_t memory_li
 }
 
 Result<Scene> read_minecraft(const std::filesystem::path& file, const ReadOptions& options) {
-  const auto bytes = read_input(file, kMaxFileBytes, options.progress);
+  const auto bytes = read_input(file, kMaxMinecraftBytes, options.progress);
   if (!bytes) return tl::unexpected(bytes.error());
   auto scene = parse_minecraft(*bytes, options.memory_limit_bytes, options.warnings);
   return scene && scene->metadata["source_format"] == "schem" ? named_after(file, std::move(scene)) : scene;

@@ -58,7 +58,7 @@ class Text {
   size_t size_ = 0;
 };
 
-Result<void> write_surface(const Scene& scene, const SurfaceSource& surface, const fs::path& file, const Progress& progress) {
+Result<void> write_obj_surface(const Scene& scene, const SurfaceSource& surface, const fs::path& file, const Progress& progress) {
   fs::path mtl = file;
   mtl.replace_extension(".mtl");
   std::error_code ignored;
@@ -113,12 +113,12 @@ Result<void> write_surface(const Scene& scene, const SurfaceSource& surface, con
 
 Result<void> write_obj(const Scene& scene, const fs::path& file, const Progress& progress) {
   const auto surface = surface_of(scene, progress);
-  return surface ? write_surface(scene, **surface, file, progress) : tl::unexpected(surface.error());
+  return surface ? write_obj_surface(scene, **surface, file, progress) : tl::unexpected(surface.error());
 }
 
 Result<void> write_obj_regions(const VisibleRegions& voxels, const fs::path& file, const Progress& progress) {
   const auto surface = surface_of(voxels, file, progress);
-  return surface ? write_surface(voxels.scene(), **surface, file, progress) : tl::unexpected(surface.error());
+  return surface ? write_obj_surface(voxels.scene(), **surface, file, progress) : tl::unexpected(surface.error());
 }
 
 }  // namespace quarry::io

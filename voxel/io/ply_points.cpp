@@ -12,7 +12,7 @@
 namespace quarry::io {
 namespace {
 
-constexpr uint64_t kMaxFileBytes = uint64_t(1) << 37;
+constexpr uint64_t kMaxPlyBytes = uint64_t(1) << 37;
 constexpr size_t kMaxProperties = 256;
 
 enum class Encoding { ascii, little, big };
@@ -31,7 +31,7 @@ std::optional<Kind> kind_of(std::string_view name) {
   return std::nullopt;
 }
 
-struct Header {
+struct PlyHeader {
   Encoding encoding = Encoding::ascii;
   uint64_t vertices = 0, faces = 0;
   std::vector<Kind> properties;      // of a vertex
@@ -53,10 +53,10 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
-Result<Header> read_header(std::span<const uint8_t> bytes) {
+Result<PlyHeader> read_header(std::span<const uint8_t> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const auto bad = [](size_t at, const std::string& what) { return fail(ErrorCode::malformed_input, at_byte(at) + what); };
-  Header h;
+  PlyHeader h;
   std::string_view element;
   bool before_vertices = true, has_format = false;
   for (size_t at = 0;;) {
@@ -145,7 +145,7 @@ bool ply_is_points(std::span<const uint8_t> head) {
 Result<Scene> parse_ply_points(std::span<const uint8_t> bytes, const ReadOptions& options) {
   const auto header = read_header(bytes);
   if (!header) return tl::unexpected(header.error());
-  const Header& h = *header;
+  const PlyHeader& h = *header;
   const auto bad = [](size_t at, const std::string& what) { return fail(ErrorCode::malformed_input, at_byte(at) + what); };
   if (h.vertices == 0) return bad(h.body_at, "expected at least one vertex, found none");
   for (const int p : h.position)
@@ -199,7 +199,7 @@ Result<Scene> parse_ply_points(std::span<const uint8_t> bytes, const ReadOptions
 }
 
 Result<Scene> read_ply_points(const std::filesystem::path& file, const ReadOptions& options) {
-  const auto bytes = read_input(file, kMaxFileBytes, options.progress);
+  const auto bytes = read_input(file, kMaxPlyBytes, options.progress);
   if (!bytes) return tl::unexpected(bytes.error());
   return named_after(file, parse_ply_points(*bytes, options));
 }

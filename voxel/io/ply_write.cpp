@@ -9,7 +9,7 @@
 namespace quarry::io {
 namespace {
 
-Result<void> write_surface(const Scene& scene, const SurfaceSource& surface, const std::filesystem::path& file, const Progress& progress) {
+Result<void> write_ply_surface(const Scene& scene, const SurfaceSource& surface, const std::filesystem::path& file, const Progress& progress) {
   const auto parts = surface.parts();
   const auto stopped = [] { return fail(ErrorCode::cancelled, "stopped; nothing was written"); };
   VertexNumbers numbers(surface.vertices());
@@ -66,12 +66,12 @@ Result<void> write_surface(const Scene& scene, const SurfaceSource& surface, con
 
 Result<void> write_ply(const Scene& scene, const std::filesystem::path& file, const Progress& progress) {
   const auto surface = surface_of(scene, progress);
-  return surface ? write_surface(scene, **surface, file, progress) : tl::unexpected(surface.error());
+  return surface ? write_ply_surface(scene, **surface, file, progress) : tl::unexpected(surface.error());
 }
 
 Result<void> write_ply_regions(const VisibleRegions& voxels, const std::filesystem::path& file, const Progress& progress) {
   const auto surface = surface_of(voxels, file, progress);
-  return surface ? write_surface(voxels.scene(), **surface, file, progress) : tl::unexpected(surface.error());
+  return surface ? write_ply_surface(voxels.scene(), **surface, file, progress) : tl::unexpected(surface.error());
 }
 
 }  // namespace quarry::io

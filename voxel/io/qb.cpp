@@ -11,11 +11,11 @@
 namespace quarry::io {
 namespace {
 
-constexpr uint64_t kMaxFileBytes = uint64_t(1) << 36;
+constexpr uint64_t kMaxQbBytes = uint64_t(1) << 36;
 constexpr uint32_t kRunFollows = 2, kSliceEnds = 6;  // words among a compressed slice's colours
 constexpr size_t kLeastMatrixBytes = 1 + 12 + 12;
 
-struct Header {
+struct QbHeader {
   bool bgra = false, right_handed = false, compressed = false, masks = false;
   uint32_t matrices = 0;
 };
@@ -31,8 +31,8 @@ bool flag(ByteReader& in, const char* what) {
   return value == 1;
 }
 
-Header read_header(ByteReader& in) {
-  Header h;
+QbHeader read_header(ByteReader& in) {
+  QbHeader h;
   const uint8_t* version = in.bytes(4, "a version number, the beginning of a Qubicle file");
   if (version && (version[0] != 1 || version[1] != 1))
     in.fail_at(0, "expected version 1.1 of the Qubicle format, found " + std::to_string(version[0]) + "." + std::to_string(version[1]));
@@ -47,7 +47,7 @@ Header read_header(ByteReader& in) {
   return h;
 }
 
-Matrix read_matrix(ByteReader& in, const Header& h) {
+Matrix read_matrix(ByteReader& in, const QbHeader& h) {
   Matrix m;
   const uint8_t length = in.u8("the length of a matrix's name");
   m.name = in.text(length, "a matrix's name");
@@ -62,7 +62,7 @@ Matrix read_matrix(ByteReader& in, const Header& h) {
 
 // Calls run(first place in slice z, count, colour, z) for each run of voxels that are there. `run` answers false to stop.
 template <class Run>
-void walk_voxels(ByteReader& in, const Header& h, const Matrix& m, const Run& run) {
+void walk_voxels(ByteReader& in, const QbHeader& h, const Matrix& m, const Run& run) {
   const uint64_t slice = uint64_t(m.size[0]) * m.size[1];
   const auto colour_of = [&](uint32_t word) {
     const uint32_t a = h.masks ? 255 : word >> 24;  // a mask says which sides show, nothing of transparency
@@ -109,7 +109,7 @@ QbExtent read_qb_extent(ByteReader& in) {
 
 Result<Scene> parse_qb(std::span<const uint8_t> bytes, std::vector<std::string>* warnings) {
   ByteReader check(bytes);
-  const Header h = read_header(check);
+  const QbHeader h = read_header(check);
   const size_t begin = check.at();
   BrickBudget budget(bytes.size());
   ColorTable colours;
@@ -164,7 +164,7 @@ bool looks_like_qb(std::span<const uint8_t> head) {
 }
 
 Result<Scene> read_qb(const std::filesystem::path& file, const ReadOptions& options) {
-  const auto bytes = read_input(file, kMaxFileBytes, options.progress);
+  const auto bytes = read_input(file, kMaxQbBytes, options.progress);
   if (!bytes) return tl::unexpected(bytes.error());
   return parse_qb(*bytes, options.warnings);
 }

@@ -16,7 +16,7 @@
 namespace quarry::io {
 namespace {
 
-constexpr uint64_t kMaxFileBytes = uint64_t(1) << 36;
+constexpr uint64_t kMaxQbclBytes = uint64_t(1) << 36;
 constexpr uint32_t kMatrix = 0, kModel = 1, kCompound = 2;
 constexpr uint8_t kRun = 2;
 constexpr size_t kLeastNodeBytes = 4 + 4 + 4 + 3, kModelBytes = 36, kMaxNodes = size_t(1) << 20, kMaxDepth = 512;
@@ -195,7 +195,7 @@ Result<Scene> parse_qbcl(std::span<const uint8_t> bytes, uint64_t memory_limit_b
 }
 
 Result<Scene> read_qbcl(const std::filesystem::path& file, const ReadOptions& options) {
-  const auto bytes = read_input(file, kMaxFileBytes, options.progress);
+  const auto bytes = read_input(file, kMaxQbclBytes, options.progress);
   if (!bytes) return tl::unexpected(bytes.error());
   return parse_qbcl(*bytes, options.memory_limit_bytes, options.warnings);
 }

@@ -13,7 +13,7 @@
 namespace quarry::io {
 namespace {
 
-constexpr uint64_t kMaxFileBytes = uint64_t(1) << 36;
+constexpr uint64_t kMaxRawBytes = uint64_t(1) << 36;
 constexpr double kMaxOrigin = 1 << 24;
 
 Result<void> check_size(Int3 size) {
@@ -97,7 +97,7 @@ Result<Scene> read_detached(const std::filesystem::path& header_file, std::span<
   const auto file = header_file.parent_path() / std::string(name);
   std::error_code ignored;
   if (std::filesystem::is_symlink(file, ignored)) return fail(ErrorCode::unsupported, "its voxels are in " + file.string() + ", which is a link; expected a file in the header's own folder");
-  const auto data = read_file(file, kMaxFileBytes);
+  const auto data = read_file(file, kMaxRawBytes);
   if (!data) return fail(data.error().code, "its voxels in " + file.string() + ": " + data.error().message);
   if (data->empty()) return fail(ErrorCode::malformed_input, "its voxels in " + file.string() + ": the file is empty");
   return parse_nrrd(header, *data);
@@ -195,7 +195,7 @@ Result<Scene> parse_nrrd(std::span<const uint8_t> header, std::span<const uint8_
 }
 
 Result<Scene> read_raw(const std::filesystem::path& file, const ReadOptions& options) {
-  const auto bytes = read_input(file, kMaxFileBytes, options.progress);
+  const auto bytes = read_input(file, kMaxRawBytes, options.progress);
   if (!bytes) return tl::unexpected(bytes.error());
   auto beside = file;
   beside.replace_extension(".nhdr");

@@ -9,7 +9,7 @@
 
 namespace quarry::io {
 namespace {
-constexpr size_t kBufferBytes = size_t(1) << 18;
+constexpr size_t kSpillBufferBytes = size_t(1) << 18;
 }
 
 Result<std::unique_ptr<Spill>> Spill::create(const std::filesystem::path& beside) {
@@ -36,10 +36,10 @@ void Spill::flush() {
 
 void Spill::append(std::span<const uint8_t> bytes) {
   while (!bytes.empty() && !error_) {
-    const size_t part = std::min(bytes.size(), kBufferBytes - buffer_.size());
+    const size_t part = std::min(bytes.size(), kSpillBufferBytes - buffer_.size());
     buffer_.insert(buffer_.end(), bytes.begin(), bytes.begin() + std::ptrdiff_t(part));
     bytes = bytes.subspan(part);
-    if (buffer_.size() == kBufferBytes) flush();
+    if (buffer_.size() == kSpillBufferBytes) flush();
   }
 }
 

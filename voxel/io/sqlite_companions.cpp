@@ -13,12 +13,6 @@ constexpr char kDatabaseMagic[] = "SQLite format 3";  // with the 0 at its end
 constexpr uint8_t kJournalMagic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
 constexpr uint32_t kLogMagic = 0x377f0683u;  // its lowest bit: which way round the checksums read words
 
-uint32_t big(std::span<const uint8_t> b, size_t at, size_t count) {
-  uint32_t v = 0;
-  for (size_t i = 0; i < count; ++i) v = v << 8 | b[at + i];
-  return v;
-}
-
 // The checksum of a log, which goes on from page to page.
 struct LogSum {
   uint32_t s0 = 0, s1 = 0;

@@ -15,6 +15,13 @@
 
 namespace quarry::io {
 
+// A number as SQLite's files have it: `count` bytes (at most four) from `at` on, the high ones first.
+inline uint32_t big(std::span<const uint8_t> b, size_t at, size_t count) {
+  uint32_t v = 0;
+  for (size_t i = 0; i < count; ++i) v = v << 8 | b[at + i];
+  return v;
+}
+
 // The files that may lie beside a database; empty: not there.
 struct DatabaseCompanions {
   std::span<const uint8_t> log;      // FILE-wal

@@ -13,12 +13,6 @@ namespace {
 constexpr size_t kHeaderBytes = 100;
 constexpr uint8_t kIndexInterior = 2, kIndexLeaf = 10, kTableLeaf = 13;
 
-uint32_t big(std::span<const uint8_t> b, size_t at, size_t count) {
-  uint32_t v = 0;
-  for (size_t i = 0; i < count; ++i) v = v << 8 | b[at + i];
-  return v;
-}
-
 // SQLite's numbers of one to nine bytes, the high ones first. False at the end of the bytes.
 bool varint(std::span<const uint8_t> b, size_t* at, uint64_t* out) {
   uint64_t v = 0;

@@ -17,12 +17,12 @@ namespace {
 
 constexpr char kName[] = "quarry-view";
 
-class Source {
+class ViewSource {
  public:
-  Source(int fd, DatabaseView view) : fd_(fd), view_(std::move(view)) {}
-  Source(const Source&) = delete;
-  Source& operator=(const Source&) = delete;
-  ~Source() { ::close(fd_); }
+  ViewSource(int fd, DatabaseView view) : fd_(fd), view_(std::move(view)) {}
+  ViewSource(const ViewSource&) = delete;
+  ViewSource& operator=(const ViewSource&) = delete;
+  ~ViewSource() { ::close(fd_); }
 
   uint64_t bytes() const { return view_.bytes; }
   // SQLite wants zeros behind the end.
@@ -60,13 +60,13 @@ class Source {
 };
 
 // What sqlite3_open_v2 of this thread is to find.
-thread_local std::unique_ptr<Source> to_open;
+thread_local std::unique_ptr<ViewSource> to_open;
 
 struct ViewFile {
   sqlite3_file base;  // first: SQLite knows no more of it
-  Source* source;
+  ViewSource* source;
 };
-Source& source_of(sqlite3_file* file) { return *reinterpret_cast<ViewFile*>(file)->source; }
+ViewSource& source_of(sqlite3_file* file) { return *reinterpret_cast<ViewFile*>(file)->source; }
 
 int refuse_write(sqlite3_file*, const void*, int, sqlite3_int64) { return SQLITE_READONLY; }
 int refuse_size(sqlite3_file*, sqlite3_int64) { return SQLITE_READONLY; }
@@ -133,7 +133,7 @@ Result<Db> open_view(int fd, DatabaseView view) {
   if (registered != SQLITE_OK) return fail(ErrorCode::out_of_memory, "no memory for a database connection");
   const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
   if (copy < 0) return tl::unexpected(error_from_errno("cannot open it", errno));
-  to_open = std::make_unique<Source>(copy, std::move(view));
+  to_open = std::make_unique<ViewSource>(copy, std::move(view));
   auto db = Db::open("view", SQLITE_OPEN_READONLY, kName);
   to_open.reset();
   return db;

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // Of what the sink has room for, a region's bricks take this part; the rest is for compressing them and what allocators keep.
-constexpr double kPlanned = 0.6;
+constexpr double kPlannedShare = 0.6;
 
 }  // namespace
 
@@ -43,7 +43,7 @@ struct StoreReader::State {
 
   Result<RegionsDone> all(const RegionSink& sink, const Progress& progress) {
     if (auto r = sink.begin(scene); !r) return tl::unexpected(r.error());
-    const auto most = std::max<uint64_t>(1, uint64_t(double(sink.room()) * kPlanned) / kBrickMemoryBytes);
+    const auto most = std::max<uint64_t>(1, uint64_t(double(sink.room()) * kPlannedShare) / kBrickMemoryBytes);
     RegionsDone done;
     BrickMap region;
     uint32_t at = 0;

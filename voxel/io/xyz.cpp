@@ -10,7 +10,7 @@
 namespace quarry::io {
 namespace {
 
-constexpr uint64_t kMaxFileBytes = uint64_t(1) << 36;
+constexpr uint64_t kMaxXyzBytes = uint64_t(1) << 36;
 constexpr size_t kColumns = 6;  // that are looked at
 
 bool separates(char c) { return c == ' ' || c == '\t' || c == '\r' || c == ',' || c == ';'; }
@@ -80,7 +80,7 @@ Result<Scene> parse_xyz(std::span<const uint8_t> bytes, const ReadOptions& optio
 }
 
 Result<Scene> read_xyz(const std::filesystem::path& file, const ReadOptions& options) {
-  const auto bytes = read_input(file, kMaxFileBytes, options.progress);
+  const auto bytes = read_input(file, kMaxXyzBytes, options.progress);
   if (!bytes) return tl::unexpected(bytes.error());
   return named_after(file, parse_xyz(*bytes, options));
 }

@@ -38,6 +38,7 @@ struct Pass {
   uint32_t rays_a_thread = 1;
   float reach = 1e29f;
   bool per_hit = false;  // rays counted: hits, else pixels
+  bool by_columns = false;  // the order of shadows' workgroups
 };
 constexpr Pass kPasses[] = {
     {.name = "make rays", .pass = kQryBenchMakeRays, .rows = 16},
@@ -46,7 +47,8 @@ constexpr Pass kPasses[] = {
     {.name = "primary", .pass = kQryBenchPrimary, .rows = 16},
     {.name = "primary after beams", .pass = kQryBenchPrimary, .rows = 16, .from_beams = true},
     {.name = "primary with beams", .pass = kQryBenchPrimary, .rows = 16, .from_beams = true, .beams_first = true},
-    {.name = "shadow", .pass = kQryBenchShadow, .rows = 16, .inside = true, .per_hit = true},
+    {.name = "shadow by rows", .pass = kQryBenchShadow, .rows = engine::kShadowRows, .inside = true, .per_hit = true},
+    {.name = "shadow by columns", .pass = kQryBenchShadow, .rows = engine::kShadowColumnRows, .inside = true, .per_hit = true, .by_columns = true},
     {.name = "ambient, 1 a thread", .pass = kQryBenchAmbient, .rows = 8, .inside = true, .per_hit = true},
     {.name = "ambient", .pass = kQryBenchAmbient, .rows = 4, .inside = true, .rays_a_thread = 4, .per_hit = true},
     {.name = "ambient, 64 voxels", .pass = kQryBenchAmbient, .rows = 4, .inside = true, .rays_a_thread = 4, .reach = 64.0f, .per_hit = true},
@@ -90,11 +92,11 @@ Result<VkPipeline> Passes::make(const Pass& pass) {
     return tl::unexpected(ok.error());
   const bool beams = pass.pass == kQryBenchBeams;
   const uint32_t fused = device_->info().type != VK_PHYSICAL_DEVICE_TYPE_CPU;
-  const uint32_t values[10] = {0, pass.only_pyramid, pass.pass, pass.from_beams, pass.rays_a_thread, pass.inside, beams ? kQryBeamGroup : 8u, beams ? 1u : pass.rows, fused, device_->info().beam_lanes};
-  constexpr uint32_t kIds[10] = {0, 1, 2, 3, 4, 5, 10, 11, 6, 8};
-  VkSpecializationMapEntry entries[10];
-  for (uint32_t i = 0; i < 10; ++i) entries[i] = {kIds[i], i * 4, 4};
-  const VkSpecializationInfo constants{10, entries, sizeof values, values};
+  const uint32_t values[11] = {0, pass.only_pyramid, pass.pass, pass.from_beams, pass.rays_a_thread, pass.inside, beams ? kQryBeamGroup : 8u, beams ? 1u : pass.rows, fused, device_->info().beam_lanes, pass.by_columns};
+  constexpr uint32_t kIds[11] = {0, 1, 2, 3, 4, 5, 12, 13, 6, 8, 11};
+  VkSpecializationMapEntry entries[11];
+  for (uint32_t i = 0; i < 11; ++i) entries[i] = {kIds[i], i * 4, 4};
+  const VkSpecializationInfo constants{11, entries, sizeof values, values};
   VkComputePipelineCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
   info.stage = {VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, nullptr, 0, VK_SHADER_STAGE_COMPUTE_BIT, module, "main", &constants};
@@ -170,7 +172,10 @@ void Passes::record(uint32_t index) {
   }
   vk.vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_[index]);
   if (pass.pass == kQryBenchBeams) vk.vkCmdDispatch(commands_, engine::beam_groups(device_->info(), width_, height_), 1, 1);
-  else vk.vkCmdDispatch(commands_, (width_ + 7) / 8, (height_ + pass.rows - 1) / pass.rows, pass.pass == kQryBenchAmbient ? 4 / pass.rays_a_thread : 1);
+  else {
+    const uint32_t across = (width_ + 7) / 8, down = (height_ + pass.rows - 1) / pass.rows;
+    vk.vkCmdDispatch(commands_, pass.by_columns ? down : across, pass.by_columns ? across : down, pass.pass == kQryBenchAmbient ? 4 / pass.rays_a_thread : 1);
+  }
 }
 
 Result<void> Passes::measure(const engine::SharedWorld& world, engine::Device::TimelinePoint ready, const engine::View& view, uint32_t repeats,
@@ -277,9 +282,13 @@ double primary_as_drawn(const double (&us)[kPassCount], const QryWorldRoot& root
   return engine::beams_pay(root, view.origin) ? with_beams(us) : time_of(us, "primary");
 }
 
-double whole_frame(const double (&us)[kPassCount], double primary) {
+double shadow_as_drawn(const double (&us)[kPassCount], const QryWorldRoot& root, const engine::View& view) {
+  return engine::shadows_by_columns(root, view.origin) ? time_of(us, "shadow by columns") : time_of(us, "shadow by rows");
+}
+
+double whole_frame(const double (&us)[kPassCount], const QryWorldRoot& root, const engine::View& view) {
   const double ambient = std::min(time_of(us, "ambient, 64 voxels"), time_of(us, "ambient, 64 voxels, 1 a thread"));
-  return primary + time_of(us, "shadow") + ambient + time_of(us, "shade");
+  return primary_as_drawn(us, root, view) + shadow_as_drawn(us, root, view) + ambient + time_of(us, "shade");
 }
 
 nlohmann::json row_of(uint64_t rays, double us) { return {{"rays", rays}, {"microseconds", us}, {"million_per_s", double(rays) / us}}; }
@@ -340,9 +349,9 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
         const uint64_t rays = (kPasses[i].per_hit ? hits : pixels) * (kPasses[i].pass == kQryBenchAmbient ? 4 : 1);
         rows[kPasses[i].name] = row_of(rays, us[i]);
       }
-      const double primary = primary_as_drawn(us, (*shared)->root(), view);
-      rows["primary as drawn"] = row_of(pixels, primary);
-      rows["whole frame"] = row_of(pixels + 5 * hits, whole_frame(us, primary));
+      rows["primary as drawn"] = row_of(pixels, primary_as_drawn(us, (*shared)->root(), view));
+      rows["shadow"] = row_of(hits, shadow_as_drawn(us, (*shared)->root(), view));
+      rows["whole frame"] = row_of(pixels + 5 * hits, whole_frame(us, (*shared)->root(), view));
       seen[camera] = (*passes)->seen();
       cameras.push_back({{"camera", camera_name(camera)}, {"hits", hits}, {"differ_with_beams", *differing}, {"passes", rows}});
     }
@@ -365,7 +374,7 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
       auto& rows = cameras[size_t(camera)]["passes"];
       rows["primary, packed"] = row_of(pixels, time_of(us, "primary"));
       rows["primary with beams, packed"] = row_of(pixels, with_beams(us));
-      rows["whole frame, packed"] = row_of(pixels + 5 * (*passes)->hits(), whole_frame(us, primary_as_drawn(us, (*shared)->root(), view)));
+      rows["whole frame, packed"] = row_of(pixels + 5 * (*passes)->hits(), whole_frame(us, (*shared)->root(), view));
     }
     result["sharing"] = engine::to_string((*shared)->mode());
     result["scenes"].push_back({{"scene", about.name}, {"title", about.title}, {"size", size}, {"voxels", world->voxel_count()}, {"bricks", world->brick_count()},

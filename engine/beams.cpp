@@ -1,5 +1,6 @@
 #include "engine/beams.hpp"
 
+#include "engine/course.hpp"
 #include "shaders/frame.h"
 #include "shaders/world_root.h"
 
@@ -17,14 +18,12 @@ uint32_t beam_groups(const DeviceInfo& info, uint32_t width, uint32_t height) {
 
 bool beams_pay(const QryWorldRoot& root, const float origin[3]) {
   constexpr double kFilled = 0.25;  // of the box's bricks; of terrain 0.06 are, of a hollow sphere 0.02, of a sponge 0.5
-  bool inside = true;
   double bricks = 1;
   for (int i = 0; i < 3; ++i) {
     const float low = root.box_low[i] + float(kQryBoxMargin), high = root.box_high[i] - float(kQryBoxMargin);
-    inside = inside && origin[i] >= low && origin[i] <= high;
     bricks *= double(((int32_t(high) - 1) >> 3) - (int32_t(low) >> 3) + 1);
   }
-  return root.brick_count > 0 && (inside || root.brick_count < kFilled * bricks);
+  return root.brick_count > 0 && (inside_bounds(root, origin) || root.brick_count < kFilled * bricks);
 }
 
 }  // namespace quarry::engine

@@ -17,9 +17,10 @@ class PipelineCache {
   PipelineCache(const PipelineCache&) = delete;
   PipelineCache& operator=(const PipelineCache&) = delete;
 
-  // Of shaders/traverse.glsl, and one_way of shadow.comp.glsl; a shader without them ignores them.
+  // Of shaders/traverse.glsl, and of shadow.comp.glsl one_way, by_columns and the rows of its workgroups; a shader without them ignores them.
   struct Constants {
-    bool counts = false, inside = false, ignores = false, one_way = false;
+    bool counts = false, inside = false, ignores = false, one_way = false, by_columns = false;
+    uint32_t rows = 16;
   };
   // The pipeline is the caller's. Any number of threads.
   Result<VkPipeline> make(VkPipelineLayout layout, const uint32_t* code, size_t bytes, const char* name, const Constants& constants);

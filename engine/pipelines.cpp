@@ -5,6 +5,7 @@
 #include "ambient_spirv.h"
 #include "beams_spirv.h"
 #include "behind_spirv.h"
+#include "engine/course.hpp"
 #include "engine/vulkan_loader.hpp"
 #include "find_spirv.h"
 #include "hashgrid/parallel.hpp"
@@ -30,8 +31,10 @@ struct Source {
 const Source kSources[] = {{k_beams_spirv, "beams", {}},
                            {k_march_spirv, "march", {}},
                            {k_march_spirv, "march, counted", {.counts = true}},
-                           {k_shadow_spirv, "shadow", {.inside = true}},
-                           {k_shadow_spirv, "shadow, one way", {.inside = true, .one_way = true}},
+                           {k_shadow_spirv, "shadow by rows", {.inside = true, .rows = kShadowRows}},
+                           {k_shadow_spirv, "shadow by rows, one way", {.inside = true, .one_way = true, .rows = kShadowRows}},
+                           {k_shadow_spirv, "shadow by columns", {.inside = true, .by_columns = true, .rows = kShadowColumnRows}},
+                           {k_shadow_spirv, "shadow by columns, one way", {.inside = true, .one_way = true, .by_columns = true, .rows = kShadowColumnRows}},
                            {k_ambient_spirv, "ambient", {.inside = true}},
                            {k_behind_spirv, "behind", {.inside = true, .ignores = true}},
                            {k_mirror_spirv, "mirror", {.inside = true}},

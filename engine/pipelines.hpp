@@ -12,7 +12,7 @@
 namespace quarry::engine {
 
 // A shader and its constants. `beams` there is none where the device has no beam_lanes.
-enum class Pass : uint8_t { beams, march, march_counted, shadow, shadow_one_way, ambient, behind, mirror, shade, views, page_load, trace, find };
+enum class Pass : uint8_t { beams, march, march_counted, shadow_rows, shadow_rows_one_way, shadow_columns, shadow_columns_one_way, ambient, behind, mirror, shade, views, page_load, trace, find };
 constexpr size_t kPasses = size_t(Pass::find) + 1;
 
 class Pipelines {

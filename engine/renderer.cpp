@@ -29,8 +29,9 @@ namespace {
 
 // Which passes a picture takes, in the order of their first dispatch.
 struct FramePlan {
-  bool shaded, lit, glass, mirrors, loads, beams;
+  bool shaded, lit, glass, mirrors, loads, beams, shadow_columns;
   Pass march, shadow;
+  uint32_t shadow_rows;  // of a workgroup
   std::vector<Pass> passes;
 };
 
@@ -45,7 +46,11 @@ FramePlan plan_of(const DeviceInfo& device, const SharedWorld& world, const View
   plan.loads = settings.view == DebugView::load;
   const bool counted = settings.view == DebugView::steps || settings.view == DebugView::probe_depth;
   plan.march = counted ? Pass::march_counted : Pass::march;
-  plan.shadow = settings.shadow_rays == 1 ? Pass::shadow_one_way : Pass::shadow;
+  // Software drivers have an order of their own (shaders/own_pixel.glsl), and the smaller workgroups.
+  plan.shadow_columns = device.type != VK_PHYSICAL_DEVICE_TYPE_CPU && shadows_by_columns(world.root(), view.origin);
+  const bool small = plan.shadow_columns || device.type == VK_PHYSICAL_DEVICE_TYPE_CPU, one_way = settings.shadow_rays == 1;
+  plan.shadow = small ? (one_way ? Pass::shadow_columns_one_way : Pass::shadow_columns) : (one_way ? Pass::shadow_rows_one_way : Pass::shadow_rows);
+  plan.shadow_rows = small ? kShadowColumnRows : kShadowRows;
   // Where steps are shown, they are those from the eye. A software driver compiles beams for longer than they save in the few pictures it makes.
   const bool may_beam = !counted && settings.beams != Beams::never && device.beam_lanes && world.root().brick_count > 0;
   plan.beams = may_beam && (settings.beams == Beams::always || (device.type != VK_PHYSICAL_DEVICE_TYPE_CPU && beams_pay(world.root(), view.origin)));
@@ -183,7 +188,10 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
     if (vk.vkCmdEndDebugUtilsLabelEXT) vk.vkCmdEndDebugUtilsLabelEXT(commands);
   };
   // Over all pixels, in workgroups of 8 x `rows`.
-  const auto pass = [&](const char* name, Pass what, uint32_t rows) { groups(name, what, (settings.width + 7) / 8, (settings.height + rows - 1) / rows); };
+  const auto pass = [&](const char* name, Pass what, uint32_t rows, bool by_columns = false) {
+    const uint32_t across = (settings.width + 7) / 8, down = (settings.height + rows - 1) / rows;
+    groups(name, what, by_columns ? down : across, by_columns ? across : down);
+  };
   const QryOneWay to_sun = one_way(f.look.sun_direction);
   s.targets->bind(commands, with.frame_layout, frame_index, target, frame.parameters.get());
   for (uint32_t sample = 0; sample < samples; ++sample) {
@@ -201,7 +209,7 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
     pass("march", plan.march, 16);
     compute_barrier(vk, commands);
     if (plan.lit) {  // none of these reads what another writes
-      if (plan.shaded) pass("shadow", plan.shadow, 16);
+      if (plan.shaded) pass("shadow", plan.shadow, plan.shadow_rows, plan.shadow_columns);
       pass("ambient", Pass::ambient, 4);
       if (plan.glass) pass("behind", Pass::behind, 16);
       if (plan.mirrors) pass("mirror", Pass::mirror, 16);

@@ -4,11 +4,12 @@
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/traverse.glsl"
+#include "shaders/shadow_pixel.glsl"
 #include "shaders/beam.glsl"
 #include "shaders/frame.h"
 #include "shaders/bench_rays.h"
 
-layout(local_size_x_id = 10, local_size_y_id = 11) in;
+layout(local_size_x_id = 12, local_size_y_id = 13) in;
 layout(constant_id = 2) const uint kPass = 0u;
 layout(constant_id = 3) const bool kFromBeams = false;
 layout(constant_id = 4) const uint kRaysAThread = 1u;  // ambient: 1 (the sample is the dispatch's z, the same for a whole warp) or 4
@@ -74,7 +75,7 @@ void main() {
     return;
   }
 
-  const uvec2 at = kPass == kQryBenchShadow ? qry_pixel_from_middle(gl_WorkGroupSize.y) : gl_GlobalInvocationID.xy;
+  const uvec2 at = kPass == kQryBenchShadow ? qry_shadow_pixel(gl_WorkGroupSize.xy) : gl_GlobalInvocationID.xy;
   if (at.x >= f.width || at.y >= f.height) return;
   const uint pixel = at.y * f.width + at.x;
   if (kPass == kQryBenchMakeRays) {

@@ -1,8 +1,8 @@
 // seen_pixel.glsl - how main() of a pass over the visibility buffer begins: this invocation's pixel, its place in the buffers and what is
 // seen there. A piece of main(), included in it, because a function could not leave it for invocations beyond the picture.
   const QryFrame frame = given.frame;
-#if defined(QRY_FROM_MIDDLE)
-  const uvec2 pixel = kQrySlanted ? qry_own_pixel(gl_WorkGroupSize.xy) : qry_pixel_from_middle(gl_WorkGroupSize.y);
+#if defined(QRY_OF_SHADOWS)
+  const uvec2 pixel = kQrySlanted ? qry_own_pixel(gl_WorkGroupSize.xy) : qry_shadow_pixel(gl_WorkGroupSize.xy);
 #else
   const uvec2 pixel = qry_own_pixel(gl_WorkGroupSize.xy);
 #endif

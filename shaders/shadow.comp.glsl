@@ -4,12 +4,13 @@
 
 #include "shaders/traverse.glsl"
 #include "shaders/surface.glsl"
+#include "shaders/shadow_pixel.glsl"
 
-layout(local_size_x = 8, local_size_y = 16) in;
+layout(local_size_x = 8, local_size_y_id = 12) in;
 layout(constant_id = 9) const bool kOneWay = false;  // a single ray, to the middle of the sun
 
 void main() {
-#define QRY_FROM_MIDDLE
+#define QRY_OF_SHADOWS
 #include "shaders/seen_pixel.glsl"
   vec3 o;
   uint face;

@@ -299,13 +299,6 @@ bool qry_walk(const QryWorldRoot root, vec3 o, const QryCourse course, float t_m
   return found;
 }
 
-// The pixel of an invocation where workgroups take the picture's rows from the middle up, and then from the middle down: what is long is
-// begun early, and few workgroups are left to wait for at the end. `high`: of a workgroup, which is known behind its layout alone.
-uvec2 qry_pixel_from_middle(uint high) {
-  const uint middle = gl_NumWorkGroups.y >> 1, row = gl_WorkGroupID.y < middle ? middle - 1u - gl_WorkGroupID.y : gl_WorkGroupID.y;
-  return uvec2(gl_GlobalInvocationID.x, row * high + gl_LocalInvocationID.y);
-}
-
 // Whether there is a set voxel on the ray from o for t in [0, t_max].
 bool qry_blocked(const QryWorldRoot root, vec3 o, const QryCourse course, float t_max) {
   QryWay way;

@@ -24,11 +24,6 @@ Point point_of(PackedLook look) {
   for (size_t k = 0; k < kAxes; ++k) p[k] = int32_t(byte_of(look, k)) * kWeight[k];
   return p;
 }
-int64_t distance(const Point& a, const Point& b) {
-  int64_t sum = 0;
-  for (size_t k = 0; k < kAxes; ++k) sum += int64_t(a[k] - b[k]) * (a[k] - b[k]);
-  return sum;
-}
 
 struct Entry {
   Point point;
@@ -95,12 +90,16 @@ std::vector<Point> median_cut(std::vector<Entry>& entries) {
 
 size_t nearest(const std::vector<Point>& centres, const Point& p) {
   size_t best = 0;
-  int64_t least = std::numeric_limits<int64_t>::max();
-  for (size_t i = 0; i < centres.size(); ++i)
-    if (const int64_t d = distance(centres[i], p); d < least) {
-      least = d;
-      best = i;
-    }
+  int32_t least = std::numeric_limits<int32_t>::max();  // a distance is below 7 * 3060^2
+  for (size_t i = 0; i < centres.size(); ++i) {
+    const int32_t* c = centres[i].data();
+    // Most differ enough in colour alone.
+    int32_t d = 0;
+    for (size_t k = 0; k < 3; ++k) d += (c[k] - p[k]) * (c[k] - p[k]);
+    if (d >= least) continue;
+    for (size_t k = 3; k < kAxes; ++k) d += (c[k] - p[k]) * (c[k] - p[k]);
+    if (d < least) least = d, best = i;
+  }
   return best;
 }
 

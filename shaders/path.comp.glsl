@@ -275,7 +275,7 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
 
     if (material == 0u) {
       if (straight && look.background != kQryBackgroundSky) {
-        result.light.a = 1.0 - dot(share, vec3(1.0 / 3.0));
+        result.light.a = max(1.0 - dot(share, vec3(1.0 / 3.0)), 0.0);  // -2^-25 for nothing in the way, where a GPU fuses product and sum
       } else {
         vec3 beyond;
         if (from_eye && straight) beyond = qry_backdrop(look, d);
@@ -400,9 +400,10 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
   }
 
   if (floor_state != 0u) {
-    const float open = clamp(floor_open / max(sky_on_floor + sun_on_floor, 1e-6), 0.0, 1.0);
+    // Not by division where nothing is in the way: GPUs may round x / x below 1, and a floor without a shadow must stay clear.
+    const float all = sky_on_floor + sun_on_floor, open = all > 0.0 && floor_open >= all ? 1.0 : clamp(floor_open / max(all, 1e-6), 0.0, 1.0);
     if (look.background == kQryBackgroundSky) light += floor_color * open;
-    else result.light.a = 1.0 - open * dot(floor_color, vec3(1.0 / 3.0));
+    else result.light.a = max(1.0 - open * dot(floor_color, vec3(1.0 / 3.0)), 0.0);
   }
   result.light.rgb = qry_is_number(light) ? light : vec3(0.0);
   return result;

@@ -250,7 +250,9 @@ static void layers_say_what_is_seen(qry_context* context) {
   for (i = 0; i < kPixels; ++i) {
     if (isinf(depth[i])) { /* no path met anything: neither does the ray through the middle */
       ++sky;
-      CHECK(hits[i].t < 0 && rgba[4 * i + 3] == 0 && radiance[4 * i + 3] == 0);
+      CHECK(hits[i].t < 0);
+      CHECK(rgba[4 * i + 3] == 0);
+      CHECK(radiance[4 * i + 3] == 0);
       continue;
     }
     if (radiance[4 * i + 3] < 1 || hits[i].t < 0) continue; /* an edge */

@@ -11,7 +11,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
-#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "hashgrid/executor.hpp"
@@ -192,6 +192,32 @@ class Table {
 };
 Table(Executor&, uint32_t) -> Table<GridView>;
 
+// The keys met so far: a flat set, as a test under a sanitizer fills millions of them.
+class KeySet {
+ public:
+  bool insert(uint32_t key) {  // whether it is new; not the reserved key
+    if (++count_ * 2 > slots_.size()) {
+      const std::vector<uint32_t> old = std::exchange(slots_, std::vector<uint32_t>(std::max<size_t>(1024, slots_.size() * 4), kQryReservedKey));
+      for (const uint32_t each : old)
+        if (each != kQryReservedKey) slots_[place_of(each)] = each;
+    }
+    const size_t place = place_of(key);
+    if (slots_[place] == key) return false;
+    slots_[place] = key;
+    return true;
+  }
+
+ private:
+  size_t place_of(uint32_t key) const {
+    size_t place = (key * uint64_t{0x9E3779B97F4A7C15u} >> 32) & (slots_.size() - 1);
+    while (slots_[place] != key && slots_[place] != kQryReservedKey) place = (place + 1) & (slots_.size() - 1);
+    return place;
+  }
+
+  std::vector<uint32_t> slots_;
+  size_t count_ = 0;  // of insertions
+};
+
 // `count` different keys whose home is bucket `bucket` (pairs: 0..991, compact: 0..1023) of `page`; needs few pages.
 std::vector<uint32_t> keys_of_bucket(const On<GridView>& on, uint32_t page, uint32_t bucket, uint32_t page_count, size_t count);
 std::vector<uint32_t> keys_of_bucket(const On<CompactView>& on, uint32_t page, uint32_t bucket, uint32_t page_count, size_t count);
@@ -201,10 +227,10 @@ std::vector<uint32_t> keys_of_page(const On<View>& on, uint32_t page, uint32_t p
   std::vector<uint32_t> keys;
   const uint64_t first = ((uint64_t{page} << 32) + page_count - 1) / page_count, size = (uint64_t{1} << 32) / page_count;
   std::mt19937 random(page + 17);
-  std::unordered_set<uint32_t> seen;
+  KeySet seen;
   while (keys.size() < count) {
     const uint32_t key = on.key_at(uint32_t(first + random() % size));
-    if (key != kQryReservedKey && on.page_of(key, page_count) == page && seen.insert(key).second) keys.push_back(key);
+    if (key != kQryReservedKey && on.page_of(key, page_count) == page && seen.insert(key)) keys.push_back(key);
   }
   return keys;
 }

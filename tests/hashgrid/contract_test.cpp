@@ -15,7 +15,7 @@ TEST_CASE("A full table refuses, says which keys, keeps all others, and does not
   on_each_layout([](const auto& executor) {
     Table table(executor, 2);
     // Far more keys than slots: buckets and areas fill up.
-    const std::vector<uint32_t> keys = some_keys(3, 60000);
+    const std::vector<uint32_t> keys = some_keys(3, 30000);
     std::vector<Outcome> outcomes;
     const BulkReport report = table.insert(keys, values_of(keys), &outcomes);
     REQUIRE(report.inserted + report.full == keys.size());
@@ -73,7 +73,7 @@ TEST_CASE("Keys that crowd into one bucket are refused with a reason instead of 
   on_each_layout([](const auto& executor) {
     // Neighbours in mixed order share page and home bucket at every reasonable size; a page and the stash of its group hold 10,000 at most.
     std::vector<uint32_t> keys;
-    for (uint32_t mixed = 1000000; keys.size() < 16000; ++mixed)
+    for (uint32_t mixed = 1000000; keys.size() < 11000; ++mixed)
       keys.push_back(executor.key_at(mixed));
     const Array<uint32_t> k(executor, keys), v(executor, values_of(keys)), out(executor, keys.size());
     auto grid = executor.create_grid({});

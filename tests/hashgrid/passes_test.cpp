@@ -96,9 +96,9 @@ TEST_CASE("Enumeration lists every pair once, page by page in memory order, and 
 
 TEST_CASE("A sweep keeps every pair, forgets freed slots, and makes depths and state bits right again", "[quick][pages]") {
   on_each_layout([](const auto& executor) {
-    constexpr uint32_t kPages = 4;
+    constexpr uint32_t kPages = 2;
     Table table(executor, kPages);
-    const std::vector<uint32_t> keys = fill_roughly(table, 53, 60000);  // filled to the brim, then a quarter erased
+    const std::vector<uint32_t> keys = fill_roughly(table, 53, 30000);  // filled to the brim, then a quarter erased
     const auto before = executor.operations().stats(table.view());
     REQUIRE(before->freed > 0);
     REQUIRE(executor.operations().sweep(table.view()).has_value());
@@ -113,7 +113,7 @@ TEST_CASE("A sweep keeps every pair, forgets freed slots, and makes depths and s
     // Exact bits: a bucket is marked only if one of its keys really stands behind it.
     REQUIRE(after->spilled_buckets == table.count().gone_past);
     // All freed slots can be had again.
-    const std::vector<uint32_t> more = some_keys(54, 60000);
+    const std::vector<uint32_t> more = some_keys(54, 30000);
     REQUIRE(table.insert(more, values_of(more, 1)).inserted + after->live >= table.slots());
   });
 }

@@ -169,7 +169,7 @@ TEST_CASE("document: written bricks are one entry of the history and come and go
   require_flattened(*document);
 }
 
-TEST_CASE("document: an edit that cannot be changes nothing and says why") {
+TEST_CASE("document: an edit that cannot be changes nothing and says why", "[one-caller]") {
   std::mt19937 random(5);
   Document document = make(small_scene(random), {.max_bricks = 2000});
   Edit first;

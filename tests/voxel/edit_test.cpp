@@ -72,7 +72,7 @@ BrickMap random_bricks(std::mt19937& random, int reach) {
 
 }  // namespace
 
-TEST_CASE("edit: boxes, spheres and lines hold the voxels whose centres are inside, and their bounds are tight") {
+TEST_CASE("edit: boxes, spheres and lines hold the voxels whose centres are inside, and their bounds are tight", "[one-caller]") {
   std::mt19937 random(1);
   for (int round = 0; round < 60; ++round) {
     const double radius = round % 3 == 0 ? double(random() % 12) : std::sqrt(double(random() % 120) + 0.5);
@@ -122,7 +122,7 @@ TEST_CASE("edit: a radius that is the exact distance to a voxel takes it, the ne
   REQUIRE_FALSE(has(std::nextafter(std::sqrt(2.0), 1.0)));
 }
 
-TEST_CASE("edit: a line of radius 0 is 6-connected from end to end, as short as can be, along its segment") {
+TEST_CASE("edit: a line of radius 0 is 6-connected from end to end, as short as can be, along its segment", "[one-caller]") {
   std::mt19937 random(2);
   for (int round = 0; round < 200; ++round) {
     const Edit edit = make(Shape::line, random_voxel(random, 40), random_voxel(random, 40), 0);

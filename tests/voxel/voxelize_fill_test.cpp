@@ -79,7 +79,7 @@ TEST_CASE("voxelize fill: a cube is full, alone and with its surface") {
     }
 }
 
-TEST_CASE("voxelize fill: inside is where the solid angle says so, at random voxels of a closed mesh") {
+TEST_CASE("voxelize fill: inside is where the solid angle says so, at random voxels of a closed mesh", "[one-caller]") {
   const auto data = test::data_dir();
   if (data.empty()) return test::skip("no test data");
   const auto mesh = read_mesh(data / "mesh/spot.obj", {});
@@ -196,7 +196,7 @@ TEST_CASE("voxelize fill: solid is the surface and what is inside, the same what
   }
 }
 
-TEST_CASE("voxelize fill: voxels written as a mesh and read back at the same grid are the same voxels") {
+TEST_CASE("voxelize fill: voxels written as a mesh and read back at the same grid are the same voxels", "[one-caller]") {
   const auto data = test::data_dir();
   if (data.empty()) return test::skip("no test data");
   const auto mesh = read_mesh(data / "mesh/stanford-bunny.obj", {});

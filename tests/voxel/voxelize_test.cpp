@@ -170,7 +170,7 @@ TEST_CASE("voxelize: a sphere has no hole and no voxel away from its surface") {
       }
 }
 
-TEST_CASE("voxelize: agrees with clipping in long double, triangle by triangle") {
+TEST_CASE("voxelize: agrees with clipping in long double, triangle by triangle", "[one-caller]") {
   std::mt19937 random(7);
   std::uniform_real_distribution<float> in(0, 1), little(-0.05f, 0.05f);
   Mesh soup = with_material({}, {});

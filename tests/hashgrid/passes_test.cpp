@@ -98,7 +98,7 @@ TEST_CASE("A sweep keeps every pair, forgets freed slots, and makes depths and s
   on_each_layout([](const auto& executor) {
     constexpr uint32_t kPages = 2;
     Table table(executor, kPages);
-    const std::vector<uint32_t> keys = fill_roughly(table, 53, 30000);  // filled to the brim, then a quarter erased
+    const std::vector<uint32_t> keys = fill_roughly(table, 53, 15000);  // filled to the brim, then a quarter erased
     const auto before = executor.operations().stats(table.view());
     REQUIRE(before->freed > 0);
     REQUIRE(executor.operations().sweep(table.view()).has_value());

@@ -121,7 +121,7 @@ VoxelizeOptions options_of(int32_t resolution, FillRule fill = FillRule::none, S
 
 }  // namespace
 
-TEST_CASE("voxelize_in_regions: a surface is the same in one region, some and many") {
+TEST_CASE("voxelize_in_regions: a surface is the same in one region, some and many", "[one-caller]") {
   const Mesh plain = ball(40, false), coloured = ball(40, true);
   for (const SurfaceVoxels surface : {SurfaceVoxels::cover, SurfaceVoxels::thin}) {
     same_as_at_once(plain, options_of(220, FillRule::none, surface), 1000 * kMiB, 1);
@@ -132,7 +132,7 @@ TEST_CASE("voxelize_in_regions: a surface is the same in one region, some and ma
   }
 }
 
-TEST_CASE("voxelize_in_regions: what is inside is the same by both rules, with and without a surface, closed or with a hole") {
+TEST_CASE("voxelize_in_regions: what is inside is the same by both rules, with and without a surface, closed or with a hole", "[one-caller]") {
   for (const bool hole : {false, true})
     for (const bool coloured : {false, true}) {
       const Mesh mesh = ball(24, coloured, hole);
@@ -147,7 +147,7 @@ TEST_CASE("voxelize_in_regions: what is inside is the same by both rules, with a
     }
 }
 
-TEST_CASE("voxelize_in_regions: long triangles over every seam, and walls that fill one slab, are the same") {
+TEST_CASE("voxelize_in_regions: long triangles over every seam, and walls that fill one slab, are the same", "[one-caller]") {
   for (uint32_t seed = 1; seed <= 4; ++seed) {
     same_as_at_once(soup(seed, 12), options_of(260), 2 * kMiB, 2);
     same_as_at_once(soup(seed, 12), options_of(230, FillRule::winding), 20 * kMiB, 2);
@@ -157,7 +157,7 @@ TEST_CASE("voxelize_in_regions: long triangles over every seam, and walls that f
   same_as_at_once(plate(), options_of(700), 700 * 1024, 40);  // rows are divided, too
 }
 
-TEST_CASE("voxelize_in_regions: the same for every number of threads", "[threads]") {
+TEST_CASE("voxelize_in_regions: the same for every number of threads") {
   const Mesh mesh = ball(30, true);
   for (const uint32_t threads : {1u, 2u, 5u}) {
     VoxelizeOptions options = options_of(170, FillRule::parity);
@@ -166,7 +166,7 @@ TEST_CASE("voxelize_in_regions: the same for every number of threads", "[threads
   }
 }
 
-TEST_CASE("voxelize_in_regions: real meshes, one with a texture, are the same") {
+TEST_CASE("voxelize_in_regions: real meshes, one with a texture, are the same", "[one-caller]") {
   const auto dir = test::data_dir() / "mesh";
   if (!std::filesystem::exists(dir / "spot.obj")) return test::skip("no meshes in the test data");
   for (const auto& [name, resolution, fill, room] : {std::tuple{"spot.obj", 300, FillRule::none, 6 * kMiB}, {"spot.obj", 200, FillRule::parity, 24 * kMiB}, {"stanford-bunny.obj", 400, FillRule::none, 4 * kMiB},
@@ -178,7 +178,7 @@ TEST_CASE("voxelize_in_regions: real meshes, one with a texture, are the same") 
   }
 }
 
-TEST_CASE("voxelize_in_regions: too little room is said with numbers, an error of the sink ends it, and it stops when told to", "[threads]") {
+TEST_CASE("voxelize_in_regions: too little room is said with numbers, an error of the sink ends it, and it stops when told to") {
   const Mesh mesh = ball(30, true);
   const auto small = in_regions(mesh, options_of(300), 100);
   REQUIRE(!small);

@@ -21,7 +21,7 @@ Result<Mesh> read_mesh(const fs::path& file, const io::ReadOptions& options) {
   auto answer = run_reader(kReader, {"--up", options.up.empty() ? "auto" : options.up, "--", fs::absolute(file).string()}, options);
   if (!answer) return about(answer.error());
   std::vector<std::string> warnings;
-  auto mesh = parse_mesh_stream(answer->stream, &warnings);
+  auto mesh = parse_mesh_stream(answer->stream, &warnings, options.asked_for);
   if (options.warnings)
     for (const std::string& warning : warnings) options.warnings->push_back(file.filename().string() + ": " + warning);
   if (!mesh) return about(answer->end ? *answer->end : mesh.error());

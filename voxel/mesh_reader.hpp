@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "voxel/mesh.hpp"
+#include "voxel/mesh_reader_files.hpp"
 
 namespace quarry::mesh_reader {
 
-// One file through Assimp. `up` is "y", "z" or "auto". Errors: malformed_input, out_of_memory.
-Result<Mesh> read_file(const std::filesystem::path& file, const std::string& up, std::vector<std::string>& warnings);
+// One file through Assimp. `up` is "y", "z" or "auto". `files` gets to know what else was opened. Errors: malformed_input, out_of_memory.
+Result<Mesh> read_file(const std::filesystem::path& file, const std::string& up, std::vector<std::string>& warnings, ReferencedFiles& files);
 
 // PNG, JPEG, TGA, BMP, GIF, PSD as stb_image knows them; at most 16384 pixels a side. nullopt with the reason in `why`.
 std::optional<Image> decode_image(std::span<const uint8_t> bytes, std::string& why);

@@ -42,9 +42,10 @@ int main(int argc, char** argv) {
   if (!sink) return 2;
 
   std::vector<std::string> warnings;
+  mesh_reader::ReferencedFiles files(file);
   Result<Mesh> mesh = fail(ErrorCode::malformed_input, "nothing was read");
   try {
-    mesh = mesh_reader::read_file(file, up, warnings);
+    mesh = mesh_reader::read_file(file, up, warnings, files);
   } catch (const std::bad_alloc&) {
     mesh = fail(ErrorCode::out_of_memory, "");
   } catch (const std::exception& e) {
@@ -53,7 +54,7 @@ int main(int argc, char** argv) {
   if (!mesh && mesh.error().code == ErrorCode::out_of_memory)
     mesh = fail(ErrorCode::out_of_memory, "reading it needs more memory than the limit of " + std::to_string(memory_bytes >> 20) +
                                               " MiB; raise the memory limit or use a smaller mesh.");
-  const bool sent = mesh ? write_mesh_stream(*mesh, warnings, sink) : write_error_stream(mesh.error(), warnings, sink);
+  const bool sent = mesh ? write_mesh_stream(*mesh, warnings, files.asked_for(), sink) : write_error_stream(mesh.error(), warnings, files.asked_for(), sink);
   // No destructors: nothing is left to save, and a damaged heap must not spoil a mesh that is already out.
   _exit(!sent ? 2 : mesh ? 0 : 1);
 }

@@ -39,26 +39,10 @@ uint8_t linear_to_srgb_byte(float value) {
   return to_byte(value <= 0.0031308f ? value * 12.92f : 1.055f * std::pow(value, 1 / 2.4f) - 0.055f);
 }
 
-std::string percent_decoded(const std::string& text) {
-  std::string out;
-  const auto hex = [](char c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-  };
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && i + 2 < text.size() && hex(text[i + 1]) >= 0 && hex(text[i + 2]) >= 0) {
-      out += char(hex(text[i + 1]) * 16 + hex(text[i + 2]));
-      i += 2;
-    } else {
-      out += text[i] == '\\' ? '/' : text[i];
-    }
-  }
-  return out;
-}
-
 class SceneReader {
  public:
-  SceneReader(const fs::path& file, const std::string& up, std::vector<std::string>& warnings)
-      : file_(file), extension_(lower_extension(file)), warnings_(warnings) {
+  SceneReader(const fs::path& file, const std::string& up, std::vector<std::string>& warnings, ReferencedFiles& files)
+      : file_(file), extension_(lower_extension(file)), warnings_(warnings), files_(files) {
     // 3MF is z-up by its specification. glTF is y-up; FBX and DAE say their axis and Assimp turns them; the rest do not say: y.
     z_up_ = up == "z" || (up == "auto" && extension_ == ".3mf");
     linear_colors_ = extension_ == ".gltf" || extension_ == ".glb";
@@ -127,13 +111,10 @@ class SceneReader {
       }
       return keep_image(name, std::move(image), why);
     }
-    const fs::path dir = file_.parent_path(), given = percent_decoded(name);
-    std::error_code ignored;
-    for (const fs::path& place : {given.is_absolute() ? given : dir / given, dir / given.filename(), dir / "textures" / given.filename()})
-      if (fs::is_regular_file(place, ignored)) {
-        auto image = load_image(place, why);
-        return keep_image(name, std::move(image), why);
-      }
+    if (const auto place = files_.find(name)) {
+      auto image = load_image(*place, why);
+      return keep_image(name, std::move(image), why);
+    }
     return keep_image(name, std::nullopt, "there is no such file beside the mesh");
   }
 
@@ -308,11 +289,10 @@ class SceneReader {
       if (m.base_color_image >= 0) return;
     if (linear_colors_ || mesh_.materials.size() > 1) return;
     const std::string stem = (file_.parent_path() / file_.stem()).string();
-    std::error_code ignored;
     for (const char* ending : {"", "_texture", "_diffuse", "_basecolor", "_albedo", "_color"})
       for (const char* kind : {".png", ".jpg", ".jpeg", ".tga", ".bmp"}) {
         const fs::path place = stem + ending + kind;
-        if (!fs::is_regular_file(place, ignored)) continue;
+        if (!files_.is_there(place)) continue;
         std::string why;
         auto image = load_image(place, why);
         if (image) warn("it names no texture; " + place.filename().string() + " beside it is used");
@@ -335,6 +315,7 @@ class SceneReader {
   fs::path file_;
   std::string extension_;
   std::vector<std::string>& warnings_;
+  ReferencedFiles& files_;
   bool z_up_ = false, linear_colors_ = false;
   const aiScene* scene_ = nullptr;
   Mesh mesh_;
@@ -345,8 +326,8 @@ class SceneReader {
 
 }  // namespace
 
-Result<Mesh> read_file(const fs::path& file, const std::string& up, std::vector<std::string>& warnings) {
-  return SceneReader(file, up, warnings).read();
+Result<Mesh> read_file(const fs::path& file, const std::string& up, std::vector<std::string>& warnings, ReferencedFiles& files) {
+  return SceneReader(file, up, warnings, files).read();
 }
 
 }  // namespace quarry::mesh_reader

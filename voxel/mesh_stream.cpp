@@ -7,8 +7,8 @@
 namespace quarry {
 namespace {
 
-constexpr std::string_view kMagic = "QRYMESH1";
-constexpr uint64_t kMaxMaterials = 1u << 20, kMaxImages = 4096;
+constexpr std::string_view kMagic = "QRYMESH2";
+constexpr uint64_t kMaxMaterials = 1u << 20, kMaxImages = 4096, kMaxAskedFor = 1u << 14;
 
 struct MaterialRecord {
   float base_color[4], roughness, metalness, emission[3];
@@ -65,11 +65,23 @@ Result<void> take_image(std::span<const uint8_t> payload, Mesh& mesh) {
   return {};
 }
 
+void put_asked_for(SectionWriter& out, const AskedFor& asked_for) {
+  for (const std::filesystem::path& file : asked_for) out.section("ASKD", {text_bytes(file.native())});
+}
+
+Result<void> take_asked_for(std::span<const uint8_t> payload, AskedFor* asked_for, size_t& taken) {
+  const std::string path(payload.begin(), payload.end());
+  if (++taken > kMaxAskedFor || path.empty() || path[0] != '/' || path.find('\0') != std::string::npos) return tl::unexpected(bad_stream("the name of a file"));
+  if (asked_for) asked_for->emplace_back(path);
+  return {};
+}
+
 }  // namespace
 
-bool write_mesh_stream(const Mesh& mesh, const std::vector<std::string>& warnings, const ByteSink& sink) {
+bool write_mesh_stream(const Mesh& mesh, const std::vector<std::string>& warnings, const AskedFor& asked_for, const ByteSink& sink) {
   SectionWriter out(kMagic, sink);
   out.warnings(warnings);
+  put_asked_for(out, asked_for);
   for (const MeshMaterial& m : mesh.materials) {
     const MaterialRecord r{{m.base_color[0], m.base_color[1], m.base_color[2], m.base_color[3]}, m.roughness, m.metalness,
                            {m.emission[0], m.emission[1], m.emission[2]}, m.base_color_image, m.metal_rough_image, m.emission_image,
@@ -85,15 +97,17 @@ bool write_mesh_stream(const Mesh& mesh, const std::vector<std::string>& warning
   return out.finish();
 }
 
-bool write_error_stream(const Error& error, const std::vector<std::string>& warnings, const ByteSink& sink) {
+bool write_error_stream(const Error& error, const std::vector<std::string>& warnings, const AskedFor& asked_for, const ByteSink& sink) {
   SectionWriter out(kMagic, sink);
   out.warnings(warnings);
+  put_asked_for(out, asked_for);
   out.failure(error);
   return out.finish();
 }
 
-Result<Mesh> parse_mesh_stream(std::span<const uint8_t> bytes, std::vector<std::string>* warnings) {
+Result<Mesh> parse_mesh_stream(std::span<const uint8_t> bytes, std::vector<std::string>* warnings, AskedFor* asked_for) {
   Mesh mesh;
+  size_t names = 0;
   const auto take = [&](std::string_view tag, std::span<const uint8_t> payload) -> Result<void> {
     if (tag == "POSN") return take_array(payload, 3, mesh.positions, "POSN");
     if (tag == "TEXC") return take_array(payload, 2, mesh.uvs, "TEXC");
@@ -102,6 +116,7 @@ Result<Mesh> parse_mesh_stream(std::span<const uint8_t> bytes, std::vector<std::
     if (tag == "TMAT") return take_array(payload, 1, mesh.triangle_material, "TMAT");
     if (tag == "MATL") return take_material(payload, mesh);
     if (tag == "IMAG") return take_image(payload, mesh);
+    if (tag == "ASKD") return take_asked_for(payload, asked_for, names);
     return tl::unexpected(bad_stream("an unknown section"));
   };
   if (const auto read = SectionReader{kMagic, bad_stream, take}.read(bytes, warnings); !read) return tl::unexpected(read.error());

@@ -122,7 +122,7 @@ void stream_files(const fs::path& dir) {
   mesh.materials.emplace_back();
   mesh.materials[0].base_color_image = 0;
   bytes = {1};
-  write_mesh_stream(mesh, {"a warning"}, sink);
+  write_mesh_stream(mesh, {"a warning"}, {"/there/a picture.png"}, sink);
   write_bytes(dir / "mesh", bytes);
   bytes = {1};
   write_error_stream({ErrorCode::malformed_input, "an error"}, {}, sink);

@@ -64,7 +64,7 @@ Mesh small_mesh() {
 }
 std::vector<uint8_t> stream_of(const Mesh& mesh) {
   std::vector<uint8_t> bytes;
-  REQUIRE(write_mesh_stream(mesh, {"a warning"}, [&](std::span<const uint8_t> part) {
+  REQUIRE(write_mesh_stream(mesh, {"a warning"}, {"/there/a picture.png"}, [&](std::span<const uint8_t> part) {
     bytes.insert(bytes.end(), part.begin(), part.end());
     return true;
   }));
@@ -245,7 +245,7 @@ TEST_CASE("mesh: a reader that dies, fails or babbles is one error") {
   with("kill -XCPU $$", "processor time");
   with("echo it went wrong >&2; exit 7", "exit code 7 and no mesh: it went wrong");
   with("echo hello", "wrong magic");
-  with("printf QRYMESH1", "ends too soon");
+  with("printf QRYMESH2", "ends too soon");
   with("exit 0", "wrong magic");
   io::ReadOptions small;
   small.memory_limit_bytes = 1 << 20;
@@ -275,8 +275,10 @@ TEST_CASE("mesh: a file that needs more memory than allowed says so") {
 TEST_CASE("mesh stream: what is written is read back the same") {
   const Mesh m = small_mesh();
   std::vector<std::string> warnings;
-  const auto back = parse_mesh_stream(stream_of(m), &warnings);
+  std::vector<std::filesystem::path> asked_for;
+  const auto back = parse_mesh_stream(stream_of(m), &warnings, &asked_for);
   REQUIRE(back);
+  CHECK(asked_for == std::vector<std::filesystem::path>{"/there/a picture.png"});
   CHECK(warnings == std::vector<std::string>{"a warning"});
   CHECK(back->positions == m.positions);
   CHECK(back->uvs == m.uvs);

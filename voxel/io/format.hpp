@@ -30,6 +30,7 @@ struct ReadOptions {
   Int3 raw_size{};               // raw grids: voxels along x, y, z; {0,0,0}: as an NRRD header says
   uint32_t threads = 0;
   Progress progress;
+  std::vector<std::filesystem::path>* asked_for = nullptr;  // files beside the input that reading opened or looked for, absolute
   std::vector<std::string>* warnings = nullptr;  // what was skipped or mended, one sentence each
   Salvage* salvage = nullptr;    // given: read what is whole of a damaged file, if the format's row says that it can; counts what is lost
 };

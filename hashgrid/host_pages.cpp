@@ -186,6 +186,7 @@ class WindowWriter {
 
   // Keys whose home bucket neither has them nor a never-used slot, one after the other. No moves yet, no place outside the two buckets.
   void put_beyond(const uint64_t* pairs, const uint32_t* sectors, const uint8_t* open, size_t count) {
+    if (count == 0) return;  // gcc 12 at -O2 would see `keys` read without having been written
     uint32_t keys[kKeysPerBlock], nexts[kKeysPerBlock];
     for (size_t n = 0; n < count; ++n) keys[n] = low(pairs[open[n]]);
     look_.nexts(keys, count, view_.page_count, nexts);

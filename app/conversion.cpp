@@ -58,10 +58,10 @@ uint64_t size_of(const fs::path& file) {
   return sum;
 }
 
-Result<void> write(const Scene& scene, const fs::path& file, PictureKind picture, const Progress& progress) {
-  if (picture == PictureKind::top) return io::write_scene(scene, file, progress);
-  auto written = picture == PictureKind::height ? io::write_height_map(scene, file, progress) : io::write_slices(scene, file, progress);
-  return written.map_error([&](Error e) { return Error{e.code, shown(file) + ": " + e.message}; });
+Result<void> write(const Scene& scene, const io::Destination& to, PictureKind picture, const Progress& progress) {
+  if (picture == PictureKind::top) return io::write_scene(scene, to, progress);
+  auto written = picture == PictureKind::height ? io::write_height_map(scene, to, progress) : io::write_slices(scene, to, progress);
+  return written.map_error([&](Error e) { return Error{e.code, shown(to.file) + ": " + e.message}; });
 }
 
 // What is said and counted of one part's losses is put to those of the parts before it.
@@ -98,8 +98,10 @@ Result<Scene> coarser(const Scene& scene, bool mesh, int64_t level) {
 Result<void> check_free(const fs::path& file, const ConversionJob& job, const ConversionOptions& options, OutputNames& names, Conversion& done) {
   std::error_code error;
   if (auto free = check_output(file, options.overwrite && options.picture != PictureKind::slices); !free) return free;
+  const fs::path beside_it = io::companion_of(file);
   for (const Input& input : job.inputs)
-    if (fs::equivalent(input.file, file, error)) return fail(ErrorCode::conflict, shown(input.file) + ": input and output are the same file");
+    if (fs::equivalent(input.file, file, error) || (!beside_it.empty() && fs::equivalent(input.file, beside_it, error)))
+      return fail(ErrorCode::conflict, shown(input.file) + ": input and output are the same file");
   if (!names.take(file, job)) return fail(ErrorCode::conflict, shown(file) + ": another input or part of this run has this name already");
   if (std::string beside = replaced_beside(file); !beside.empty()) done.warnings.push_back(std::move(beside));
   return {};
@@ -116,19 +118,21 @@ Result<void> check_strict(const ConversionOptions& options, const Conversion& do
 // A name in the folder of `file` for a world on its way there; the file goes when this does.
 class PassingWorld {
  public:
-  explicit PassingWorld(const fs::path& file) : path_(io::temporary_name(file, "regions")) {}
+  explicit PassingWorld(const fs::path& file) : to_(io::temporary_name(file, "regions"), false, &never_) {}
   PassingWorld(const PassingWorld&) = delete;
   PassingWorld& operator=(const PassingWorld&) = delete;
   ~PassingWorld() { forget(); }
   // Who has it open goes on reading it.
   void forget() const {
     std::error_code error;
-    fs::remove(path_, error);
+    fs::remove(to_.file, error);
   }
-  const fs::path& path() const { return path_; }
+  const fs::path& path() const { return to_.file; }
+  const io::Destination& to() const { return to_; }
 
  private:
-  fs::path path_;
+  io::SyncLater never_;  // nobody settles it: what goes again need not come to disk
+  io::Destination to_;
 };
 
 // One input without steps. Its bricks are written as they come if the output is a world; else they go into one that only lasts until the output has
@@ -142,6 +146,7 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
   if (!from || !to) return tl::unexpected<Error>((from ? to : from).error());
   const bool from_world = is_world(**from), to_world = is_world(**to);
   const PassingWorld passing(*file);
+  const io::Destination target(*file, options.overwrite, options.sync_later);
   io::ReadOptions read = options.load.read_options();
   read.warnings = &done.warnings;
   read.progress = progress;
@@ -163,7 +168,7 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
     volumes.resize(scene.volumes.size());
     if (auto ok = check_strict(options, done); !ok) return ok;
     if (from_world && !to_world) return {};  // is there already
-    auto made = io::StoreWriter::create(scene, to_world ? *file : passing.path(), quiet);
+    auto made = io::StoreWriter::create(scene, to_world ? target : passing.to(), quiet);
     if (!made) return tl::unexpected<Error>(made.error());
     writer.emplace(std::move(*made));
     return {};
@@ -191,7 +196,7 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
     std::vector<Box3> bounds;
     for (const io::VolumeSummary& v : volumes) bounds.push_back(v.bounds);
     const auto visible = io::VisibleRegions::of(*store, bounds, sink.room, progress);
-    const auto written = visible ? (*to)->write_regions(*visible, *file, progress) : tl::unexpected<Error>(visible.error());
+    const auto written = visible ? (*to)->write_regions(*visible, target, progress) : tl::unexpected<Error>(visible.error());
     if (!written) return fail(written.error().code, shown(visible ? *file : input) + ": " + written.error().message);
     done.regions = std::max(done.regions, visible->read_regions());
   }
@@ -204,7 +209,7 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
 
 Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& options, OutputNames& names, const Progress& progress, Conversion& done) {
   const auto check_target = [&](const fs::path& target) { return check_free(target, job, options, names, done); };
-  // Checked before the work and, by the writer's rename, still whole or not at all after it.
+  // Checked before the work, and by the writer once more after it.
   const bool splits = options.steps.splits();
   fs::path whole;
   if (!splits) {
@@ -261,7 +266,7 @@ Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& op
   if (auto ok = check_strict(options, done); !ok) return ok;
   for (size_t i = 0; i < changed->size(); ++i) {
     Scene& scene = (*changed)[i].scene;
-    if (auto written = write(scene, files[i], options.picture, progress); !written) return written;
+    if (auto written = write(scene, {files[i], options.overwrite, options.sync_later}, options.picture, progress); !written) return written;
     done.outputs.push_back(files[i]);
     for (const Instance& instance : scene.instances)
       if (instance.volume < scene.volumes.size()) done.voxels += scene.volumes[instance.volume].bricks.voxel_count();
@@ -274,7 +279,7 @@ Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& op
       if (!half) return tl::unexpected<Error>(half.error());
       scene = std::move(*half);
       const fs::path file = lod_file(files[i], level);
-      if (auto written = write(scene, file, options.picture, progress); !written) return written;
+      if (auto written = write(scene, {file, options.overwrite, options.sync_later}, options.picture, progress); !written) return written;
       done.outputs.push_back(file);
       done.bytes += size_of(file);
     }

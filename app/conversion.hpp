@@ -12,6 +12,7 @@
 #include "app/load.hpp"
 #include "app/scene_steps.hpp"
 #include "voxel/io/export_loss.hpp"
+#include "voxel/io/sync_later.hpp"
 
 namespace quarry::app {
 
@@ -28,6 +29,7 @@ struct ConversionOptions {
   PictureKind picture = PictureKind::top;
   bool in_regions = false;    // convert region by region (only if why_whole() says nothing)
   uint64_t memory_bytes = 0;  // for that: what this process and its children may hold
+  io::SyncLater* sync_later = nullptr;  // waits for the disk at the batch's end; null: each file does
 };
 
 struct ConversionJob {

@@ -15,7 +15,6 @@
 #include "app/resume.hpp"
 #include "app/terminal.hpp"
 #include "hashgrid/parallel.hpp"
-#include "voxel/io/whole_file.hpp"
 #include "voxel/suggest.hpp"
 
 namespace quarry::app {
@@ -255,18 +254,25 @@ class ConvertCommand {
 
   int do_jobs() {
     if (makes_folders_ || !wanted_.to.empty()) {
-      std::error_code error;
-      if (!root_.empty()) fs::create_directories(root_, error);
-      if (error) {
-        say_error(shown(root_), "the directory cannot be made: " + error.message());
+      if (auto made = root_.empty() ? Result<void>() : sync_later_.make_folders(root_); !made) {
+        say_error("", made.error());
         return kExitFailed;
       }
+    }
+    if (auto free = check_report_place(); !free) {
+      say_error("", free.error());
+      return exit_code_of(free.error());
     }
     std::vector<uint64_t> work;
     for (const BatchItem& e : estimates_) work.push_back(e.work);
     BatchLog log(wanted_.json, !wanted_.report.empty(), work);
+    // Of one file its writer waits for the disk; several come there together.
+    const bool one_file = jobs_.size() == 1 && !wanted_.options.steps.splits() && wanted_.options.lod_levels == 0;
     std::unique_ptr<ResumeManifest> manifest;
-    if (wanted_.resume) manifest = std::make_unique<ResumeManifest>(root_, manifest_suffix());
+    if (wanted_.resume) {
+      manifest = std::make_unique<ResumeManifest>(root_, manifest_suffix());
+      for (const fs::path& output : manifest->unsynced()) sync_later_.add(output);
+    }
     const std::string text = options_text();
     OutputNames names;
     std::vector<Conversion> done(jobs_.size());
@@ -281,6 +287,7 @@ class ConvertCommand {
       const fs::path file = *job.file();
       std::string hash;
       ConversionOptions options = wanted_.options;
+      if (!one_file) options.sync_later = &sync_later_;
       options.in_regions = context.save_memory;
       options.memory_bytes = wanted_.memory_bytes;
       if (manifest) {
@@ -295,8 +302,8 @@ class ConvertCommand {
         options.overwrite = options.overwrite || (!before.empty() && std::ranges::all_of(before, [&](const fs::path& f) { return manifest->wrote(f); }));
       }
       log.started(job, context.threads, context.save_memory, begun[i]++ ? std::string() : too_large(i));
-      std::error_code error;
-      if (makes_folders_ || !wanted_.to.empty()) fs::create_directories(file.has_parent_path() ? file.parent_path() : fs::path("."), error);
+      if (makes_folders_ || !wanted_.to.empty())
+        if (auto made = sync_later_.make_folders(file.has_parent_path() ? file.parent_path() : fs::path(".")); !made) return made;
       Progress progress;
       progress.cancel = context.cancel;
       if (jobs_.size() == 1) progress = log.progress_of_one(shown(file), context.cancel);
@@ -330,6 +337,10 @@ class ConvertCommand {
     batch.memory_bytes = wanted_.memory_bytes;
     batch.cancel = &interrupt_flag();
     run_batch(estimates_, batch, run, ended);
+    // Exit code 0 means that all of it is on disk, and the manifest promises nothing that is not.
+    auto settled = sync_later_.settle();
+    if (manifest)
+      if (auto noted = manifest->settled(settled.has_value()); !noted && settled) settled = noted;
 
     counts.not_started = counts.inputs - counts.converted - counts.failed - counts.skipped;
     std::string stopped;
@@ -339,20 +350,39 @@ class ConvertCommand {
       if (counts.not_started > 0) stopped = "stopped there (--keep-going goes on)";
       code = jobs_.size() == 1 ? last_code : wanted_.keep_going && counts.converted + counts.skipped > 0 ? int(kExitSomeFailed) : int(kExitFailed);
     }
+    if (!settled) {
+      if (code == kExitDone) code = kExitFailed;
+      stopped += (stopped.empty() ? "" : "; ") + settled.error().message;
+      if (jobs_.size() == 1) say_error("", settled.error());
+    }
     log.summary(counts, stopped, code);
     if (!wanted_.report.empty())
-      if (auto written = write_report(log.report()); !written) {
-        say_error(wanted_.report, written.error());
+      if (auto written = write_report(wanted_.report, report_text(log.report())); !written) {
+        say_error("", written.error());
         return code == kExitDone ? int(kExitFailed) : code;
       }
     return code;
   }
 
-  Result<void> write_report(const nlohmann::json& report) const {
-    auto out = io::WholeFile::create(wanted_.report);
-    if (!out) return tl::unexpected<Error>(out.error());
-    out->put(report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-    return out->commit();
+  // With what says at its head that it may be replaced.
+  static std::string report_text(const nlohmann::json& report) {
+    const std::string text = report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+    return kReportHead + std::string("\"convert\",") + text.substr(1) + "\n";
+  }
+
+  // That a report can be written, and into what is nobody's: before any work.
+  Result<void> check_report_place() const {
+    if (wanted_.report.empty()) return {};
+    std::vector<fs::path> used;
+    for (const ConversionJob& job : jobs_) {
+      for (const Input& input : job.inputs) used.push_back(input.file);
+      const auto file = job.file();
+      if (!file) continue;
+      used.push_back(*file);
+      if (fs::path beside = io::companion_of(*file); !beside.empty()) used.push_back(std::move(beside));
+    }
+    if (wanted_.resume) used.push_back(ResumeManifest::file_in(root_, manifest_suffix()));
+    return check_report(wanted_.report, used);
   }
 
   const Arguments& arguments_;
@@ -360,6 +390,7 @@ class ConvertCommand {
   std::vector<ConversionJob> jobs_;
   std::vector<BatchItem> estimates_;
   bool makes_folders_ = false;  // those of a template
+  io::SyncLater sync_later_;
   fs::path root_;               // of the outputs: where the manifest is
 };
 

@@ -81,7 +81,8 @@ Result<std::vector<Job>> plan(const RenderArguments& wanted, const std::vector<I
 
 class Batch {
  public:
-  explicit Batch(const RenderArguments& wanted) : wanted_(wanted) {}
+  // `several`: pictures, which come to disk together.
+  Batch(const RenderArguments& wanted, bool several) : wanted_(wanted), several_(several) {}
 
   Result<void> open_device() {
     engine::DeviceOptions options;
@@ -109,8 +110,8 @@ class Batch {
   // All pictures of one input; whole files only. Rows for --json go to `report`.
   Result<void> run(const Job& job, nlohmann::json& report) {
     for (const fs::path& output : job.outputs) {
-      std::error_code error;
-      if (output.has_parent_path()) fs::create_directories(output.parent_path(), error);
+      if (output.has_parent_path())
+        if (auto made = sync_later_.make_folders(output.parent_path()); !made) return made;
       if (auto free = check_output(output, true); !free) return tl::unexpected<Error>(free.error());
     }
     auto shared = engine::SharedWorld::create(*device_, sharing_mode(wanted_.sharing));
@@ -157,8 +158,12 @@ class Batch {
   }
 
   uint32_t validation_errors() const { return device_->validation_errors(); }
+  // Waits until all pictures are on disk.
+  Result<void> settle() { return sync_later_.settle(); }
 
  private:
+  io::SyncLater* together() { return several_ ? &sync_later_ : nullptr; }
+
   Result<void> make(engine::SharedWorld& shared, Document& document, const engine::View& view, const engine::RenderSettings& settings, const fs::path& output,
                     const Progress& progress) {
     World& world = document.world();
@@ -167,17 +172,19 @@ class Batch {
       const auto picture = renderer_->render(shared, world, palette, view, settings);
       if (!picture) return tl::unexpected<Error>(picture.error());
       if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-      return engine::write_png(*picture, output);
+      return engine::write_png(*picture, {output, true, together()});
     }
     const auto traced = tracer_->render(shared, world, palette, view, settings, wanted_.picture.paths, is_exr(output) && wanted_.layers, progress);
     if (!traced) return tl::unexpected<Error>(traced.error());
-    return is_exr(output) ? engine::write_exr(*traced, output) : engine::write_png(traced->picture, output);
+    return is_exr(output) ? engine::write_exr(*traced, {output, true, together()}) : engine::write_png(traced->picture, {output, true, together()});
   }
 
   const RenderArguments& wanted_;
   std::unique_ptr<engine::Device> device_;
   std::unique_ptr<engine::Renderer> renderer_;
   std::unique_ptr<engine::PathTracer> tracer_;
+  io::SyncLater sync_later_;
+  const bool several_;
   bool told_ = false;
 };
 
@@ -224,7 +231,7 @@ int run_render(const CommandArguments& words) {
       }
 
   // Errors of the device come before the long work of reading.
-  Batch batch(wanted);
+  Batch batch(wanted, jobs->size() != 1 || jobs->front().outputs.size() != 1);
   if (auto opened = batch.open_device(); !opened) return failed("", opened.error());
   nlohmann::json report = nlohmann::json::array();
   size_t failures = 0;
@@ -240,6 +247,10 @@ int run_render(const CommandArguments& words) {
   if (wanted.json) {
     const bool single = report.size() == 1;
     if (!single || failures == 0) fmt::print("{}\n", (single ? report[0] : report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  }
+  if (const auto settled = batch.settle(); !settled) {
+    say_error("", settled.error());
+    if (last_code == kExitDone) return kExitFailed;
   }
   if (const uint32_t errors = batch.validation_errors(); errors > 0) {
     say_error("", fmt::format("the validation layers report {} errors", errors));

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -13,6 +14,8 @@
 #include <set>
 
 #include "voxel/io/file_bytes.hpp"
+#include "voxel/io/sync_later.hpp"
+#include "voxel/io/temporary_name.hpp"
 
 namespace quarry::app {
 namespace {
@@ -107,21 +110,43 @@ ResumeManifest::ResumeManifest(fs::path folder, const std::string& suffix) : fol
   std::ranges::sort(manifests);
   for (const fs::path& manifest : manifests) {
     std::ifstream in(manifest);
+    std::vector<std::string> open;  // jobs that no line has settled yet
     for (std::string line; std::getline(in, line);) {
       const json entry = json::parse(line, nullptr, false);
+      if (entry.is_object() && entry.value("settled", json()).is_boolean()) {
+        for (const std::string& job : open) {
+          Entry& settled = entries_[job];
+          if (entry.value("start", json()) != settled.start) continue;  // the machine was started anew between them
+          settled.on_disk = settled.believed = entry["settled"];
+          for (const Output& output : settled.outputs) files_[output.file].unsure = !settled.on_disk;
+        }
+        open.clear();
+        continue;
+      }
       if (!entry.is_object() || !entry.contains("job") || !entry["job"].is_string() || !entry.contains("hash") || !entry["hash"].is_string() || !entry.contains("outputs") || !entry["outputs"].is_array()) continue;
-      Entry read{entry["hash"], {}};
+      Entry read;
+      read.hash = entry["hash"];
+      // Lines of 0.1 do not say when they were written, and are believed as they were.
+      if (const json start = entry.value("start", json()); start.is_string()) {
+        read.start = start;
+        read.on_disk = false;
+        read.believed = read.start == io::machine_start();
+        open.push_back(entry["job"]);
+      }
       for (const json& output : entry["outputs"])
         if (output.is_object() && output.value("file", json()).is_string() && output.value("bytes", json()).is_number_integer() && output.value("time", json()).is_number_integer())
-          read.outputs.push_back({output["file"], output["bytes"], output["time"]});
-      for (const Output& output : read.outputs) files_[output.file] = output;
+          read.outputs.push_back({output["file"], output["bytes"], output["time"], false});
+      for (Output output : read.outputs) {
+        output.unsure = !read.on_disk;
+        files_[output.file] = output;
+      }
       entries_[entry["job"]] = std::move(read);
     }
   }
 }
 
 ResumeManifest::Output ResumeManifest::look(const fs::path& file) const {
-  Output output{file.lexically_proximate(folder_).generic_string(), 0, 0};
+  Output output{file.lexically_proximate(folder_).generic_string(), 0, 0, false};
   std::error_code error;
   output.bytes = fs::is_directory(file, error) ? 0 : fs::file_size(file, error);
   if (error) return output;
@@ -138,13 +163,24 @@ bool ResumeManifest::as_left(const Output& output) const {
 
 bool ResumeManifest::unchanged(const std::string& job, const std::string& hash) const {
   const auto it = entries_.find(job);
-  return it != entries_.end() && it->second.hash == hash && !it->second.outputs.empty() &&
+  return it != entries_.end() && it->second.hash == hash && it->second.believed && !it->second.outputs.empty() &&
          std::ranges::all_of(it->second.outputs, [&](const Output& output) { return as_left(output); });
 }
 
 bool ResumeManifest::wrote(const fs::path& file) const {
   const auto it = files_.find(file.lexically_proximate(folder_).generic_string());
-  return it != files_.end() && as_left(it->second);
+  if (it == files_.end()) return false;
+  // A power cut leaves an empty file of what was not on disk yet.
+  std::error_code error;
+  return as_left(it->second) || (it->second.unsure && fs::is_regular_file(file, error) && fs::file_size(file, error) == 0);
+}
+
+std::vector<fs::path> ResumeManifest::unsynced() const {
+  std::vector<fs::path> out;
+  for (const auto& [job, entry] : entries_)
+    if (!entry.on_disk && entry.believed)
+      for (const Output& output : entry.outputs) out.push_back(folder_ / output.file);
+  return out;
 }
 
 std::vector<fs::path> ResumeManifest::outputs(const std::string& job) const {
@@ -155,19 +191,50 @@ std::vector<fs::path> ResumeManifest::outputs(const std::string& job) const {
 }
 
 Result<void> ResumeManifest::record(const std::string& job, const std::string& hash, const std::vector<fs::path>& outputs) {
-  json entry{{"job", job}, {"hash", hash}, {"outputs", json::array()}};
+  json entry{{"job", job}, {"hash", hash}, {"start", io::machine_start()}, {"outputs", json::array()}};
   for (const fs::path& file : outputs) {
     const Output output = look(file);
     entry["outputs"].push_back({{"file", output.file}, {"bytes", output.bytes}, {"time", output.time}});
   }
-  const std::string line = entry.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  return append(entry.dump(-1, ' ', false, json::error_handler_t::replace), false);
+}
+
+Result<void> ResumeManifest::settled(bool on_disk) {
+  std::error_code error;
+  if (!fs::exists(file_, error)) return {};  // nothing was recorded
+  return append(json{{"settled", on_disk}, {"start", io::machine_start()}}.dump(), true);
+}
+
+fs::path ResumeManifest::file_in(const fs::path& folder, const std::string& suffix) { return folder / (kName + suffix); }
+
+// A line of its own, in one write where the system does it in one, so that a kill leaves whole lines but for the last.
+Result<void> ResumeManifest::append(std::string line, bool sync) {
   const std::scoped_lock lock(mutex_);
-  // One write of one line, so that a kill leaves whole lines but for the last.
-  const int fd = ::open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  const bool written = fd >= 0 && ::write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size());
-  const int number = errno;
-  if (fd >= 0) ::close(fd);
-  if (!written) return tl::unexpected(io::error_from_errno(file_.string() + ": cannot be written, so --resume will not know what was done", number));
+  const auto refused = [&](int number) {
+    return tl::unexpected(io::error_from_errno(file_.string() + ": cannot be written, so --resume will not know what was done", number));
+  };
+  const int fd = ::open(file_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
+  if (fd < 0) return refused(errno);
+  struct stat info {};
+  int number = ::fstat(fd, &info) == 0 ? 0 : errno;
+  if (!number && !S_ISREG(info.st_mode)) {
+    ::close(fd);
+    return fail(ErrorCode::io, file_.string() + ": is not a regular file, so --resume cannot remember what was done; take it away");
+  }
+  // What a full disk or a kill cut off ends before this line.
+  char last = '\n';
+  if (!number && info.st_size > 0 && ::pread(fd, &last, 1, info.st_size - 1) < 0) number = errno;
+  line = (last == '\n' ? "" : "\n") + line + "\n";
+  for (size_t at = 0; at < line.size() && !number;) {
+    const ssize_t n = ::write(fd, line.data() + at, line.size() - at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) number = n < 0 ? errno : EIO;
+    else at += static_cast<size_t>(n);
+  }
+  if (!number && sync) number = io::sync_file(fd);
+  if (!number && sync) number = io::sync_folder(folder_, fd);
+  if (::close(fd) != 0 && errno != EINTR && !number) number = errno;
+  if (number) return refused(number);
   return {};
 }
 

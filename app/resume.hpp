@@ -1,6 +1,10 @@
 // resume.hpp - what `quarry convert --resume` remembers: which outputs were made of what. One JSON document a line in a file beside the
 // outputs, `.quarry-resume` (or `.quarry-resume-I-of-N` of a shard, so that no two machines write into one file); a later line for the same
 // job replaces an earlier one, and a last line that is cut short is none.
+//
+// A line is written when its job is done, and says in which start of the machine that was, for its outputs need not be on disk yet. At a batch's end they
+// are, and another line says that all before it hold. Without that (killed) they hold until the machine is started anew; with a line that
+// says that the disk failed, they do not.
 #pragma once
 
 #include <filesystem>
@@ -29,19 +33,29 @@ class ResumeManifest {
   // True if what is in this file is what this program wrote there: it may be replaced.
   bool wrote(const std::filesystem::path& file) const;
   std::vector<std::filesystem::path> outputs(const std::string& job) const;
+  // Outputs of earlier runs in this start of the machine that nobody has waited for: who settles must do it.
+  std::vector<std::filesystem::path> unsynced() const;
   // Any thread. Errors: io.
   Result<void> record(const std::string& job, const std::string& hash, const std::vector<std::filesystem::path>& outputs);
+  // At the end: all outputs recorded here are on disk, or may not be. On disk itself when it returns. Errors: io.
+  Result<void> settled(bool on_disk);
+  static std::filesystem::path file_in(const std::filesystem::path& folder, const std::string& suffix);
 
  private:
   struct Output {
     std::string file;  // from the folder
     uint64_t bytes = 0;
     int64_t time = 0;
+    bool unsure = false;  // nobody had waited for it to be on disk when that was written
   };
   struct Entry {
     std::string hash;
     std::vector<Output> outputs;
+    std::string start;     // of the machine, when it was written
+    bool on_disk = true;   // somebody has waited for that
+    bool believed = true;  // on disk, or at least not lost yet
   };
+  Result<void> append(std::string line, bool sync);
   Output look(const std::filesystem::path& file) const;
   bool as_left(const Output& output) const;
 

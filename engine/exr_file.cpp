@@ -5,9 +5,13 @@
 #include <ImfCompression.h>
 #include <ImfFrameBuffer.h>
 #include <ImfHeader.h>
+#include <ImfIO.h>
 #include <ImfOutputFile.h>
 
+#include <cstring>
 #include <exception>
+#include <stdexcept>
+#include <string>
 
 #include "voxel/io/whole_file.hpp"
 #endif
@@ -16,14 +20,33 @@ namespace quarry::engine {
 
 #if defined(QRY_HAVE_OPENEXR)
 
+namespace {
+
+class SinkStream : public Imf::OStream {
+ public:
+  SinkStream(io::FileSink& sink, const std::string& name) : OStream(name.c_str()), sink_(sink) {}
+  void write(const char* bytes, int count) override {
+    sink_.put(std::string_view(bytes, size_t(count)));
+    if (sink_.error()) throw std::runtime_error(std::strerror(sink_.error()));
+  }
+  uint64_t tellp() override { return sink_.position(); }
+  void seekp(uint64_t position) override { sink_.seek(position); }
+
+ private:
+  io::FileSink& sink_;
+};
+
+}  // namespace
+
 bool can_write_exr() { return true; }
 
-Result<void> write_exr(const PathPicture& picture, const std::filesystem::path& file) {
+Result<void> write_exr(const PathPicture& picture, const io::Destination& to) {
+  const std::filesystem::path& file = to.file;
   const size_t width = picture.picture.width, height = picture.picture.height, pixels = width * height;
   if (!pixels || picture.radiance.size() != pixels * 4)
     return fail(ErrorCode::invalid_argument, "'" + file.string() + "': the picture's radiance is not " + std::to_string(width) + "x" + std::to_string(height));
-  auto whole = io::WholeFile::create(file);
-  if (!whole) return fail(ErrorCode::io, "cannot write '" + file.string() + "': " + whole.error().message);
+  auto whole = io::WholeFile::create(to);
+  if (!whole) return fail(whole.error().code, "cannot write '" + file.string() + "': " + whole.error().message);
   std::string why;
   // The library reports by exceptions; they end here.
   try {
@@ -48,14 +71,16 @@ Result<void> write_exr(const PathPicture& picture, const std::filesystem::path& 
     add("normal.X", picture.normal, 3, 0);
     add("normal.Y", picture.normal, 3, 1);
     add("normal.Z", picture.normal, 3, 2);
-    Imf::OutputFile out(whole->temporary().c_str(), header);
+    SinkStream stream(whole->sink(), file.filename().string());
+    Imf::OutputFile out(stream, header);  // its destructor writes, too, and hides what is thrown: commit() says it
     out.setFrameBuffer(frame);
     out.writePixels(int(height));
   } catch (const std::exception& error) {
     why = error.what();
   }
-  if (why.empty())
-    if (const auto placed = whole->commit(); !placed) why = placed.error().message;
+  // The system's reason, where there is one, says more than the library's.
+  if (why.empty() || whole->sink().error())
+    if (const auto placed = whole->commit(); !placed) return fail(placed.error().code, "cannot write '" + file.string() + "': " + placed.error().message);
   if (!why.empty()) return fail(ErrorCode::io, "cannot write '" + file.string() + "': " + why);
   return {};
 }
@@ -64,8 +89,8 @@ Result<void> write_exr(const PathPicture& picture, const std::filesystem::path& 
 
 bool can_write_exr() { return false; }
 
-Result<void> write_exr(const PathPicture&, const std::filesystem::path& file) {
-  return fail(ErrorCode::unsupported, "cannot write '" + file.string() + "': this build has no OpenEXR (Debian: libopenexr-dev, then configure again); write a .png");
+Result<void> write_exr(const PathPicture&, const io::Destination& to) {
+  return fail(ErrorCode::unsupported, "cannot write '" + to.file.string() + "': this build has no OpenEXR (Debian: libopenexr-dev, then configure again); write a .png");
 }
 
 #endif

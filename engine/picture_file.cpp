@@ -19,16 +19,24 @@ struct Closer {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
+// libpng writes into this.
+ssize_t put(void* whole, const char* bytes, size_t count) {
+  auto& sink = static_cast<io::WholeFile*>(whole)->sink();
+  sink.put(std::string_view(bytes, count));
+  return sink.error() ? 0 : ssize_t(count);
+}
+
 }  // namespace
 
-Result<void> write_png(const Picture& picture, const std::filesystem::path& file) {
+Result<void> write_png(const Picture& picture, const io::Destination& to) {
+  const std::filesystem::path& file = to.file;
   if (!picture.width || !picture.height || picture.width > kMaxEdge || picture.height > kMaxEdge ||
       picture.rgba.size() != size_t(picture.width) * picture.height * 4)
     return fail(ErrorCode::invalid_argument, "'" + file.string() + "': a picture of " + std::to_string(picture.width) + "x" + std::to_string(picture.height) +
                                                  " needs width*height*4 bytes, it has " + std::to_string(picture.rgba.size()));
-  auto whole = io::WholeFile::create(file);
-  if (!whole) return fail(ErrorCode::io, "cannot write '" + file.string() + "': " + whole.error().message);
-  std::FILE* out = std::fopen(whole->temporary().c_str(), "wb");
+  auto whole = io::WholeFile::create(to);
+  if (!whole) return fail(whole.error().code, "cannot write '" + file.string() + "': " + whole.error().message);
+  std::FILE* out = ::fopencookie(&*whole, "w", {nullptr, put, nullptr, nullptr});
   if (!out) return fail(ErrorCode::io, "cannot write '" + file.string() + "': " + std::strerror(errno));
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
@@ -39,8 +47,9 @@ Result<void> write_png(const Picture& picture, const std::filesystem::path& file
   if (!png_image_write_to_stdio(&image, out, 0, picture.rgba.data(), 0, nullptr)) why = image.message;
   png_image_free(&image);
   if (std::fclose(out) != 0 && why.empty()) why = std::strerror(errno);
-  if (why.empty())
-    if (const auto placed = whole->commit(); !placed) why = placed.error().message;
+  // The system's reason, where there is one, says more than the library's.
+  if (why.empty() || whole->sink().error())
+    if (const auto placed = whole->commit(); !placed) return fail(placed.error().code, "cannot write '" + file.string() + "': " + placed.error().message);
   if (!why.empty()) return fail(ErrorCode::io, "cannot write '" + file.string() + "': " + why);
   return {};
 }

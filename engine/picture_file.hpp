@@ -4,11 +4,12 @@
 #include <filesystem>
 
 #include "engine/renderer.hpp"
+#include "voxel/io/whole_file.hpp"
 
 namespace quarry::engine {
 
-// Whole or not at all: written beside, then renamed.
-Result<void> write_png(const Picture& picture, const std::filesystem::path& file);
+// Whole or not at all (voxel/io/whole_file.hpp).
+Result<void> write_png(const Picture& picture, const io::Destination& to);
 Result<Picture> read_png(const std::filesystem::path& file);
 
 }  // namespace quarry::engine

@@ -19,8 +19,9 @@ namespace quarry::vdb {
 
 // Exceptions of the libraries pass through. `max_bricks` bounds what tiles are broken into. Errors: malformed_input, unsupported.
 Result<void> read_file(const std::filesystem::path& file, uint64_t max_bricks, io::VoxelStreamWriter& out, std::vector<std::string>& warnings);
-// `stream`: one grid with materials. Writes `file` in place (the client renames it), as NanoVDB if `nano`.
-Result<void> write_file(std::span<const uint8_t> stream, const std::filesystem::path& file, bool nano);
+// `stream`: one grid with materials. Writes into `file`, which is there (the client renames it), as NanoVDB if `nano`. Gives how long it is then. Errors:
+// io, with the system's reason.
+Result<uint64_t> write_file(std::span<const uint8_t> stream, const std::filesystem::path& file, bool nano);
 
 // Our own grids: what is there, in which linear colour, and which material of META quarry_materials.
 constexpr const char* kDensity = "density";
@@ -30,6 +31,6 @@ constexpr const char* kMaterials = "quarry_materials";
 
 // NanoVDB's side, in a file of its own since its headers and OpenVDB's are slow to compile.
 std::vector<openvdb::GridBase::Ptr> read_nano(const std::filesystem::path& file, std::vector<std::string>& warnings);
-void write_nano(const openvdb::FloatGrid& density, const openvdb::Vec3SGrid& color, const std::filesystem::path& file);
+void write_nano(const openvdb::FloatGrid& density, const openvdb::Vec3SGrid& color, std::ostream& out);
 
 }  // namespace quarry::vdb

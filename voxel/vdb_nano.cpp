@@ -37,11 +37,11 @@ std::vector<openvdb::GridBase::Ptr> read_nano(const std::filesystem::path& file,
   return grids;
 }
 
-void write_nano(const openvdb::FloatGrid& density, const openvdb::Vec3SGrid& color, const std::filesystem::path& file) {
+void write_nano(const openvdb::FloatGrid& density, const openvdb::Vec3SGrid& color, std::ostream& out) {
   std::vector<Handle> handles;
   handles.push_back(nanovdb::openToNanoVDB(density));
   handles.push_back(nanovdb::openToNanoVDB(color));
-  nanovdb::io::writeGrids<nanovdb::HostBuffer, std::vector>(file.string(), handles, nanovdb::io::Codec::ZIP);
+  nanovdb::io::writeGrids<nanovdb::HostBuffer, std::vector>(out, handles, nanovdb::io::Codec::ZIP);
 }
 
 }  // namespace quarry::vdb

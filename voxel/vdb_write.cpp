@@ -1,5 +1,12 @@
-#include <cmath>
+#include <fcntl.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <ostream>
+
+#include "voxel/io/file_sink.hpp"
 #include "voxel/vdb.hpp"
 
 namespace quarry::vdb {
@@ -10,9 +17,16 @@ float linear(uint8_t srgb) {
   return c <= 0.04045f ? c / 12.92f : std::pow((c + 0.055f) / 1.055f, 2.4f);
 }
 
+// What openvdb::io::File writes, grids' offsets too, by which programs find one without reading the others; into a stream of ours, for it never asks
+// whether its own could be written.
+class SeekableArchive : public openvdb::io::Archive {
+ public:
+  void write(std::ostream& out, const openvdb::GridPtrVec& grids, const openvdb::MetaMap& metadata) const { Archive::write(out, grids, true, metadata); }
+};
+
 }  // namespace
 
-Result<void> write_file(std::span<const uint8_t> stream, const std::filesystem::path& file, bool nano) {
+Result<uint64_t> write_file(std::span<const uint8_t> stream, const std::filesystem::path& file, bool nano) {
   auto density = openvdb::FloatGrid::create(0.0f);
   auto color = openvdb::Vec3SGrid::create(openvdb::Vec3s(0));
   auto material = openvdb::Int32Grid::create(0);
@@ -52,19 +66,33 @@ Result<void> write_file(std::span<const uint8_t> stream, const std::filesystem::
       }
     return {};
   };
-  if (auto parsed = parse_voxel_stream(stream, "the program that writes", events, nullptr); !parsed) return parsed;
+  if (auto parsed = parse_voxel_stream(stream, "the program that writes", events, nullptr); !parsed) return tl::unexpected(parsed.error());
   // Full bricks of one value become tiles: a solid takes a fraction of the room, and every reader knows them.
   density->tree().prune();
   color->tree().prune();
   material->tree().prune();
-  if (nano) {
-    write_nano(*density, *color, file);
-  } else {
-    openvdb::io::File out(file.string());
-    out.write(openvdb::GridPtrVec{density, color, material}, metadata);
-    out.close();
+  const int fd = ::open(file.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
+  if (fd < 0) return fail(ErrorCode::io, std::string("cannot open it: ") + std::strerror(errno));
+  io::FileSink sink(fd);
+  io::SinkStreambuf buffer(sink);
+  std::ostream out(&buffer);
+  std::string why;
+  // The libraries do not look whether their streams have failed.
+  try {
+    out.exceptions(std::ios_base::badbit | std::ios_base::failbit);
+    if (nano) write_nano(*density, *color, out);
+    else SeekableArchive().write(out, openvdb::GridPtrVec{density, color, material}, metadata);
+  } catch (const std::bad_alloc&) {
+    ::close(fd);
+    throw;
+  } catch (const std::exception& e) {
+    why = e.what();
   }
-  return {};
+  int number = sink.settle();
+  if (::close(fd) != 0 && errno != EINTR && !number) number = errno;
+  if (number) return fail(ErrorCode::io, std::string("cannot write it: ") + std::strerror(number));
+  if (!why.empty()) return fail(ErrorCode::io, "the volume library gave up: " + why);
+  return sink.size();
 }
 
 }  // namespace quarry::vdb

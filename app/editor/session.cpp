@@ -155,7 +155,7 @@ Result<void> Session::keep_safe() {
   if (store_ || recovery_.empty()) return {};
   auto file = new_recovery_file(recovery_, title_);
   if (!file) return tl::unexpected(file.error());
-  if (auto saved = io::Store::save(document_->scene(), *file); !saved) return saved;
+  if (auto saved = io::Store::save(document_->scene(), {*file, false}); !saved) return saved;
   auto store = io::Store::open(*file);
   if (!store) return tl::unexpected(store.error());
   store_ = std::move(*store);

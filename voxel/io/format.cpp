@@ -11,6 +11,7 @@
 #include "voxel/io/minecraft.hpp"
 #include "voxel/io/picture_write.hpp"
 #include "voxel/io/points.hpp"
+#include "voxel/io/one_line.hpp"
 #include "voxel/io/qb.hpp"
 #include "voxel/io/raw.hpp"
 #include "voxel/io/store.hpp"
@@ -199,11 +200,20 @@ Result<RegionsDone> read_scene_regions(const std::filesystem::path& file, const 
   }
 }
 
-Result<void> write_scene(const Scene& scene, const std::filesystem::path& file, const Progress& progress) {
+std::filesystem::path companion_of(const std::filesystem::path& file) {
+  const std::string extension = extension_of(file);
+  if (extension != "obj" && extension != "raw") return {};
+  // An .obj names its materials in a line of text; a name that would end that line is another one.
+  std::filesystem::path out = file.parent_path() / one_line(file.filename().string());
+  return out.replace_extension(extension == "obj" ? ".mtl" : ".nhdr");
+}
+
+Result<void> write_scene(const Scene& scene, const Destination& to, const Progress& progress) {
+  const std::filesystem::path& file = to.file;
   const auto format = format_for_writing(file);
   if (!format) return tl::unexpected(format.error());
   try {
-    return (*format)->write(scene, file, progress).map_error([&](Error e) { return named(file, std::move(e)); });
+    return (*format)->write(scene, to, progress).map_error([&](Error e) { return named(file, std::move(e)); });
   } catch (const std::bad_alloc&) {
     return tl::unexpected(named(file, {ErrorCode::out_of_memory, "not enough memory to write it"}));
   }

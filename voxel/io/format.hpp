@@ -9,6 +9,7 @@
 
 #include "hashgrid/result.hpp"
 #include "voxel/io/salvage.hpp"
+#include "voxel/io/whole_file.hpp"
 #include "voxel/progress.hpp"
 #include "voxel/region_sink.hpp"
 #include "voxel/scene.hpp"
@@ -55,15 +56,15 @@ struct Format {
   std::span<const char* const> extensions;  // lower case, without the dot
   bool (*sniff)(std::span<const uint8_t> head);  // first 64 bytes; null: by extension only
   Result<Scene> (*read)(const std::filesystem::path& file, const ReadOptions& options);  // null: not readable
-  // Null: not writable. Leaves the whole new file or what was there before: writes beside, then renames.
-  Result<void> (*write)(const Scene& scene, const std::filesystem::path& file, const Progress& progress);
+  // Null: not writable. Leaves the whole new file or what was there before (whole_file.hpp).
+  Result<void> (*write)(const Scene& scene, const Destination& to, const Progress& progress);
   uint32_t keeps = 0;  // Keeps, of what is written
   bool salvages = false;         // the reader heeds ReadOptions::salvage
   const char* absent = nullptr;  // why this build can neither read nor write it, and what to do; null: it can do what it can
   // Reads the same scene region by region, in as much memory as the sink says there is. Null: only as a whole.
   Result<RegionsDone> (*read_regions)(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) = nullptr;
   // Writes the same file from a scene of which only some layers are in memory at once (visible_regions.hpp). Null: only from a whole one.
-  Result<void> (*write_regions)(const VisibleRegions& voxels, const std::filesystem::path& file, const Progress& progress) = nullptr;
+  Result<void> (*write_regions)(const VisibleRegions& voxels, const Destination& to, const Progress& progress) = nullptr;
 };
 
 std::span<const Format> formats();
@@ -78,7 +79,9 @@ Result<const Format*> format_for_writing(const std::filesystem::path& file);
 Result<Scene> read_scene(const std::filesystem::path& file, const ReadOptions& options = {});
 // The same scene region by region. Errors: unsupported (the format has no such reader), those of the reader and of the sink.
 Result<RegionsDone> read_scene_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
-// The file appears whole or not at all (written beside, then renamed).
-Result<void> write_scene(const Scene& scene, const std::filesystem::path& file, const Progress& progress = {});
+// The file appears whole or not at all (whole_file.hpp).
+Result<void> write_scene(const Scene& scene, const Destination& to, const Progress& progress = {});
+// What is written beside `file` and belongs to it: the materials of an .obj, the header of a .raw. Empty: nothing.
+std::filesystem::path companion_of(const std::filesystem::path& file);
 
 }  // namespace quarry::io

@@ -135,8 +135,8 @@ Result<void> put_primitive(const SurfaceSource& surface, size_t part, const Prim
   return listed;
 }
 
-Result<void> write_gltf_surface(const Scene& scene, const SurfaceSource& surface, const fs::path& file, const Progress& progress) {
-  std::string extension = file.extension().string();
+Result<void> write_gltf_surface(const Scene& scene, const SurfaceSource& surface, const Destination& to, const Progress& progress) {
+  std::string extension = to.file.extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
   const bool binary = extension == ".glb";
   const auto parts = surface.parts();
@@ -167,7 +167,7 @@ Result<void> write_gltf_surface(const Scene& scene, const SurfaceSource& surface
   std::string used;
   if (extensions.emissive_strength) used += "\"KHR_materials_emissive_strength\"";
   if (extensions.ior) (used += used.empty() ? "" : ",") += "\"KHR_materials_ior\"";
-  const std::string name = json_text(file.stem().string());
+  const std::string name = json_text(to.file.stem().string());
   std::string extras;
   if (const auto units = source_units(scene))
     extras = ",\"extras\":{\"voxel_size\":" + shortest_text(units->voxel_size) + ",\"origin\":[" + shortest_text(units->origin[0]) + "," + shortest_text(units->origin[1]) + "," +
@@ -179,7 +179,7 @@ Result<void> write_gltf_surface(const Scene& scene, const SurfaceSource& surface
   const std::string length = "\"byteLength\":" + std::to_string(bytes) + "}]}";
   if (binary) json += length;
 
-  auto out = WholeFile::create(file);
+  auto out = WholeFile::create(to);
   if (!out) return tl::unexpected(out.error());
   if (binary) {
     json.resize((json.size() + 3) & ~size_t(3), ' ');
@@ -210,14 +210,14 @@ Result<void> write_gltf_surface(const Scene& scene, const SurfaceSource& surface
 
 }  // namespace
 
-Result<void> write_gltf(const Scene& scene, const fs::path& file, const Progress& progress) {
+Result<void> write_gltf(const Scene& scene, const Destination& to, const Progress& progress) {
   const auto surface = surface_of(scene, progress);
-  return surface ? write_gltf_surface(scene, **surface, file, progress) : tl::unexpected(surface.error());
+  return surface ? write_gltf_surface(scene, **surface, to, progress) : tl::unexpected(surface.error());
 }
 
-Result<void> write_gltf_regions(const VisibleRegions& voxels, const fs::path& file, const Progress& progress) {
-  const auto surface = surface_of(voxels, file, progress);
-  return surface ? write_gltf_surface(voxels.scene(), **surface, file, progress) : tl::unexpected(surface.error());
+Result<void> write_gltf_regions(const VisibleRegions& voxels, const Destination& to, const Progress& progress) {
+  const auto surface = surface_of(voxels, to.file, progress);
+  return surface ? write_gltf_surface(voxels.scene(), **surface, to, progress) : tl::unexpected(surface.error());
 }
 
 }  // namespace quarry::io

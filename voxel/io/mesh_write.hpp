@@ -9,6 +9,7 @@
 #include <string>
 
 #include "hashgrid/result.hpp"
+#include "voxel/io/whole_file.hpp"
 #include "voxel/surface_mesh.hpp"
 
 namespace quarry::io {
@@ -16,14 +17,14 @@ namespace quarry::io {
 class VisibleRegions;
 
 // All: the file whole or not at all (OBJ: its .mtl first). Errors: invalid_argument (no visible voxel), out_of_bounds (flatten), unsupported
-// (too many vertices or bytes), io, cancelled; conflict where an .mtl that Quarry did not write has the name that is needed.
-Result<void> write_ply(const Scene& scene, const std::filesystem::path& file, const Progress& progress);
-Result<void> write_obj(const Scene& scene, const std::filesystem::path& file, const Progress& progress);
-Result<void> write_gltf(const Scene& scene, const std::filesystem::path& file, const Progress& progress);  // .glb: binary, else JSON with its data inside
+// (too many vertices or bytes), cancelled; conflict where an .mtl that Quarry did not write has the name that is needed; those of WholeFile.
+Result<void> write_ply(const Scene& scene, const Destination& to, const Progress& progress);
+Result<void> write_obj(const Scene& scene, const Destination& to, const Progress& progress);
+Result<void> write_gltf(const Scene& scene, const Destination& to, const Progress& progress);  // .glb: binary, else JSON with its data inside
 // The same files from a scene of which only some layers are in memory at once. Errors: also out_of_memory.
-Result<void> write_ply_regions(const VisibleRegions& voxels, const std::filesystem::path& file, const Progress& progress);
-Result<void> write_obj_regions(const VisibleRegions& voxels, const std::filesystem::path& file, const Progress& progress);
-Result<void> write_gltf_regions(const VisibleRegions& voxels, const std::filesystem::path& file, const Progress& progress);
+Result<void> write_ply_regions(const VisibleRegions& voxels, const Destination& to, const Progress& progress);
+Result<void> write_obj_regions(const VisibleRegions& voxels, const Destination& to, const Progress& progress);
+Result<void> write_gltf_regions(const VisibleRegions& voxels, const Destination& to, const Progress& progress);
 
 // Metadata: a voxel's edge in the mesh, if it is not 1. A coarser level of detail, 2^n here, then stands where the finest does.
 constexpr const char* kMeshScaleKey = "mesh_scale";

@@ -5,7 +5,9 @@
 #include <charconv>
 
 #include "voxel/io/file_bytes.hpp"
+#include "voxel/io/format.hpp"
 #include "voxel/io/mesh_write.hpp"
+#include "voxel/io/one_line.hpp"
 #include "voxel/io/surface_source.hpp"
 #include "voxel/io/whole_file.hpp"
 
@@ -17,9 +19,9 @@ constexpr std::string_view kFirstLine = "# Quarry materials\n";
 
 // Names in OBJ end at a blank.
 std::string obj_name(const Palette& palette, uint8_t material) {
-  std::string name = material_name(palette, material);
+  std::string name = one_line(material_name(palette, material));
   for (char& c : name)
-    if (uint8_t(c) <= 32 || c == '#') c = '_';
+    if (c == ' ' || c == '#') c = '_';
   return name + "_" + std::to_string(material);
 }
 
@@ -58,25 +60,24 @@ class Text {
   size_t size_ = 0;
 };
 
-Result<void> write_obj_surface(const Scene& scene, const SurfaceSource& surface, const fs::path& file, const Progress& progress) {
-  fs::path mtl = file;
-  mtl.replace_extension(".mtl");
+Result<void> write_obj_surface(const Scene& scene, const SurfaceSource& surface, const Destination& to, const Progress& progress) {
+  const fs::path mtl = companion_of(to.file);
   std::error_code ignored;
-  if (fs::exists(mtl, ignored)) {
+  if (to.replace && fs::is_regular_file(mtl, ignored)) {
     const auto head = read_file_head(mtl, kFirstLine.size());
     if (!head || !std::equal(head->begin(), head->end(), kFirstLine.begin(), kFirstLine.end()))
       return fail(ErrorCode::conflict, "its materials belong into " + mtl.string() + ", which is there and is not of Quarry's making; choose another name");
   }
-  auto materials = WholeFile::create(mtl);
-  if (!materials) return tl::unexpected(materials.error());
+  auto materials = WholeFile::create(to.with(mtl));
+  if (!materials) return fail(materials.error().code, mtl.filename().string() + ", which belongs to it: " + materials.error().message);
   materials->put(kFirstLine);
   for (const SurfaceSource::Part& part : surface.parts()) materials->put(material_text(scene.palette, part.material));
 
-  auto out = WholeFile::create(file);
+  auto out = WholeFile::create(to);
   if (!out) return tl::unexpected(out.error());
   // Blanks in the name of a library end it for some readers; they are written as they are, as most exporters do.
   const std::string units = units_comment(scene);
-  out->put("# Quarry, one unit is one voxel, y up\n" + (units.empty() ? units : "# " + units + "\n") + "mtllib " + mtl.filename().string() + "\no " + (file.stem().empty() ? "scene" : file.stem().string()) + "\n");
+  out->put("# Quarry, one unit is one voxel, y up\n" + (units.empty() ? units : "# " + units + "\n") + "mtllib " + mtl.filename().string() + "\no " + (to.file.stem().empty() ? "scene" : one_line(to.file.stem().string())) + "\n");
   {
     Text text(*out);
     std::array<Int3, 4096> some;
@@ -105,20 +106,19 @@ Result<void> write_obj_surface(const Scene& scene, const SurfaceSource& surface,
     if (!listed) return listed;
     progress.say("write", double(p + 1) / double(surface.parts().size()));
   }
-  if (auto r = materials->commit(); !r) return r;
-  return out->commit();
+  return out->commit_after(*materials);
 }
 
 }  // namespace
 
-Result<void> write_obj(const Scene& scene, const fs::path& file, const Progress& progress) {
+Result<void> write_obj(const Scene& scene, const Destination& to, const Progress& progress) {
   const auto surface = surface_of(scene, progress);
-  return surface ? write_obj_surface(scene, **surface, file, progress) : tl::unexpected(surface.error());
+  return surface ? write_obj_surface(scene, **surface, to, progress) : tl::unexpected(surface.error());
 }
 
-Result<void> write_obj_regions(const VisibleRegions& voxels, const fs::path& file, const Progress& progress) {
-  const auto surface = surface_of(voxels, file, progress);
-  return surface ? write_obj_surface(voxels.scene(), **surface, file, progress) : tl::unexpected(surface.error());
+Result<void> write_obj_regions(const VisibleRegions& voxels, const Destination& to, const Progress& progress) {
+  const auto surface = surface_of(voxels, to.file, progress);
+  return surface ? write_obj_surface(voxels.scene(), **surface, to, progress) : tl::unexpected(surface.error());
 }
 
 }  // namespace quarry::io

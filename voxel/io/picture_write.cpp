@@ -1,9 +1,11 @@
 #include "voxel/io/picture_write.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cstdio>
 
 #include "voxel/io/file_bytes.hpp"
@@ -35,11 +37,11 @@ PngImage empty_picture(const Visible& visible, uint32_t channels, uint32_t bits)
   return {visible.width, visible.height, channels, bits, std::vector<uint16_t>(size_t(visible.width) * visible.height * channels)};
 }
 
-Result<void> write_picture(const PngImage& image, const fs::path& file, const Progress& progress) {
+Result<void> write_picture(const PngImage& image, const Destination& to, const Progress& progress) {
   const auto bytes = encode_png(image);
   if (!bytes) return tl::unexpected(bytes.error());
   if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
-  auto out = WholeFile::create(file);
+  auto out = WholeFile::create(to);
   if (!out) return tl::unexpected(out.error());
   out->put(*bytes);
   return out->commit();
@@ -74,17 +76,17 @@ void for_each_top(const Visible& visible, Take take) {
 
 }  // namespace
 
-Result<void> write_top_view(const Scene& scene, const fs::path& file, const Progress& progress) {
+Result<void> write_top_view(const Scene& scene, const Destination& to, const Progress& progress) {
   const auto visible = visible_box(scene, progress);
   if (!visible) return tl::unexpected(visible.error());
   PngImage image = empty_picture(*visible, 4, 8);
   for_each_top(*visible, [&](size_t pixel, uint32_t, uint8_t material) { put_colour(image, pixel, scene.palette.materials[material]); });
-  return write_picture(image, file, progress);
+  return write_picture(image, to, progress);
 }
 
 uint32_t height_map_range(uint32_t layers) { return std::max(256u, std::bit_ceil(layers)); }
 
-Result<void> write_height_map(const Scene& scene, const fs::path& file, const Progress& progress) {
+Result<void> write_height_map(const Scene& scene, const Destination& to, const Progress& progress) {
   const auto visible = visible_box(scene, progress);
   if (!visible) return tl::unexpected(visible.error());
   PngImage image = empty_picture(*visible, 2, 16);
@@ -93,18 +95,24 @@ Result<void> write_height_map(const Scene& scene, const fs::path& file, const Pr
     image.samples[pixel * 2] = uint16_t(layer * step);
     image.samples[pixel * 2 + 1] = 65535;
   });
-  return write_picture(image, file, progress);
+  return write_picture(image, to, progress);
 }
 
-Result<void> write_slices(const Scene& scene, const fs::path& folder, const Progress& progress) {
+Result<void> write_slices(const Scene& scene, const Destination& to, const Progress& progress) {
   std::error_code error;
-  if (fs::exists(folder, error)) return fail(ErrorCode::conflict, "it is there already; take it away or name another folder");
+  const fs::path& folder = to.file;
+  if (fs::exists(fs::symlink_status(folder, error))) return fail(ErrorCode::conflict, "it is there already; take it away or name another folder");
   const auto visible = visible_box(scene, progress);
   if (!visible) return tl::unexpected(visible.error());
   const fs::path parent = folder.has_parent_path() ? folder.parent_path() : fs::path(".");
   const auto made = make_temporary_folder(parent / folder.filename());
   if (!made) return tl::unexpected(made.error());
   const fs::path& beside = made->path;
+  // The pictures come to disk together: before the folder gets its name, or when whoever waits for more does.
+  SyncLater together;
+  std::vector<fs::path> pictures;
+  together.watch(beside);
+  if (to.later) to.later->watch(beside);
   const auto give_up = [&](Error e) {
     fs::remove_all(beside, error);
     ::close(made->fd);
@@ -127,12 +135,22 @@ Result<void> write_slices(const Scene& scene, const fs::path& folder, const Prog
     char name[16];
     const int32_t layer = y - visible->box.min.y;
     std::snprintf(name, sizeof name, "%04d.png", layer);
-    if (auto written = write_picture(image, beside / name, progress); !written) return give_up(written.error());
+    if (auto written = write_picture(image, {beside / name, false, &together}, progress); !written) return give_up(written.error());
+    pictures.push_back(folder / name);
     progress.say("write", double(layer + 1) / double(visible->layers));
   }
-  fs::rename(beside, folder, error);
-  if (error) return give_up(error_from_errno("cannot put the new folder in its place", error.value()));
+  if (!to.later)
+    if (auto settled = together.settle(); !settled) return give_up(settled.error());
+  // Where the system cannot rename without replacing, it replaces nothing but an empty folder.
+  int number = ::renameat2(AT_FDCWD, beside.c_str(), AT_FDCWD, folder.c_str(), RENAME_NOREPLACE) == 0 ? 0 : errno;
+  if (number == EINVAL || number == ENOSYS || number == ENOTSUP) number = ::rename(beside.c_str(), folder.c_str()) == 0 ? 0 : errno;
+  if (number == EEXIST || number == ENOTEMPTY || number == ENOTDIR) return give_up({ErrorCode::conflict, "it is there already; take it away or name another folder"});
+  if (number) return give_up(error_from_errno("cannot put the new folder in its place", number));
+  if (to.later)
+    for (const fs::path& picture : pictures) to.later->add(picture);
+  number = to.later ? 0 : sync_folder(parent, made->fd);
   ::close(made->fd);
+  if (number) return tl::unexpected(error_from_errno("the new folder is in its place, but it could not be brought to disk that it is", number));
   return {};
 }
 

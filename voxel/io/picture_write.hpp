@@ -8,20 +8,21 @@
 #include <filesystem>
 
 #include "hashgrid/result.hpp"
+#include "voxel/io/whole_file.hpp"
 #include "voxel/progress.hpp"
 #include "voxel/scene.hpp"
 
 namespace quarry::io {
 
 // The colour of each column's highest voxel, RGBA of 8 bits.
-Result<void> write_top_view(const Scene& scene, const std::filesystem::path& file, const Progress& progress);
+Result<void> write_top_view(const Scene& scene, const Destination& to, const Progress& progress);
 
 // How many cells the height map of so many layers counts: 256, or the next power of two. What `--map-height` must be to read it again.
 uint32_t height_map_range(uint32_t layers);
 // The height of each column's highest voxel above the box's lowest layer, grey and alpha of 16 bits: value h * 65536 / range for cell h.
-Result<void> write_height_map(const Scene& scene, const std::filesystem::path& file, const Progress& progress);
+Result<void> write_height_map(const Scene& scene, const Destination& to, const Progress& progress);
 
 // A folder with a picture of each layer, RGBA of 8 bits, "0000.png" the lowest. The folder must not be there; it appears whole or not at all.
-Result<void> write_slices(const Scene& scene, const std::filesystem::path& folder, const Progress& progress);
+Result<void> write_slices(const Scene& scene, const Destination& to, const Progress& progress);
 
 }  // namespace quarry::io

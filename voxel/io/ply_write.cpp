@@ -9,7 +9,7 @@
 namespace quarry::io {
 namespace {
 
-Result<void> write_ply_surface(const Scene& scene, const SurfaceSource& surface, const std::filesystem::path& file, const Progress& progress) {
+Result<void> write_ply_surface(const Scene& scene, const SurfaceSource& surface, const Destination& to, const Progress& progress) {
   const auto parts = surface.parts();
   const auto stopped = [] { return fail(ErrorCode::cancelled, "stopped; nothing was written"); };
   VertexNumbers numbers(surface.vertices());
@@ -22,7 +22,7 @@ Result<void> write_ply_surface(const Scene& scene, const SurfaceSource& surface,
     triangles += parts[p].indices / 3;
   }
   if (first.back() > UINT32_MAX) return fail(ErrorCode::unsupported, "it would have " + std::to_string(first.back()) + " vertices; PLY counts to 2^32. Make it coarser or cut it into pieces");
-  auto out = WholeFile::create(file);
+  auto out = WholeFile::create(to);
   if (!out) return tl::unexpected(out.error());
   const std::string units = units_comment(scene);
   out->put("ply\nformat binary_little_endian 1.0\ncomment Quarry, one unit is one voxel, y up\n" + (units.empty() ? units : "comment " + units + "\n") + "element vertex " + std::to_string(first.back()) +
@@ -64,14 +64,14 @@ Result<void> write_ply_surface(const Scene& scene, const SurfaceSource& surface,
 
 }  // namespace
 
-Result<void> write_ply(const Scene& scene, const std::filesystem::path& file, const Progress& progress) {
+Result<void> write_ply(const Scene& scene, const Destination& to, const Progress& progress) {
   const auto surface = surface_of(scene, progress);
-  return surface ? write_ply_surface(scene, **surface, file, progress) : tl::unexpected(surface.error());
+  return surface ? write_ply_surface(scene, **surface, to, progress) : tl::unexpected(surface.error());
 }
 
-Result<void> write_ply_regions(const VisibleRegions& voxels, const std::filesystem::path& file, const Progress& progress) {
-  const auto surface = surface_of(voxels, file, progress);
-  return surface ? write_ply_surface(voxels.scene(), **surface, file, progress) : tl::unexpected(surface.error());
+Result<void> write_ply_regions(const VisibleRegions& voxels, const Destination& to, const Progress& progress) {
+  const auto surface = surface_of(voxels, to.file, progress);
+  return surface ? write_ply_surface(voxels.scene(), **surface, to, progress) : tl::unexpected(surface.error());
 }
 
 }  // namespace quarry::io

@@ -8,8 +8,11 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <new>
 #include <set>
 
@@ -155,32 +158,44 @@ Result<Scene> read_whole(const fs::path& file, const Progress& progress, std::ve
   return read_world(*db, physical_memory(), progress, history, history_position);
 }
 
+// Not by the system's or the library's call for it: libstdc++ 12's copy_file takes a copy that a full disk cut short for a whole one.
+Result<void> copy_bytes(int from, WholeFile& to) {
+  struct stat info {};
+  if (::fstat(from, &info) != 0) return tl::unexpected(error_from_errno("cannot ask for its size", errno));
+  std::vector<uint8_t> some(size_t(1) << 20);
+  for (uint64_t at = 0;;) {
+    const ssize_t n = ::pread(from, some.data(), some.size(), off_t(at));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return tl::unexpected(error_from_errno("cannot read it", errno));
+    if (n == 0) break;
+    to.put({some.data(), size_t(n)});
+    if (to.sink().error()) return {};  // commit() says why
+    at += uint64_t(n);
+  }
+  if (to.size() != uint64_t(info.st_size)) return fail(ErrorCode::io, "it was " + std::to_string(info.st_size) + " bytes long, and became " + std::to_string(to.size()) + " while it was copied");
+  return {};
+}
+
 }  // namespace
 
-Result<void> Store::save(const Scene& scene, const fs::path& file, const Progress& progress) {
-  auto writer = StoreWriter::create(scene, file, progress);
+Result<void> Store::save(const Scene& scene, const Destination& to, const Progress& progress) {
+  auto writer = StoreWriter::create(scene, to, progress);
   if (!writer) return tl::unexpected(writer.error());
   for (uint32_t i = 0; i < scene.volumes.size(); ++i)
     if (auto r = writer->append(i, scene.volumes[i].bricks); !r) return r;
   return writer->commit();
 }
 
-Result<void> Store::copy(const fs::path& from, const fs::path& to) {
-  return guarded(to, [&]() -> Result<void> {
-    std::error_code error;
-    const fs::path target = fs::is_symlink(to, error) ? fs::weakly_canonical(to, error) : to;
+Result<void> Store::copy(const fs::path& from, const Destination& to) {
+  return guarded(to.file, [&]() -> Result<void> {
     const auto locked = lock_file(from, O_RDONLY, LOCK_SH);
     if (!locked) return fail(locked.error().code, from.string() + ": " + locked.error().message);
-    LockedFile old;
-    if (fs::exists(target, error)) {
-      auto held = lock_file(target, O_RDONLY, LOCK_SH);
-      if (!held) return tl::unexpected(held.error());
-      old = std::move(*held);
-    }
-    TemporaryFile temporary;
-    if (auto r = make_temporary(target, &temporary); !r) return r;
-    if (fs::copy_file(from, temporary.path, fs::copy_options::overwrite_existing, error); error) return fail(ErrorCode::io, "cannot be written: " + error.message());
-    return put_in_place(temporary, target, old.fd >= 0);
+    const auto old = lock_replaced(to);
+    if (!old) return tl::unexpected(old.error());
+    auto world = WholeFile::create(to);
+    if (!world) return tl::unexpected(world.error());
+    if (auto r = copy_bytes(locked->fd, *world); !r) return fail(r.error().code, from.string() + ": " + r.error().message);
+    return put_in_place(*world, *old);
   });
 }
 

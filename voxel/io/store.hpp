@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hashgrid/result.hpp"
+#include "voxel/io/whole_file.hpp"
 #include "voxel/progress.hpp"
 #include "voxel/scene.hpp"
 #include "voxel/world.hpp"
@@ -18,12 +19,12 @@ namespace quarry::io {
 // One thread at a time. Messages begin with the file's name.
 class Store {
  public:
-  // A new file, whole or not at all: written beside and renamed over `file`. Without history. Errors: conflict (somebody edits `file`),
+  // A new file, whole or not at all (whole_file.hpp). Without history. Errors: conflict (somebody edits it, or it must not be replaced),
   // io, cancelled, invalid_argument (a material or camera with a value that is not a number, an instance of no volume).
-  static Result<void> save(const Scene& scene, const std::filesystem::path& file, const Progress& progress = {});
+  static Result<void> save(const Scene& scene, const Destination& to, const Progress& progress = {});
   // Puts a copy of a world that nobody edits, with its history, where `to` is: on disk, whole or not at all, and with nothing left beside it of
   // what was there. Errors: conflict, not_found, io.
-  static Result<void> copy(const std::filesystem::path& from, const std::filesystem::path& to);
+  static Result<void> copy(const std::filesystem::path& from, const Destination& to);
   // Whoever replaces a world takes away what a killed editor left beside it. A sentence about that if it cannot be had whole any more, which
   // nobody else will say; "" if it can, or nothing is there.
   static std::string damaged_beside(const std::filesystem::path& file);

@@ -1,4 +1,4 @@
-// store_file.cpp - locks, temporary names and opening; see store_file.hpp.
+// store_file.cpp - locks and opening; see store_file.hpp.
 #include "voxel/io/store_file.hpp"
 
 #include <fcntl.h>
@@ -12,7 +12,6 @@
 #include <cstring>
 
 #include "voxel/io/file_bytes.hpp"
-#include "voxel/io/temporary_name.hpp"
 
 namespace quarry::io {
 namespace fs = std::filesystem;
@@ -24,11 +23,6 @@ constexpr char kInUse[] = "it is open for editing in another window or program; 
 
 LockedFile::~LockedFile() {
   if (fd >= 0) ::close(fd);
-}
-
-TemporaryFile::~TemporaryFile() {
-  if (keep || path.empty()) return;
-  ::unlink(path.c_str());
 }
 
 Result<LockedFile> lock_file(const fs::path& file, int open_flags, int lock) {
@@ -151,27 +145,6 @@ Result<Db> open_for_reading(const LockedFile& locked, const fs::path& file, std:
   return db;
 }
 
-Result<void> sync_path(const fs::path& path, int flags) {
-  const int fd = ::open(path.c_str(), flags | O_CLOEXEC);
-  if (fd < 0) return tl::unexpected(error_from_errno("cannot open " + path.string() + " to bring it to disk", errno));
-  const int failed = ::fsync(fd);
-  const int number = errno;
-  ::close(fd);
-  if (failed) return tl::unexpected(error_from_errno("cannot bring " + path.string() + " to disk", number));
-  return {};
-}
-
-Result<void> make_temporary(const fs::path& file, TemporaryFile* out) {
-  struct stat old {};
-  const bool there = ::stat(file.c_str(), &old) == 0;
-  auto made = make_temporary_file(file, there ? old.st_mode & 0777 : 0666);
-  if (!made) return tl::unexpected(made.error());
-  if (there) (void)::fchmod(made->fd, old.st_mode & 0777);  // the umask may have taken bits away; where it is refused, the file is good all the same
-  out->lock.fd = made->fd;
-  out->path.swap(made->path);  // takes no memory: the file that is there now has its owner
-  return {};
-}
-
 void fold_in_leftovers(const fs::path& file) {
   std::error_code ignored;
   if (!fs::exists(beside(file, "-wal"), ignored) && !fs::exists(beside(file, "-journal"), ignored)) return;
@@ -183,13 +156,18 @@ void fold_in_leftovers(const fs::path& file) {
   for (const char* suffix : {"-wal", "-shm", "-journal"}) ::unlink(beside(file, suffix).c_str());
 }
 
-Result<void> put_in_place(TemporaryFile& temporary, const fs::path& file, bool replaces) {
-  if (auto r = sync_path(temporary.path, O_RDONLY); !r) return r;
-  if (replaces) fold_in_leftovers(file);
-  if (::rename(temporary.path.c_str(), file.c_str()) != 0) return tl::unexpected(error_from_errno("cannot put the new file in its place", errno));
-  temporary.keep = true;
-  temporary.lock = {};
-  return sync_path(fs::absolute(file).parent_path(), O_RDONLY | O_DIRECTORY);
+Result<LockedFile> lock_replaced(const Destination& to) {
+  const auto target = find_target(to);
+  if (!target) return tl::unexpected(target.error());
+  std::error_code ignored;
+  return fs::exists(*target, ignored) ? lock_file(*target, O_RDONLY, LOCK_SH) : Result<LockedFile>();
+}
+
+Result<void> put_in_place(WholeFile& world, const LockedFile& old) {
+  return world.commit([&]() -> Result<void> {
+    if (old.fd >= 0) fold_in_leftovers(world.target());
+    return {};
+  });
 }
 
 }  // namespace quarry::io

@@ -1,4 +1,4 @@
-// store_file.hpp - the file that a world lies in: its lock, its temporary neighbour, opening it for reading. Internal to the store; what is in
+// store_file.hpp - the file that a world lies in: its lock, what of it is replaced, opening it for reading. Internal to the store; what is in
 // the tables is store_tables.hpp's.
 //
 // Who edits holds flock() on the file for that long, readers hold it shared while they read. SQLite's own locks would not do: POSIX
@@ -14,6 +14,7 @@
 #include "hashgrid/result.hpp"
 #include "voxel/io/sqlite_db.hpp"
 #include "voxel/io/sqlite_view.hpp"
+#include "voxel/io/whole_file.hpp"
 
 namespace quarry::io {
 
@@ -43,24 +44,13 @@ std::filesystem::path beside(const std::filesystem::path& file, const char* suff
 Result<DatabaseView> view_with_leftovers(const LockedFile& locked, const std::filesystem::path& file, std::vector<std::string>* warnings);
 // Opens that for reading. Neither the file nor what is beside it is changed.
 Result<Db> open_for_reading(const LockedFile& locked, const std::filesystem::path& file, std::vector<std::string>* warnings);
-Result<void> sync_path(const std::filesystem::path& path, int flags);
-
-// A name that nobody else uses, in the folder of `file`, with the file's mode if it is there. Gone again unless kept.
-class TemporaryFile {
- public:
-  std::filesystem::path path;
-  LockedFile lock;  // says that its maker lives
-  bool keep = false;
-  TemporaryFile() = default;
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile();
-};
-Result<void> make_temporary(const std::filesystem::path& file, TemporaryFile* out);
 // Before `file` is replaced: whatever a crashed editor left beside it is folded into it, so that at no instant is a new file beside an old log.
 void fold_in_leftovers(const std::filesystem::path& file);
-// A finished temporary file becomes `file`: on disk first, then under its name. `replaces`: `file` is there, and its lock is held.
-Result<void> put_in_place(TemporaryFile& temporary, const std::filesystem::path& file, bool replaces);
+// The file that is there already and that `to` would replace, locked, so that it is not replaced while somebody edits it; readers keep the old file.
+// Not open: none is there. Errors: those of find_target() and of lock_file().
+Result<LockedFile> lock_replaced(const Destination& to);
+// A finished world becomes its target. `old`: what lock_replaced() gave.
+Result<void> put_in_place(WholeFile& world, const LockedFile& old);
 
 // What `work` gives, with the file's name before its message, and a lack of memory as an error like others.
 template <class Work>

@@ -17,28 +17,25 @@ namespace fs = std::filesystem;
 
 struct StoreWriter::State {
   const Progress& progress;
-  fs::path file, target;  // as given; where a link leads to
+  Destination to;
   LockedFile old;
-  TemporaryFile temporary;
+  std::optional<WholeFile> world;
   Db db;
   std::optional<TableWriter> tables;
   PacedReport report;
   uint64_t expected = 0;  // bricks
 
-  State(const fs::path& name, const Progress& how) : progress(how), file(name), target(name), report(how, "save") {}
+  State(const Destination& where, const Progress& how) : progress(how), to(where), report(how, "save") {}
 
   Result<void> start(const Scene& scene) {
     if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
-    std::error_code error;
-    if (fs::is_symlink(target, error)) target = fs::weakly_canonical(target, error);  // the link stays; what it points to is replaced
-    if (fs::is_directory(target, error)) return fail(ErrorCode::io, "it is a folder; expected the name of a file");
-    if (fs::exists(target, error)) {
-      auto locked = lock_file(target, O_RDONLY, LOCK_SH);  // not while it is being edited; readers keep the old file
-      if (!locked) return tl::unexpected(locked.error());
-      old = std::move(*locked);
-    }
-    if (auto r = make_temporary(target, &temporary); !r) return r;
-    auto opened = Db::open(temporary.path.string(), SQLITE_OPEN_READWRITE, "unix-none");  // ours alone; where flock is made of SQLite's kind of locks, those would meet
+    auto locked = lock_replaced(to);
+    if (!locked) return tl::unexpected(locked.error());
+    old = std::move(*locked);
+    auto made = WholeFile::create(to);
+    if (!made) return tl::unexpected(made.error());
+    world.emplace(std::move(*made));
+    auto opened = Db::open(world->temporary().string(), SQLITE_OPEN_READWRITE, "unix-none");  // ours alone; where flock is made of SQLite's kind of locks, those would meet
     if (!opened) return tl::unexpected(opened.error());
     db = std::move(*opened);
     // No journal beside it (a new file has nothing to put in one; OFF is not to be had in SQLite's defensive mode) and no fsync while writing: nobody
@@ -55,9 +52,19 @@ struct StoreWriter::State {
     if (auto r = tables->end(); !r) return r;
     if (auto r = db.run("COMMIT", "finish the new file"); !r) return r;
     tables.reset();
+    const auto bytes = database_bytes();
+    if (!bytes) return tl::unexpected(bytes.error());
     db = Db();
+    world->written_by_name(*bytes);
     if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
-    return put_in_place(temporary, target, old.fd >= 0);
+    return put_in_place(*world, old);
+  }
+
+  // As long as the file must be.
+  Result<uint64_t> database_bytes() {
+    const auto pages = db.integer("PRAGMA page_count", "count the new file's pages"), bytes = db.integer("PRAGMA page_size", "count the new file's pages");
+    if (!pages || !bytes) return tl::unexpected((pages ? bytes : pages).error());
+    return uint64_t(*pages) * uint64_t(*bytes);
   }
 };
 
@@ -66,16 +73,16 @@ StoreWriter::StoreWriter(StoreWriter&&) noexcept = default;
 StoreWriter& StoreWriter::operator=(StoreWriter&&) noexcept = default;
 StoreWriter::~StoreWriter() = default;
 
-Result<StoreWriter> StoreWriter::create(const Scene& scene, const fs::path& file, const Progress& progress) {
-  return guarded(file, [&]() -> Result<StoreWriter> {
-    auto state = std::make_unique<State>(file, progress);
+Result<StoreWriter> StoreWriter::create(const Scene& scene, const Destination& to, const Progress& progress) {
+  return guarded(to.file, [&]() -> Result<StoreWriter> {
+    auto state = std::make_unique<State>(to, progress);
     if (auto r = state->start(scene); !r) return tl::unexpected(r.error());
     return StoreWriter(std::move(state));
   });
 }
 
 Result<void> StoreWriter::append(uint32_t volume, const BrickMap& bricks) {
-  return guarded(state_->file, [&]() -> Result<void> {
+  return guarded(state_->to.file, [&]() -> Result<void> {
     State& s = *state_;
     const auto written = [&s] {
       if (s.expected > 0) s.report.at(std::min(1.0, double(s.tables->bricks()) / double(s.expected + 1)));
@@ -87,7 +94,7 @@ Result<void> StoreWriter::append(uint32_t volume, const BrickMap& bricks) {
 uint64_t StoreWriter::bricks() const { return state_->tables ? state_->tables->bricks() : 0; }
 
 Result<void> StoreWriter::commit() {
-  return guarded(state_->file, [&] { return state_->finish(); });
+  return guarded(state_->to.file, [&] { return state_->finish(); });
 }
 
 }  // namespace quarry::io

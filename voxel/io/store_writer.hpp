@@ -6,18 +6,19 @@
 #include <memory>
 
 #include "hashgrid/result.hpp"
+#include "voxel/io/whole_file.hpp"
 #include "voxel/progress.hpp"
 #include "voxel/scene.hpp"
 
 namespace quarry::io {
 
-// One thread at a time. The file appears whole, by commit(), or not at all: it is written beside and renamed. After an error there is
+// One thread at a time. The file appears whole, by commit(), or not at all (whole_file.hpp). After an error there is
 // nothing to do but to let it go. Messages begin with the file's name.
 class StoreWriter {
  public:
   // `scene`: all but the bricks of its volumes, which are only counted (for `progress`, which must outlive the writer; stage "save", and nothing is
   // said if there are none). Errors: those of Store::save.
-  static Result<StoreWriter> create(const Scene& scene, const std::filesystem::path& file, const Progress& progress);
+  static Result<StoreWriter> create(const Scene& scene, const Destination& to, const Progress& progress);
   StoreWriter(StoreWriter&&) noexcept;
   StoreWriter& operator=(StoreWriter&&) noexcept;
   ~StoreWriter();
@@ -26,7 +27,7 @@ class StoreWriter {
   // on all threads; memory: some compressed chunks for each. Errors: invalid_argument (another order), out_of_memory, io, cancelled.
   Result<void> append(uint32_t volume, const BrickMap& bricks);
   uint64_t bricks() const;  // so far
-  // On disk and in its place when it returns.
+  // In its place when it returns, and on disk, unless the destination has somebody who waits for that later.
   Result<void> commit();
 
  private:

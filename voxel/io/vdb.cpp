@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <optional>
@@ -204,13 +205,13 @@ Result<Scene> read_vdb(const fs::path& file, const ReadOptions& options) {
   return scene;
 }
 
-Result<void> write_vdb(const Scene& scene, const fs::path& file, const Progress& progress) {
+Result<void> write_vdb(const Scene& scene, const Destination& to, const Progress& progress) {
   if (kVdbAbsent) return fail(ErrorCode::unsupported, kVdbAbsent);
   progress.say("flatten", -1);
   const auto bricks = flatten(scene, true);
   if (!bricks) return tl::unexpected(bricks.error());
   if (bricks->empty()) return fail(ErrorCode::invalid_argument, "the scene has no visible voxel, so there is no grid to write");
-  auto out = WholeFile::create(file);
+  auto out = WholeFile::create(to);
   if (!out) return tl::unexpected(out.error());
 
   // The stream is made while it is sent: `pending` holds the piece on its way.
@@ -259,11 +260,17 @@ Result<void> write_vdb(const Scene& scene, const fs::path& file, const Progress&
   limits.memory_limit_bytes = uint64_t(1) << 40;  // what is written is in this program's memory already
   limits.time_limit_s = 0;
   limits.progress = progress;
-  std::string extension = file.extension().string();
+  std::string extension = to.file.extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
   const auto answer = run_reader(kProgram, {"--", extension == ".nvdb" ? "write-nano" : "write", fs::absolute(out->temporary()).string()}, limits, source);
   if (!answer) return tl::unexpected(answer.error());
-  if (auto parsed = parse_voxel_stream(answer->stream, kProgram.role, {}, nullptr); !parsed) return tl::unexpected(answer->end ? *answer->end : parsed.error());
+  uint64_t bytes = 0;
+  VoxelStreamEvents said;
+  said.metadata = [&](const std::string& key, const std::string& text) {
+    if (key == kWrittenBytes) std::from_chars(text.data(), text.data() + text.size(), bytes);
+  };
+  if (auto parsed = parse_voxel_stream(answer->stream, kProgram.role, said, nullptr); !parsed) return tl::unexpected(answer->end ? *answer->end : parsed.error());
+  out->written_by_name(bytes);
   return out->commit();
 }
 

@@ -17,7 +17,7 @@ Result<Scene> read_vdb(const std::filesystem::path& file, const ReadOptions& opt
 // The visible scene flattened: float grid "density" (1 where a voxel is; a fog volume), vector grid "Cd" (linear colour), and in .vdb the
 // integer grid "material" with all 255 materials in the file's metadata. Voxel size and origin come from the scene's metadata, if it has them.
 // Errors: invalid_argument (no visible voxel), out_of_bounds (flatten), as run_reader's.
-Result<void> write_vdb(const Scene& scene, const std::filesystem::path& file, const Progress& progress);
+Result<void> write_vdb(const Scene& scene, const Destination& to, const Progress& progress);
 
 // What a build without libopenvdb says in place of reading and writing; null if it can.
 extern const char* const kVdbAbsent;

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "voxel/io/file_bytes.hpp"
+#include "voxel/io/format.hpp"
+#include "voxel/io/one_line.hpp"
 #include "voxel/io/visible_regions.hpp"
 #include "voxel/io/whole_file.hpp"
 #include "voxel/source_units.hpp"
@@ -59,26 +62,26 @@ std::string palette_text(const Palette& palette) {
 
 }  // namespace
 
-Result<void> write_binvox(const Scene& scene, const fs::path& file, const Progress& progress) {
+Result<void> write_binvox(const Scene& scene, const Destination& to, const Progress& progress) {
   const auto voxels = VisibleRegions::of(scene, progress);
   if (!voxels) return tl::unexpected(voxels.error());
-  return write_binvox_regions(*voxels, file, progress);
+  return write_binvox_regions(*voxels, to, progress);
 }
 
-Result<void> write_raw(const Scene& scene, const fs::path& file, const Progress& progress) {
+Result<void> write_raw(const Scene& scene, const Destination& to, const Progress& progress) {
   const auto voxels = VisibleRegions::of(scene, progress);
   if (!voxels) return tl::unexpected(voxels.error());
-  return write_raw_regions(*voxels, file, progress);
+  return write_raw_regions(*voxels, to, progress);
 }
 
-Result<void> write_binvox_regions(const VisibleRegions& voxels, const fs::path& file, const Progress& progress) {
+Result<void> write_binvox_regions(const VisibleRegions& voxels, const Destination& to, const Progress& progress) {
   const Scene& scene = voxels.scene();
   const Box3 box = voxels.bounds();
   if (box.empty()) return tl::unexpected(no_grid());
   const Int3 size = box.max - box.min + Int3{1, 1, 1};
   const auto edge = uint64_t(std::max({size.x, size.y, size.z}));
   if (edge * edge * edge / 255 * 2 > kMaxGridBytes) return tl::unexpected(too_large(edges_text({int32_t(edge), int32_t(edge), int32_t(edge)}, " x ")));
-  auto out = WholeFile::create(file);
+  auto out = WholeFile::create(to);
   if (!out) return tl::unexpected(out.error());
   const std::string e = std::to_string(edge);
   // The format's own units: those of the scene's source where they are known, else voxels.
@@ -93,12 +96,12 @@ Result<void> write_binvox_regions(const VisibleRegions& voxels, const fs::path& 
   std::vector<uint64_t> slice;
   const int32_t last_brick = box.max.x >> 3;
   for (int32_t from = box.min.x >> 3; from <= last_brick;) {
-    const auto to = voxels.last_layer(0, from);
-    if (!to) return tl::unexpected(to.error());
-    const auto bricks = voxels.layers(0, from, *to);
+    const auto last = voxels.last_layer(0, from);
+    if (!last) return tl::unexpected(last.error());
+    const auto bricks = voxels.layers(0, from, *last);
     if (!bricks) return tl::unexpected(bricks.error());
     const auto list = bricks->bricks();
-    const auto list_end = list.lower_bound({*to + 1, INT32_MIN, INT32_MIN});
+    const auto list_end = list.lower_bound({*last + 1, INT32_MIN, INT32_MIN});
     for (auto begin = list.lower_bound({from, INT32_MIN, INT32_MIN}); begin != list_end;) {
       auto end = begin;
       while (end != list_end && end->first.x == begin->first.x) ++end;
@@ -124,14 +127,14 @@ Result<void> write_binvox_regions(const VisibleRegions& voxels, const fs::path& 
       begin = end;
       progress.say("write", double(done) / double(edge * edge * edge));
     }
-    from = *to + 1;
+    from = *last + 1;
   }
   runs.add(0, edge * edge * edge - done);
   runs.flush();
   return out->commit();
 }
 
-Result<void> write_raw_regions(const VisibleRegions& voxels, const fs::path& file, const Progress& progress) {
+Result<void> write_raw_regions(const VisibleRegions& voxels, const Destination& to, const Progress& progress) {
   const Scene& scene = voxels.scene();
   const Box3 box = voxels.bounds();
   if (box.empty()) return tl::unexpected(no_grid());
@@ -139,13 +142,16 @@ Result<void> write_raw_regions(const VisibleRegions& voxels, const fs::path& fil
   const uint64_t row = uint64_t(size.x), slice_bytes = row * uint64_t(size.y);
   if (slice_bytes * uint64_t(size.z) > kMaxGridBytes) return tl::unexpected(too_large(edges_text(size, " x ")));
 
+  const fs::path& file = to.file;
   std::string extension = file.extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
   const bool attached = extension == ".nrrd";
-  fs::path header_file = file;
-  header_file.replace_extension(".nhdr");
+  const fs::path header_file = companion_of(file);
   std::error_code ignored;
-  if (!attached && fs::exists(header_file, ignored)) {
+  // NRRD has no way to write such a name in its line.
+  if (!attached && std::ranges::any_of(file.filename().string(), is_control))
+    return fail(ErrorCode::invalid_argument, "its header cannot name a file with a line end or another control character in its name; choose another name, or write .nrrd");
+  if (!attached && to.replace && fs::is_regular_file(header_file, ignored)) {
     const auto head = read_file_head(header_file, kHeaderMark.size());
     if (!head || !std::equal(head->begin(), head->end(), kHeaderMark.begin(), kHeaderMark.end()))
       return fail(ErrorCode::conflict, "its header belongs into " + header_file.string() + ", which is there and is not of Quarry's making; choose another name");
@@ -160,21 +166,29 @@ Result<void> write_raw_regions(const VisibleRegions& voxels, const fs::path& fil
   if (const auto units = source_units(scene)) header += "quarry_voxel_size:=" + shortest_text(units->voxel_size) + "\nquarry_origin:=" + origin_text(*units) + "\n";
   header += "quarry_palette:=" + palette_text(scene.palette) + "\n";
 
-  auto out = WholeFile::create(file);
+  auto out = WholeFile::create(to);
   if (!out) return tl::unexpected(out.error());
-  if (attached) out->put(header + "\n");
+  std::optional<WholeFile> beside;
+  if (attached) {
+    out->put(header + "\n");
+  } else {
+    auto made = WholeFile::create(to.with(header_file));
+    if (!made) return fail(made.error().code, header_file.filename().string() + ", which belongs to it: " + made.error().message);
+    beside.emplace(std::move(*made));
+    beside->put(header);
+  }
   std::vector<uint8_t> slice(slice_bytes);
   for (int32_t from = box.min.z >> 3; from <= box.max.z >> 3;) {
-    const auto to = voxels.last_layer(2, from);
-    if (!to) return tl::unexpected(to.error());
-    const auto bricks = voxels.layers(2, from, *to);
+    const auto last = voxels.last_layer(2, from);
+    if (!last) return tl::unexpected(last.error());
+    const auto bricks = voxels.layers(2, from, *last);
     if (!bricks) return tl::unexpected(bricks.error());
     std::vector<const BrickMap::value_type*> by_z;
     for (const auto& brick : bricks->bricks())
-      if (brick.first.z >= from && brick.first.z <= *to) by_z.push_back(&brick);
+      if (brick.first.z >= from && brick.first.z <= *last) by_z.push_back(&brick);
     std::stable_sort(by_z.begin(), by_z.end(), [](const auto* a, const auto* b) { return a->first.z < b->first.z; });
     auto first = by_z.begin();  // the first brick of the layer at hand or of a later one
-    for (int32_t z = std::max(box.min.z, from * 8); z <= std::min(box.max.z, *to * 8 + 7); ++z) {
+    for (int32_t z = std::max(box.min.z, from * 8); z <= std::min(box.max.z, *last * 8 + 7); ++z) {
       if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
       std::fill(slice.begin(), slice.end(), uint8_t(0));
       while (first != by_z.end() && (*first)->first.z < z >> 3) ++first;
@@ -191,15 +205,9 @@ Result<void> write_raw_regions(const VisibleRegions& voxels, const fs::path& fil
       out->put(slice);
       progress.say("write", double(z - box.min.z + 1) / double(size.z));
     }
-    from = *to + 1;
+    from = *last + 1;
   }
-  if (!attached) {
-    auto beside = WholeFile::create(header_file);
-    if (!beside) return tl::unexpected(beside.error());
-    beside->put(header);
-    if (auto r = beside->commit(); !r) return r;
-  }
-  return out->commit();
+  return beside ? out->commit_after(*beside) : out->commit();
 }
 
 }  // namespace quarry::io

@@ -357,10 +357,10 @@ Result<void> Writer::write(WholeFile& out) {
 
 }  // namespace
 
-Result<void> write_vox(const Scene& scene, const std::filesystem::path& file, const Progress& progress) {
+Result<void> write_vox(const Scene& scene, const Destination& to, const Progress& progress) {
   Writer writer(scene, progress);
   if (auto r = writer.plan(); !r) return r;
-  auto out = WholeFile::create(file);
+  auto out = WholeFile::create(to);
   if (!out) return tl::unexpected(out.error());
   if (auto r = writer.write(*out); !r) return r;
   if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");

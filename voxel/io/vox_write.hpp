@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "hashgrid/result.hpp"
+#include "voxel/io/whole_file.hpp"
 #include "voxel/progress.hpp"
 #include "voxel/scene.hpp"
 
@@ -17,6 +18,6 @@ constexpr int32_t kVoxModelEdge = 256;  // what MagicaVoxel loads, and what a by
 
 // Memory: 16 bytes a brick. Errors: invalid_argument (an instance of a volume that is not there), out_of_bounds (an instance farther than
 // 2^24 from the origin), unsupported (more than 4 GiB, or more nodes than a reader takes), io, cancelled.
-Result<void> write_vox(const Scene& scene, const std::filesystem::path& file, const Progress& progress);
+Result<void> write_vox(const Scene& scene, const Destination& to, const Progress& progress);
 
 }  // namespace quarry::io

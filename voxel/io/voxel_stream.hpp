@@ -16,6 +16,9 @@
 
 namespace quarry::io {
 
+// META of the program that writes: how long its file is, in decimal.
+constexpr const char* kWrittenBytes = "written_bytes";
+
 struct GridRecord {
   enum Kind : uint32_t { level_set, fog, mask };
   uint32_t kind = mask;

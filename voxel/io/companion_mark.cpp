@@ -22,6 +22,9 @@ namespace fs = std::filesystem;
 constexpr std::string_view kHead = "quarry companion mark 1";
 constexpr size_t kMaxBytes = 1 << 16;
 
+// What systems say that give no second names, or not this file's.
+bool no_links(int number) { return number == EPERM || number == ENOTSUP || number == ENOSYS || number == EMLINK || number == EINVAL; }
+
 uint64_t number_of(const fs::path& file) {
   struct stat info {};
   return ::lstat(file.c_str(), &info) == 0 ? uint64_t(info.st_ino) : 0;
@@ -78,7 +81,7 @@ Result<void> CompanionMark::begin(const CompanionPair& pair, bool on_disk) {
   if (!number && on_disk) number = sync_folder(folder, fd_);
   const fs::path &companion = fields_.companion, &kept = fields_.kept;
   // Where there are no second names (FAT), the old one gives its first away for a moment.
-  if (!number && ::link(companion.c_str(), kept.c_str()) != 0 && errno != ENOENT && ::rename(companion.c_str(), kept.c_str()) != 0) number = errno;
+  if (!number && ::link(companion.c_str(), kept.c_str()) != 0 && errno != ENOENT) number = no_links(errno) && ::rename(companion.c_str(), kept.c_str()) == 0 ? 0 : errno;
   if (!number) return {};
   const fs::path mark = mark_;
   end();

@@ -37,10 +37,18 @@ bool can_sync_whole(int fd) {
 int ask_file(const fs::path& file) {
   const int fd = open_quietly(file);
   if (fd < 0) return errno == ENOENT || errno == EACCES ? 0 : errno;  // somebody has moved it since
-  int failed = 0;
-  if (::sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER) != 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT)) failed = errno;
+  int failed;
+  do failed = ::sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER) == 0 ? 0 : errno;
+  while (failed == EINTR);
+  if (failed != EIO && failed != ENOSPC && failed != EDQUOT) failed = 0;  // this file system cannot be asked
   ::close(fd);
   return failed;
+}
+
+int sync_whole(int fd) {
+  while (::syncfs(fd) != 0)
+    if (errno != EINTR) return errno;
+  return 0;
 }
 
 int sync_one(const fs::path& file) {
@@ -72,7 +80,7 @@ int sync_folder(const fs::path& folder, int fd) {
   const int opened = open_quietly(folder, O_DIRECTORY);
   int failed = opened < 0 ? errno : sync_file(opened);
   if (opened >= 0) ::close(opened);
-  if ((failed == EACCES || failed == EINVAL || failed == ENOSYS || failed == ENOTSUP) && fd >= 0) failed = ::syncfs(fd) == 0 ? 0 : errno;
+  if ((failed == EACCES || failed == EINVAL || failed == ENOSYS || failed == ENOTSUP) && fd >= 0) failed = sync_whole(fd);
   return failed;
 }
 
@@ -122,9 +130,7 @@ Result<void> SyncLater::settle() {
   if (!few)
     for (const auto& [device, fd] : watched_)
       if (can_sync_whole(fd)) {
-        int said;
-        do said = ::syncfs(fd) == 0 ? 0 : errno;
-        while (said == EINTR);
+        const int said = sync_whole(fd);
         if (said != ENOSYS) whole[device] = said;
       }
   Result<void> done;

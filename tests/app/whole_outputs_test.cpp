@@ -1,0 +1,384 @@
+// Every output is whole or not there: each call of a run that writes below its folder is made to fail, to stop half-way, or to be the last, and what
+// then lies there is the old file or the new one, with exit code 0 only for the new.
+//
+// A case runs once undisturbed, which gives the new files and the numbers of its calls, and then once for each call and each thing that can happen
+// to it (faults.hpp). Of calls of one kind that are many, some are taken, first and last among them; QUARRY_LONG=1 takes all.
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <mutex>
+#include <set>
+#include <sstream>
+
+#include "tests/app/faults.hpp"
+#include "tests/app/program_output.hpp"
+#include "tests/file_bytes.hpp"
+#include "tests/voxel/store_edits.hpp"
+#include "voxel/io/format.hpp"
+
+using namespace quarry;
+using namespace quarry::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+bool long_run() {
+  const char* wanted = std::getenv("QUARRY_LONG");
+  return wanted && *wanted && std::string(wanted) != "0";
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+  return text;
+}
+
+// "@" stands for the folder of the run in words and in what files say of it.
+struct Case {
+  std::string name;
+  std::vector<std::string> words;       // after the program
+  std::vector<std::string> old_words;   // what makes the old files, in the same places; empty: only a new output is tried
+  bool slow = false;                    // another program or a driver has to start: fewer calls are taken
+  std::string program = {};             // "": quarry
+  std::string main = {};                // of a set of files the one that must not be old beside new ones; "": each file for itself
+  std::string overwrite = "--overwrite";  // what the run after a kill needs to replace what is there
+};
+
+std::vector<std::string> filled(const std::vector<std::string>& words, const fs::path& folder) {
+  std::vector<std::string> out;
+  for (const std::string& word : words) out.push_back(replaced(word, "@", folder.string()));
+  return out;
+}
+
+// The run has a folder of its own; what it writes is below "out" in it.
+Outcome run_case(const Case& one, std::vector<std::string> words, const fs::path& run, const std::map<std::string, std::string>& environment) {
+  words = filled(words, run);
+  words.insert(words.begin(), one.program.empty() ? quarry_program().string() : one.program);
+  return Process(words, environment).finish(60);
+}
+
+Tree outputs(const fs::path& run) {
+  Tree tree = tree_of(run / "out");
+  for (auto& [name, bytes] : tree)
+    if (name.ends_with(".json")) bytes = replaced(bytes, run.string(), "@");
+  return tree;
+}
+
+struct Reference {
+  Tree old_files, new_files;  // below "out"
+  std::vector<fault_record> calls;
+};
+
+struct Trial {
+  size_t reference = 0;
+  uint32_t at = 0;
+  fault_call call{};
+  fault_action action{};
+  bool unsynced = false;
+};
+
+// Numbers of the calls that are tried: of each kind and file at most `most`.
+std::vector<uint32_t> chosen_calls(const std::vector<fault_record>& calls, size_t most) {
+  std::map<int, std::vector<uint32_t>> kinds;
+  for (size_t i = 0; i < calls.size(); ++i) kinds[calls[i].call].push_back(static_cast<uint32_t>(i + 1));
+  std::vector<uint32_t> out;
+  for (const auto& [kind, numbers] : kinds) {
+    const size_t take = std::min(most, numbers.size());
+    for (size_t i = 0; i < take; ++i) out.push_back(numbers[take == 1 ? numbers.size() - 1 : i * (numbers.size() - 1) / (take - 1)]);
+  }
+  return out;
+}
+
+bool hard_error(fault_action action) { return action == FAULT_NO_SPACE || action == FAULT_FULL || action == FAULT_IO_ERROR; }
+bool killing(fault_action action) { return action == FAULT_KILL_BEFORE || action == FAULT_KILL_AFTER; }
+
+// Whether the error may be passed over: nothing that the file holds hangs on it.
+bool harmless(fault_call call, bool unsynced) { return ((call == FAULT_CLOSE || call == FAULT_FCLOSE) && !unsynced) || call == FAULT_FALLOCATE; }
+
+bool names_reason(const std::string& err, fault_action action) {
+  const auto any = [&](std::initializer_list<const char*> parts) { return std::ranges::any_of(parts, [&](const char* part) { return has(err, part); }); };
+  if (action == FAULT_IO_ERROR) return any({"Input/output error", "disk I/O error"});
+  return any({"No space left", "disk is full", "disk I/O error"});
+}
+
+class Sweep {
+ public:
+  explicit Sweep(const std::string& name) : dir_(scratch_dir(name)) {
+    for (size_t i = 0; i < workers(); ++i) faults_.push_back(std::make_unique<Faults>(dir_ / ("state" + std::to_string(i))));
+    // What is written now, and what an older run has written: two different scenes.
+    for (const auto& [file, scene, size] : {std::tuple("new.quarry", "spheres", "32"), std::tuple("old.quarry", "menger", "9")})
+      REQUIRE(run_quarry({"generate", scene, "--size", size, "-o", (dir_ / file).string()}).code == 0);
+  }
+  std::string newer() const { return (dir_ / "new.quarry").string(); }
+  std::string older() const { return (dir_ / "old.quarry").string(); }
+  const fs::path& dir() const { return dir_; }
+
+  void run(const std::vector<Case>& cases) {
+    std::vector<std::pair<size_t, bool>> variants;
+    for (size_t i = 0; i < cases.size(); ++i) {
+      variants.emplace_back(i, false);
+      if (!cases[i].old_words.empty()) variants.emplace_back(i, true);
+    }
+    std::vector<Reference> references(variants.size());
+    in_parallel(variants.size(), [&](size_t worker, size_t i) { references[i] = undisturbed(worker, cases[variants[i].first], variants[i].second); });
+    std::vector<Trial> trials;
+    for (size_t i = 0; i < references.size(); ++i) {
+      const std::vector<fault_record>& calls = references[i].calls;
+      for (const uint32_t at : chosen_calls(calls, long_run() ? SIZE_MAX : cases[variants[i].first].slow ? 2 : 4))
+        for (const fault_action action : actions_for(fault_call(calls[at - 1].call))) trials.push_back({i, at, fault_call(calls[at - 1].call), action, calls[at - 1].unsynced != 0});
+    }
+    in_parallel(trials.size(), [&](size_t worker, size_t i) { attempt(worker, cases[variants[trials[i].reference].first], references[trials[i].reference], trials[i]); });
+    size_t tried = trials.size();
+    std::ostringstream said;
+    said << "combinations of output, call and fault: " << tried << ", of " << variants.size() << " undisturbed runs";
+    WARN(said.str());
+    for (const std::string& failure : failures_) FAIL_CHECK(failure);
+    CHECK(tried > 20 * cases.size());
+  }
+
+ private:
+  fs::path fresh(size_t worker) const {
+    const fs::path run = dir_ / ("run" + std::to_string(worker));
+    fs::remove_all(run);
+    fs::create_directories(run / "out");
+    return run;
+  }
+  void failed(const std::string& text) {
+    const std::scoped_lock lock(mutex_);
+    failures_.push_back(text);
+  }
+
+  Reference undisturbed(size_t worker, const Case& one, bool overwrites) {
+    Reference reference;
+    fs::path run = fresh(worker);
+    if (overwrites) {
+      const Outcome made = run_case(one, one.old_words, run, {{"QUARRY_THREADS", "1"}});
+      if (made.code != 0) failed(one.name + ": the old files cannot be made: " + made.err);
+      reference.old_files = outputs(run);
+      run = fresh(worker);
+      put_tree(reference.old_files, run / "out");
+    }
+    Faults& faults = *faults_[worker];
+    faults.begin(run / "out");
+    const Outcome made = run_case(one, words_of(one, overwrites), run, faults.environment());
+    if (made.code != 0) failed(one.name + ", undisturbed: exit code " + std::to_string(made.code) + ": " + made.err);
+    reference.new_files = outputs(run);
+    reference.calls = faults.calls();
+    if (reference.calls.empty()) failed(one.name + ": no call was counted");
+    for (const auto& [name, bytes] : reference.new_files)
+      if (is_temporary(name)) failed(one.name + ", undisturbed: left " + name);
+    return reference;
+  }
+
+  static std::vector<std::string> words_of(const Case& one, bool overwrites) {
+    std::vector<std::string> words = one.words;
+    if (overwrites && !one.overwrite.empty()) words.push_back(one.overwrite);
+    return words;
+  }
+
+  // "": all is as it must be.
+  std::string wrong(const Case& one, const Reference& reference, const Trial& trial, const Outcome& outcome, const Tree& found, bool main_killed, bool* left) const {
+    const bool killed = killing(trial.action);
+    if (outcome.timed_out) return "it hangs";
+    bool all_new = true, any_new = false, main_old = false, any_other = false;
+    std::string other;
+    std::set<std::string> names;
+    for (const auto* tree : {&reference.old_files, &reference.new_files, &found})
+      for (const auto& [name, bytes] : *tree) names.insert(name);
+    for (const std::string& name : names) {
+      const auto now = found.find(name), old_one = reference.old_files.find(name), new_one = reference.new_files.find(name);
+      if (now != found.end() && is_temporary(name)) {
+        *left = true;
+        if (!killed) return "it left " + name + " behind";
+        continue;
+      }
+      const bool there = now != found.end();
+      const bool is_new = there ? new_one != reference.new_files.end() && same_file(name, now->second, new_one->second) : new_one == reference.new_files.end();
+      const bool is_old = there ? old_one != reference.old_files.end() && now->second == old_one->second : old_one == reference.old_files.end();
+      if (!is_new && !is_old) any_other = true, other = name + (there ? " (" + std::to_string(now->second.size()) + " bytes)" : " (gone)");
+      all_new = all_new && is_new;
+      if (is_new && !is_old && name != one.main) any_new = true;
+      if (name == one.main && !is_new) main_old = true;
+    }
+    if (any_other) return "neither old nor new: " + other;
+    if (outcome.code == 0 && !all_new) return "exit code 0, but the new file is not there";
+    if (main_killed) return outcome.code == 128 + SIGKILL ? "" : "it was killed, but ended with " + std::to_string(outcome.code);
+    if (outcome.code >= 128) return "it died by signal " + std::to_string(outcome.code - 128);
+    if (!one.main.empty() && outcome.code != 0 && !killed && any_new && main_old) return "a new companion stands beside the old " + one.main;
+    if (outcome.code != 0 && !has(outcome.err, "quarry: ")) return "it fails without a sentence";
+    if (hard_error(trial.action)) {
+      if (outcome.code == 0 && !harmless(trial.call, trial.unsynced)) return "the error was passed over: exit code 0";
+      if (outcome.code != 0 && !names_reason(outcome.err, trial.action)) return "the reason is not in what it says";
+    }
+    if (killed && outcome.code == 0) return "a killed child, but exit code 0";
+    if (trial.action == FAULT_SHORT && outcome.code != 0) return "a short write must be continued";
+    if (trial.action == FAULT_INTERRUPTED && outcome.code != 0) return "an interrupted call must be made again";
+    if (trial.action == FAULT_UNSUPPORTED && outcome.code != 0) return "a file system without this call must do";
+    return "";
+  }
+
+  void attempt(size_t worker, const Case& one, const Reference& reference, const Trial& trial) {
+    const bool overwrites = !reference.old_files.empty();
+    const fs::path run = fresh(worker);
+    put_tree(reference.old_files, run / "out");
+    Faults& faults = *faults_[worker];
+    faults.begin(run / "out", trial.action, trial.at);
+    const Outcome outcome = run_case(one, words_of(one, overwrites), run, faults.environment());
+    const std::vector<fault_record> calls = faults.calls();
+    bool left = false, main_killed = false;
+    std::string why;
+    if (faults.state().hits == 0) {
+      if (trial.action == FAULT_SHORT) return;  // one byte cannot be written by half
+      why = "the call was not made again";
+    } else {
+      main_killed = killing(trial.action) && calls[trial.at - 1].process == main_process(reference, calls);
+      why = wrong(one, reference, trial, outcome, outputs(run), main_killed && outcome.code >= 128, &left);
+    }
+    std::string text = one.name + (overwrites ? ", over an old one" : "") + ": call " + std::to_string(trial.at) + ", " + name_of(trial.call) + " of " + reference.calls[trial.at - 1].name + ", " +
+                       name_of(trial.action) + ": ";
+    if (!why.empty()) return failed(text + why + "; exit code " + std::to_string(outcome.code) + ", it says: " + outcome.err);
+    if (!killing(trial.action)) return;
+    // Who comes next puts it right: it takes away what was left, says so, and writes its file.
+    std::vector<std::string> words = one.words;
+    if (!one.overwrite.empty()) words.push_back(one.overwrite);
+    const Outcome again = run_case(one, words, run, {{"QUARRY_THREADS", "1"}});
+    if (again.code != 0) return failed(text + "the next run fails: " + again.err);
+    if (left && one.program.empty() && !has(again.err, "unfinished")) return failed(text + "the next run does not say what it removed: " + again.err);
+    const Tree now = outputs(run);
+    for (const auto& [name, bytes] : now)
+      if (is_temporary(name)) return failed(text + "the next run leaves " + name);
+    for (const auto& [name, bytes] : reference.new_files)
+      if (!now.count(name) || !same_file(name, now.at(name), bytes)) return failed(text + "the next run's " + name + " is not the new one");
+  }
+
+  // The program itself is the process of the last counted call of a whole run: children only write, it renames.
+  static int32_t main_process(const Reference& reference, const std::vector<fault_record>& calls) {
+    // The numbers differ from run to run, so: which place among the processes of the reference, in the order of their first calls.
+    const auto order = [](const std::vector<fault_record>& list) {
+      std::vector<int32_t> seen;
+      for (const fault_record& record : list)
+        if (std::ranges::find(seen, record.process) == seen.end()) seen.push_back(record.process);
+      return seen;
+    };
+    const std::vector<int32_t> before = order(reference.calls), now = order(calls);
+    const size_t place = size_t(std::ranges::find(before, reference.calls.back().process) - before.begin());
+    return place < now.size() ? now[place] : -1;
+  }
+
+  fs::path dir_;
+  std::vector<std::unique_ptr<Faults>> faults_;
+  std::mutex mutex_;
+  std::vector<std::string> failures_;
+};
+
+// Says aloud if not.
+bool can_fault() {
+  static const std::string why = no_faults_here();
+  if (!why.empty()) skip("calls cannot be made to fail: " + why);
+  return why.empty();
+}
+
+bool can_write(const char* extension) {
+  const auto format = io::format_for_writing(std::string("a.") + extension);
+  if (format && !(*format)->absent) return true;
+  skip(std::string("this build does not write .") + extension);
+  return false;
+}
+
+std::vector<std::string> convert(const std::string& from, const std::string& to, std::vector<std::string> more = {}) {
+  std::vector<std::string> words{"convert", from, "-o", to};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+}  // namespace
+
+TEST_CASE("outputs: whatever call fails or is the last, a file of every format is the old one or the new one, and exit code 0 means the new") {
+  if (!can_fault()) return;
+  Sweep sweep("whole-formats");
+  std::vector<Case> cases;
+  const std::map<std::string, std::string> mains{{"obj", "o.obj"}, {"raw", "o.raw"}};
+  for (const char* extension : {"quarry", "vox", "obj", "ply", "glb", "gltf", "png", "binvox", "raw", "nrrd", "vdb", "nvdb"}) {
+    if (!can_write(extension)) continue;
+    const std::string out = std::string("@/out/o.") + extension;
+    Case one{extension, convert(sweep.newer(), out), convert(sweep.older(), out)};
+    one.slow = std::string(extension).ends_with("vdb");
+    if (mains.count(extension)) one.main = mains.at(extension);
+    cases.push_back(one);
+  }
+  for (const io::Format& format : io::formats())
+    if (format.write && !format.absent)
+      for (const char* extension : format.extensions) {
+        INFO("." << extension << " is written, but is not in the sweep");
+        CHECK(std::ranges::any_of(cases, [&](const Case& one) { return one.name == extension; }));
+      }
+  sweep.run(cases);
+}
+
+TEST_CASE("outputs: a report, levels of detail, a folder of pictures, a generated scene and each file of a batch are whole or not there") {
+  if (!can_fault()) return;
+  Sweep sweep("whole-others");
+  std::vector<Case> cases;
+  cases.push_back({"report", convert(sweep.newer(), "@/o.vox", {"--report", "@/out/r.json", "--overwrite"}), convert(sweep.older(), "@/o.vox", {"--report", "@/out/r.json", "--overwrite"})});
+  cases.back().overwrite = "";
+  cases.push_back({"lod", convert(sweep.newer(), "@/out/o.glb", {"--lod-levels", "2"}), convert(sweep.older(), "@/out/o.glb", {"--lod-levels", "2"})});
+  cases.push_back({"height map", convert(sweep.newer(), "@/out/o.png", {"--picture", "height"}), convert(sweep.older(), "@/out/o.png", {"--picture", "height"})});
+  cases.push_back({"generate", {"generate", "menger", "--size", "27", "-o", "@/out/o.obj"}, {"generate", "menger", "--size", "9", "-o", "@/out/o.obj"}});
+  cases.back().main = "o.obj";
+  for (const char* from : {"a", "b", "c"}) fs::copy_file(sweep.newer(), sweep.dir() / (std::string(from) + ".quarry"));
+  for (const char* format : {"vox", "quarry"})
+    cases.push_back({std::string("batch to ") + format,
+                     {"convert", (sweep.dir() / "a.quarry").string(), (sweep.dir() / "b.quarry").string(), (sweep.dir() / "c.quarry").string(), "-o", "@/out", "--to", format, "-j", "1"},
+                     {"convert", sweep.older(), "-o", std::string("@/out/b.") + format}});
+  sweep.run(cases);
+}
+
+TEST_CASE("outputs: a rendered picture is the old one or the new one") {
+  if (!can_fault() || !can_render()) return;
+  Sweep sweep("whole-pictures");
+  std::vector<Case> cases;
+  const auto render = [&](const std::string& from, const char* to, std::vector<std::string> more) {
+    std::vector<std::string> words{"render", from, "-o", std::string("@/out/") + to, "--size", "16x16"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  cases.push_back({"render .png", render(sweep.newer(), "p.png", {"--samples", "1"}), render(sweep.older(), "p.png", {"--samples", "1"}), true});
+  if (run_quarry({"render", sweep.newer(), "-o", (sweep.dir() / "p.exr").string(), "--size", "16x16", "--spp", "1"}).code == 0)
+    cases.push_back({"render .exr", render(sweep.newer(), "p.exr", {"--spp", "1"}), {}, true});
+  else skip("this build does not write .exr");
+  for (Case& one : cases) one.overwrite = "";  // pictures are made again without being asked
+  sweep.run(cases);
+}
+
+TEST_CASE("outputs: what the editor saves under a name is whole or not there, and what was there stays") {
+  if (!can_fault()) return;
+  Sweep sweep("whole-saved");
+  std::vector<Case> cases;
+  const std::string program = QRY_SESSION_STEPS;
+  const auto steps = [&](std::vector<std::string> list) {
+    list.insert(list.begin(), "@/recovery");
+    return list;
+  };
+  REQUIRE(run_quarry(convert(sweep.newer(), (sweep.dir() / "new.vox").string())).code == 0);
+  REQUIRE(run_quarry(convert(sweep.older(), (sweep.dir() / "old.vox").string())).code == 0);
+  const std::string open = "open:" + (sweep.dir() / "new.vox").string(), open_old = "open:" + (sweep.dir() / "old.vox").string();
+  // Edits are in a world file by then, which is copied with its history; a scene without edits is written anew.
+  for (const char* extension : {"quarry", "vox", "obj"}) {
+    const std::string save = std::string("save:@/out/o.") + extension;
+    Case saved{std::string("saved as .") + extension, steps({open, save}), steps({open_old, save}), false, program};
+    if (std::string(extension) == "obj") saved.main = "o.obj";
+    saved.overwrite = "";
+    cases.push_back(saved);
+    saved.name = "edited and " + saved.name;
+    saved.words = steps({open, "ball:1", "ball:2", save});
+    cases.push_back(saved);
+  }
+  sweep.run(cases);
+}

@@ -1,6 +1,7 @@
 // main.cpp - `quarry COMMAND ...`: finds the command's row and runs it. Everything else is in one file per command.
 #include <fmt/format.h>
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -78,6 +79,7 @@ const Command* find_command(std::string_view name) {
 
 int main(int count, char** values) {
   using namespace quarry::app;
+  std::signal(SIGXFSZ, SIG_IGN);  // a file larger than `ulimit -f` allows is an error of its write, and has a message
   // Modules answer with Result; what can still be thrown is the standard library's want of memory, and it ends in a message too.
   try {
     const int code = dispatch({values + 1, values + count});

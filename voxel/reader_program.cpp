@@ -44,6 +44,7 @@ void limit_self(const ReaderLimits& limits) {
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   set_limit(RLIMIT_CORE, 0);
   if (!limits.writes_file) set_limit(RLIMIT_FSIZE, 0);
+  else std::signal(SIGXFSZ, SIG_IGN);  // what the user's limit does not allow is an error of its write, and no crash
   if (limits.cpu_seconds) {
     // The soft limit sends SIGXCPU, which the client knows; the hard one is SIGKILL.
     rlimit limit{limits.cpu_seconds, limits.cpu_seconds + 2};

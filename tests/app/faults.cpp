@@ -121,7 +121,8 @@ void put_tree(const Tree& tree, const fs::path& folder) {
 
 bool is_temporary(const std::string& name) {
   const std::string first = name.substr(0, name.find('/'));
-  return first.starts_with('.') && (first.find(".new-") != std::string::npos || first.find(".regions-") != std::string::npos);
+  const auto has = [&](const char* part) { return first.find(part) != std::string::npos; };
+  return first.starts_with('.') && (has(".new-") || has(".regions-") || has(".set-") || has(".kept-"));
 }
 
 namespace {
@@ -136,24 +137,29 @@ nlohmann::json without_times(nlohmann::json value) {
   return value;
 }
 
-bool same_world(const std::string& a, const std::string& b) {
+bool same_world_bytes(const std::string& a, const std::string& b) {
   static std::atomic<int> number{0};
   const fs::path dir = fs::temp_directory_path() / ("quarry-test-" + std::to_string(::getpid()) + "-same-" + std::to_string(number++));
   fs::create_directory(dir);
   std::ofstream(dir / "a.quarry", std::ios::binary) << a;
   std::ofstream(dir / "b.quarry", std::ios::binary) << b;
-  std::vector<UndoRecord> history_a, history_b;
-  size_t position_a = 0, position_b = 0;
-  const auto scene_a = io::Store::read(dir / "a.quarry", {}, &history_a, &position_a), scene_b = io::Store::read(dir / "b.quarry", {}, &history_b, &position_b);
+  const bool same = same_world(dir / "a.quarry", dir / "b.quarry");
   fs::remove_all(dir);
-  return scene_a && scene_b && same_scene(*scene_a, *scene_b).empty() && same_history(history_a, history_b).empty() && position_a == position_b;
+  return same;
 }
 
 }  // namespace
 
+bool same_world(const fs::path& a, const fs::path& b) {
+  std::vector<UndoRecord> history_a, history_b;
+  size_t position_a = 0, position_b = 0;
+  const auto scene_a = io::Store::read(a, {}, &history_a, &position_a), scene_b = io::Store::read(b, {}, &history_b, &position_b);
+  return scene_a && scene_b && same_scene(*scene_a, *scene_b).empty() && same_history(history_a, history_b).empty() && position_a == position_b;
+}
+
 bool same_file(const std::string& name, const std::string& a, const std::string& b) {
   if (a == b) return true;
-  if (name.ends_with(".quarry")) return same_world(a, b);
+  if (name.ends_with(".quarry")) return same_world_bytes(a, b);
   if (name.ends_with(".json")) {
     const auto left = nlohmann::json::parse(a, nullptr, false), right = nlohmann::json::parse(b, nullptr, false);
     return !left.is_discarded() && without_times(left) == without_times(right);

@@ -18,6 +18,13 @@ struct Image {  // 8-bit RGBA, sRGB (images of roughness and metalness: plain nu
 
 enum class Wrap : uint8_t { repeat, clamp, mirror };
 
+// How an image lies on a surface: its own coordinates are (m[0] u + m[1] v + m[2], m[3] u + m[4] v + m[5]) of one of the mesh's sets.
+struct ImagePlace {
+  Wrap wrap_u = Wrap::repeat, wrap_v = Wrap::repeat;
+  uint32_t uv_set = 0;
+  float m[6] = {1, 0, 0, 0, 1, 0};
+};
+
 struct MeshMaterial {
   std::string name;
   float base_color[4] = {1, 1, 1, 1};  // linear factor
@@ -25,12 +32,12 @@ struct MeshMaterial {
   int32_t base_color_image = -1;       // index into images
   int32_t metal_rough_image = -1;      // green multiplies roughness, blue multiplies metalness (glTF)
   int32_t emission_image = -1;         // multiplies emission
-  Wrap wrap_u = Wrap::repeat, wrap_v = Wrap::repeat;
+  ImagePlace base_color_place, metal_rough_place, emission_place;
 };
 
 struct Mesh {
   std::vector<float> positions;    // 3 per vertex, transforms of the file's node tree applied, y up
-  std::vector<float> uvs;          // 2 per vertex or empty; v = 0 at the top row of the image
+  std::vector<float> uvs;          // 2 per vertex, set after set, or empty; v = 0 at the top row of the image
   std::vector<uint8_t> colors;     // 4 per vertex (sRGB) or empty
   std::vector<uint32_t> indices;   // 3 per triangle
   std::vector<uint32_t> triangle_material;  // 1 per triangle
@@ -39,6 +46,7 @@ struct Mesh {
 
   size_t vertex_count() const { return positions.size() / 3; }
   size_t triangle_count() const { return indices.size() / 3; }
+  size_t uv_sets() const { return positions.empty() ? 0 : uvs.size() / (vertex_count() * 2); }
 };
 
 // Whether every index is in range and every array has the length that the others demand; positions are finite. What the voxeliser

@@ -14,29 +14,16 @@
 #include <map>
 
 #include "voxel/mesh_reader.hpp"
+#include "voxel/mesh_reader_color.hpp"
 
 namespace quarry::mesh_reader {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr uint64_t kMaxNodes = 1u << 20;                  // instances of meshes included
-constexpr uint64_t kMaxTriangles = (1u << 30) - 1;        // what a Mesh may hold
-constexpr uint64_t kMaxVertices = 0xFFFFFFFEull;
-
 std::string lower_extension(const fs::path& file) {
   std::string text = file.extension().string();
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return char(std::tolower(c)); });
   return text;
-}
-
-float srgb_to_linear(float value) {
-  value = std::clamp(value, 0.0f, 1.0f);
-  return value <= 0.04045f ? value / 12.92f : std::pow((value + 0.055f) / 1.055f, 2.4f);
-}
-uint8_t to_byte(float value) { return uint8_t(std::lround(std::clamp(std::isfinite(value) ? value : 0.0f, 0.0f, 1.0f) * 255.0f)); }
-uint8_t linear_to_srgb_byte(float value) {
-  value = std::clamp(std::isfinite(value) ? value : 0.0f, 0.0f, 1.0f);
-  return to_byte(value <= 0.0031308f ? value * 12.92f : 1.055f * std::pow(value, 1 / 2.4f) - 0.055f);
 }
 
 class SceneReader {
@@ -148,8 +135,8 @@ class SceneReader {
       if (source.Get(AI_MATKEY_NAME, name) == aiReturn_SUCCESS) m.name = name.C_Str();
       const Texture base = texture(source, {aiTextureType_BASE_COLOR, aiTextureType_DIFFUSE});
       m.base_color_image = base.image;
-      m.wrap_u = base.wrap_u;
-      m.wrap_v = base.wrap_v;
+      m.base_color_place.wrap_u = m.metal_rough_place.wrap_u = m.emission_place.wrap_u = base.wrap_u;
+      m.base_color_place.wrap_v = m.metal_rough_place.wrap_v = m.emission_place.wrap_v = base.wrap_v;
       aiColor4D color(1, 1, 1, 1);
       if (source.Get(AI_MATKEY_BASE_COLOR, color) == aiReturn_SUCCESS || source.Get(AI_MATKEY_COLOR_DIFFUSE, color) == aiReturn_SUCCESS) {
         // Formats older than glTF mean colours as they are shown; black under a texture is what exporters write for "only the texture".

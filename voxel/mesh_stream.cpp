@@ -7,15 +7,19 @@
 namespace quarry {
 namespace {
 
-constexpr std::string_view kMagic = "QRYMESH2";
+constexpr std::string_view kMagic = "QRYMESH3";
 constexpr uint64_t kMaxMaterials = 1u << 20, kMaxImages = 4096, kMaxAskedFor = 1u << 14;
 
+struct PlaceRecord {
+  uint32_t wrap_u, wrap_v, uv_set;
+  float m[6];
+};
 struct MaterialRecord {
   float base_color[4], roughness, metalness, emission[3];
   int32_t base_color_image, metal_rough_image, emission_image;
-  uint32_t wrap_u, wrap_v;
+  PlaceRecord places[3];  // of base colour, metalness and roughness, emission
 };
-static_assert(sizeof(MaterialRecord) == 56);
+static_assert(sizeof(MaterialRecord) == 156);
 
 Error bad_stream(const std::string& what) {
   return {ErrorCode::malformed_input,
@@ -29,6 +33,18 @@ Result<void> take_array(std::span<const uint8_t> payload, size_t per_element, st
   out.resize(payload.size() / sizeof(T));
   if (!payload.empty()) std::memcpy(out.data(), payload.data(), payload.size());
   return {};
+}
+
+PlaceRecord record_of(const ImagePlace& place) {
+  PlaceRecord r{uint32_t(place.wrap_u), uint32_t(place.wrap_v), place.uv_set, {}};
+  std::copy(place.m, place.m + 6, r.m);
+  return r;
+}
+Result<ImagePlace> place_of(const PlaceRecord& r) {
+  if (r.wrap_u > 2 || r.wrap_v > 2) return tl::unexpected(bad_stream("a texture's wrap mode"));
+  ImagePlace place{Wrap(r.wrap_u), Wrap(r.wrap_v), r.uv_set, {}};
+  for (int i = 0; i < 6; ++i) place.m[i] = std::isfinite(r.m[i]) ? r.m[i] : 0;
+  return place;
 }
 
 bool image_index_valid(int32_t index, size_t count) { return index >= -1 && index < int64_t(count); }
@@ -47,9 +63,12 @@ Result<void> take_material(std::span<const uint8_t> payload, Mesh& mesh) {
   m.base_color_image = r.base_color_image;
   m.metal_rough_image = r.metal_rough_image;
   m.emission_image = r.emission_image;
-  if (r.wrap_u > 2 || r.wrap_v > 2) return tl::unexpected(bad_stream("a texture's wrap mode"));
-  m.wrap_u = Wrap(r.wrap_u);
-  m.wrap_v = Wrap(r.wrap_v);
+  ImagePlace* const places[3] = {&m.base_color_place, &m.metal_rough_place, &m.emission_place};
+  for (size_t i = 0; i < 3; ++i) {
+    const auto place = place_of(r.places[i]);
+    if (!place) return tl::unexpected(place.error());
+    *places[i] = *place;
+  }
   mesh.materials.push_back(std::move(m));
   return {};
 }
@@ -85,7 +104,7 @@ bool write_mesh_stream(const Mesh& mesh, const std::vector<std::string>& warning
   for (const MeshMaterial& m : mesh.materials) {
     const MaterialRecord r{{m.base_color[0], m.base_color[1], m.base_color[2], m.base_color[3]}, m.roughness, m.metalness,
                            {m.emission[0], m.emission[1], m.emission[2]}, m.base_color_image, m.metal_rough_image, m.emission_image,
-                           uint32_t(m.wrap_u), uint32_t(m.wrap_v)};
+                           {record_of(m.base_color_place), record_of(m.metal_rough_place), record_of(m.emission_place)}};
     out.section("MATL", {bytes_of(r), text_bytes(m.name)});
   }
   for (const Image& image : mesh.images) out.section("IMAG", {bytes_of(image.width), bytes_of(image.height), bytes_of(image.rgba)});
@@ -130,7 +149,7 @@ Result<void> check_mesh(const Mesh& mesh) {
   if (mesh.positions.size() != vertices * 3 || vertices > 0xFFFFFFFFull) return bad("the length of positions");
   if (mesh.indices.size() != triangles * 3 || triangles > 0x3FFFFFFFull) return bad("the length of indices");
   if (triangles == 0) return bad("it has no triangles");
-  if (!mesh.uvs.empty() && mesh.uvs.size() != vertices * 2) return bad("the length of uvs");
+  if (mesh.uvs.size() != mesh.uv_sets() * vertices * 2) return bad("the length of uvs");
   if (!mesh.colors.empty() && mesh.colors.size() != vertices * 4) return bad("the length of colors");
   if (mesh.triangle_material.size() != triangles) return bad("the length of triangle_material");
   if (mesh.materials.empty()) return bad("it has no material");
@@ -147,7 +166,9 @@ Result<void> check_mesh(const Mesh& mesh) {
     if (!image_index_valid(m.base_color_image, mesh.images.size()) || !image_index_valid(m.metal_rough_image, mesh.images.size()) ||
         !image_index_valid(m.emission_image, mesh.images.size()))
       return bad("a material's image");
-    if (m.base_color_image >= 0 && mesh.uvs.empty()) return bad("a texture without texture coordinates");
+    if ((m.base_color_image >= 0 && m.base_color_place.uv_set >= mesh.uv_sets()) || (m.metal_rough_image >= 0 && m.metal_rough_place.uv_set >= mesh.uv_sets()) ||
+        (m.emission_image >= 0 && m.emission_place.uv_set >= mesh.uv_sets()))
+      return bad("a texture without texture coordinates");
   }
   return {};
 }

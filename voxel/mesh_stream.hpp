@@ -1,7 +1,7 @@
 // mesh_stream.hpp - the bytes between quarry-mesh-reader and its client: one mesh, or one error, and warnings.
 //
-// A section stream (section_stream.hpp) of magic "QRYMESH1"; sections in any order:
-//   POSN f32 x 3n; TEXC f32 x 2n; COLR u8 x 4n; INDX u32 x 3t; TMAT u32 x t;
+// A section stream (section_stream.hpp) of magic "QRYMESH3"; sections in any order:
+//   POSN f32 x 3n; TEXC f32 x 2n of each set; COLR u8 x 4n; INDX u32 x 3t; TMAT u32 x t;
 //   MATL one material: MaterialRecord, name; IMAG one image: u32 width, u32 height, RGBA;
 //   ASKD the absolute path of one file that was opened or looked for beside the mesh's own.
 // The reading side takes the bytes as foreign: a reader that went mad, or was replaced, gives an error and never more.

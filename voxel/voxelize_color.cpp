@@ -18,7 +18,16 @@ SrgbTables make_tables() {
   return t;
 }
 
-MaterialView view_of(const MeshMaterial& m) {
+PlaceView view_of(const ImagePlace& place, uint64_t uv_set_size) {
+  PlaceView v{};
+  v.uvs = place.uv_set * uv_set_size;
+  std::copy(place.m, place.m + 6, v.m);
+  v.wrap_u = place.wrap_u;
+  v.wrap_v = place.wrap_v;
+  return v;
+}
+
+MaterialView view_of(const MeshMaterial& m, uint64_t uv_set_size) {
   MaterialView v;
   std::copy(m.base_color, m.base_color + 4, v.base_color);
   v.roughness = m.roughness;
@@ -27,8 +36,9 @@ MaterialView view_of(const MeshMaterial& m) {
   v.base_color_image = m.base_color_image;
   v.metal_rough_image = m.metal_rough_image;
   v.emission_image = m.emission_image;
-  v.wrap_u = m.wrap_u;
-  v.wrap_v = m.wrap_v;
+  v.base_color_place = view_of(m.base_color_place, uv_set_size);
+  v.metal_rough_place = view_of(m.metal_rough_place, uv_set_size);
+  v.emission_place = view_of(m.emission_place, uv_set_size);
   return v;
 }
 
@@ -82,7 +92,7 @@ float emission_of_byte(uint32_t byte) {
 }
 
 Surface::Surface(const Mesh& mesh, uint32_t threads) : mesh_(mesh), textures_(mesh.images.size()), smaller_(mesh.images.size()) {
-  for (const MeshMaterial& m : mesh.materials) materials_.push_back(view_of(m));
+  for (const MeshMaterial& m : mesh.materials) materials_.push_back(view_of(m, mesh.vertex_count() * 2));
   uniform_ = mesh.colors.empty();
   std::vector<bool> used(mesh.materials.size()), read(mesh.images.size());
   for (const uint32_t m : mesh.triangle_material) used[m] = true;

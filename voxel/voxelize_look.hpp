@@ -43,10 +43,16 @@ struct TextureView {
   uint64_t offset[kMaxLevels] = {};      // of each level in `smaller`
 };
 
+struct PlaceView {
+  uint64_t uvs = 0;  // where its set of coordinates begins
+  double m[6] = {1, 0, 0, 0, 1, 0};
+  Wrap wrap_u = Wrap::repeat, wrap_v = Wrap::repeat;
+};
+
 struct MaterialView {
   double base_color[4], roughness, metalness, emission[3];
   int32_t base_color_image, metal_rough_image, emission_image;  // -1: none
-  Wrap wrap_u, wrap_v;
+  PlaceView base_color_place, metal_rough_place, emission_place;
 };
 
 // Trivially copyable: pointers that whoever runs this can follow. Optional ones are null.
@@ -133,15 +139,15 @@ QRY_HD inline uint32_t wrapped(int64_t i, uint32_t size, Wrap wrap) {
 }
 
 // Bilinear, in 1/256 texel steps; 16 bits a channel.
-QRY_HD inline void sample(const TextureView& t, const SrgbTables& table, Wrap wrap_u, Wrap wrap_v, double u, double v, int level, uint32_t out[4]) {
+QRY_HD inline void sample(const TextureView& t, const SrgbTables& table, const PlaceView& place, double u, double v, int level, uint32_t out[4]) {
   const uint32_t l = uint32_t(level) < t.levels ? uint32_t(level) : t.levels - 1;
   const uint32_t width = t.width >> l ? t.width >> l : 1, height = t.height >> l ? t.height >> l : 1;
   // Far outside [0, 1] the texture repeats or is clamped, and a double has no digits left to matter.
   const double limit = 1 << 20;
   const auto x = int64_t(std::floor(within(u, -limit, limit) * width * 256.0)) - 128;
   const auto y = int64_t(std::floor(within(v, -limit, limit) * height * 256.0)) - 128;
-  const uint32_t xs[2] = {wrapped(x >> 8, width, wrap_u), wrapped((x >> 8) + 1, width, wrap_u)};
-  const uint32_t ys[2] = {wrapped(y >> 8, height, wrap_v), wrapped((y >> 8) + 1, height, wrap_v)};
+  const uint32_t xs[2] = {wrapped(x >> 8, width, place.wrap_u), wrapped((x >> 8) + 1, width, place.wrap_u)};
+  const uint32_t ys[2] = {wrapped(y >> 8, height, place.wrap_v), wrapped((y >> 8) + 1, height, place.wrap_v)};
   const uint32_t fx[2] = {256 - uint32_t(x & 255), uint32_t(x & 255)}, fy[2] = {256 - uint32_t(y & 255), uint32_t(y & 255)};
   uint64_t sum[4] = {0, 0, 0, 0};
   for (int j = 0; j < 2; ++j)
@@ -162,18 +168,24 @@ QRY_HD inline int level_for(const SurfaceView& s, uint32_t triangle, double scal
   if (!s.uvs) return 0;
   const MaterialView& m = s.materials[s.triangle_material[triangle]];
   double texels = 0;  // twice the triangle's area in the largest texture's texels
-  double u[3], v[3], p[3][3];
-  for (int k = 0; k < 3; ++k) {
-    const uint64_t vertex = s.indices[uint64_t(triangle) * 3 + uint64_t(k)];
-    u[k] = s.uvs[vertex * 2];
-    v[k] = s.uvs[vertex * 2 + 1];
-    for (int c = 0; c < 3; ++c) p[k][c] = double(s.positions[vertex * 3 + uint64_t(c)]) * scale;
-  }
-  const double across = (u[1] - u[0]) * (v[2] - v[0]) - (u[2] - u[0]) * (v[1] - v[0]);
   const int32_t images[3] = {m.base_color_image, m.metal_rough_image, m.emission_image};
-  for (const int32_t image : images)
-    if (image >= 0)
-      texels = larger(texels, (across < 0 ? -across : across) * double(s.textures[image].width) * double(s.textures[image].height));
+  const PlaceView* const places[3] = {&m.base_color_place, &m.metal_rough_place, &m.emission_place};
+  const uint32_t* corner = s.indices + uint64_t(triangle) * 3;
+  for (int i = 0; i < 3; ++i) {
+    if (images[i] < 0) continue;
+    const PlaceView& place = *places[i];
+    const float* const uvs = s.uvs + place.uvs;
+    double u[3], v[3];
+    for (int k = 0; k < 3; ++k) {
+      u[k] = uvs[uint64_t(corner[k]) * 2];
+      v[k] = uvs[uint64_t(corner[k]) * 2 + 1];
+    }
+    const double across = ((u[1] - u[0]) * (v[2] - v[0]) - (u[2] - u[0]) * (v[1] - v[0])) * (place.m[0] * place.m[4] - place.m[1] * place.m[3]);
+    texels = larger(texels, (across < 0 ? -across : across) * double(s.textures[images[i]].width) * double(s.textures[images[i]].height));
+  }
+  double p[3][3];
+  for (int k = 0; k < 3; ++k)
+    for (int c = 0; c < 3; ++c) p[k][c] = double(s.positions[uint64_t(corner[k]) * 3 + uint64_t(c)]) * scale;
   const double a[3] = {p[1][0] - p[0][0], p[1][1] - p[0][1], p[1][2] - p[0][2]};
   const double b[3] = {p[2][0] - p[0][0], p[2][1] - p[0][1], p[2][2] - p[0][2]};
   const double n[3] = {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
@@ -182,6 +194,18 @@ QRY_HD inline int level_for(const SurfaceView& s, uint32_t triangle, double scal
   int level = 0;
   for (double limit = 2 * voxels; texels > limit && level < kMaxLevels - 1; limit *= 4) ++level;
   return level;
+}
+
+// An image at a point of a triangle given by its barycentric coordinates.
+QRY_HD inline void sample_at(const SurfaceView& s, int32_t image, const PlaceView& place, const uint32_t* corner, const double w[3], int level, uint32_t texel[4]) {
+  const float* const uvs = s.uvs + place.uvs;
+  double u = 0, v = 0;
+  for (int k = 0; k < 3; ++k) {
+    u += w[k] * uvs[uint64_t(corner[k]) * 2];
+    v += w[k] * uvs[uint64_t(corner[k]) * 2 + 1];
+  }
+  if (!std::isfinite(u) || !std::isfinite(v)) u = v = 0;
+  sample(s.textures[image], *s.srgb, place, place.m[0] * u + place.m[1] * v + place.m[2], place.m[3] * u + place.m[4] * v + place.m[5], level, texel);
 }
 
 // The look at a point of a triangle given by its barycentric coordinates.
@@ -200,27 +224,19 @@ QRY_HD inline Look look_at(const SurfaceView& s, uint32_t triangle, const double
       color[c] *= mixed;
     }
   }
-  if (m.base_color_image >= 0 || m.metal_rough_image >= 0 || m.emission_image >= 0) {
-    double u = 0, v = 0;
-    for (int k = 0; k < 3; ++k) {
-      u += w[k] * s.uvs[uint64_t(corner[k]) * 2];
-      v += w[k] * s.uvs[uint64_t(corner[k]) * 2 + 1];
-    }
-    if (!std::isfinite(u) || !std::isfinite(v)) u = v = 0;
-    uint32_t texel[4];
-    if (m.base_color_image >= 0) {
-      sample(s.textures[m.base_color_image], *s.srgb, m.wrap_u, m.wrap_v, u, v, level, texel);
-      for (int c = 0; c < 4; ++c) color[c] *= texel[c] / 65535.0;
-    }
-    if (m.metal_rough_image >= 0) {
-      sample(s.textures[m.metal_rough_image], *s.srgb, m.wrap_u, m.wrap_v, u, v, level, texel);
-      rough *= texel[1] / 65535.0;
-      metal *= texel[2] / 65535.0;
-    }
-    if (m.emission_image >= 0) {
-      sample(s.textures[m.emission_image], *s.srgb, m.wrap_u, m.wrap_v, u, v, level, texel);
-      for (int c = 0; c < 3; ++c) glow[c] *= texel[c] / 65535.0;
-    }
+  uint32_t texel[4];
+  if (m.base_color_image >= 0) {
+    sample_at(s, m.base_color_image, m.base_color_place, corner, w, level, texel);
+    for (int c = 0; c < 4; ++c) color[c] *= texel[c] / 65535.0;
+  }
+  if (m.metal_rough_image >= 0) {
+    sample_at(s, m.metal_rough_image, m.metal_rough_place, corner, w, level, texel);
+    rough *= texel[1] / 65535.0;
+    metal *= texel[2] / 65535.0;
+  }
+  if (m.emission_image >= 0) {
+    sample_at(s, m.emission_image, m.emission_place, corner, w, level, texel);
+    for (int c = 0; c < 3; ++c) glow[c] *= texel[c] / 65535.0;
   }
   return {to_16(color[0]), to_16(color[1]), to_16(color[2]), to_8(color[3]), to_8(rough),
           to_8(metal),     to_glow(glow[0]), to_glow(glow[1]), to_glow(glow[2])};

@@ -58,7 +58,7 @@ Mesh small_mesh() {
   m.materials[1].name = "glass";
   m.materials[1].emission[1] = 2;
   m.materials[1].base_color_image = 0;
-  m.materials[1].wrap_v = Wrap::mirror;
+  m.materials[1].base_color_place.wrap_v = Wrap::mirror;
   m.images.push_back({2, 1, {1, 2, 3, 4, 5, 6, 7, 8}});
   return m;
 }
@@ -289,7 +289,7 @@ TEST_CASE("mesh stream: what is written is read back the same") {
   CHECK(back->materials[1].name == "glass");
   CHECK(back->materials[1].emission[1] == 2);
   CHECK(back->materials[1].base_color_image == 0);
-  CHECK(back->materials[1].wrap_v == Wrap::mirror);
+  CHECK(back->materials[1].base_color_place.wrap_v == Wrap::mirror);
   CHECK(back->images[0].rgba == m.images[0].rgba);
 }
 

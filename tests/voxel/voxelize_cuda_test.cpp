@@ -77,8 +77,8 @@ Mesh soup(uint32_t seed, size_t triangles, float size, bool coloured) {
     for (size_t i = 0; i < size_t(width) * height * 4; ++i) image.rgba.push_back(uint8_t(random()));
   }
   m.materials[1].base_color_image = 0;
-  m.materials[1].wrap_u = Wrap::mirror;
-  m.materials[1].wrap_v = Wrap::clamp;
+  m.materials[1].base_color_place.wrap_u = Wrap::mirror;
+  m.materials[1].base_color_place.wrap_v = Wrap::clamp;
   m.materials[2].metal_rough_image = 1;
   m.materials[2].base_color[1] = 0.25f;
   m.materials[3].emission_image = 0;

@@ -15,6 +15,7 @@
 
 #include "voxel/mesh_reader.hpp"
 #include "voxel/mesh_reader_color.hpp"
+#include "voxel/mesh_reader_gltf.hpp"
 
 namespace quarry::mesh_reader {
 namespace {
@@ -314,6 +315,7 @@ class SceneReader {
 }  // namespace
 
 Result<Mesh> read_file(const fs::path& file, const std::string& up, std::vector<std::string>& warnings, ReferencedFiles& files) {
+  if (auto gltf = read_gltf_file(file, up == "z", warnings, files)) return std::move(*gltf);
   return SceneReader(file, up, warnings, files).read();
 }
 

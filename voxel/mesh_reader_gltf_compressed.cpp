@@ -43,6 +43,12 @@ void unfilter(std::vector<uint8_t>& data, const MeshoptStream& s) {
   if (s.filter == "EXPONENTIAL") meshopt_decodeFilterExp(data.data(), s.count, s.stride);
 }
 
+std::string said_by(const draco::Status& status) {
+  std::string words = status.error_msg_string();
+  while (!words.empty() && words.back() == '.') words.pop_back();
+  return "Draco: " + (words.empty() ? "it cannot be decompressed" : words) + ".";
+}
+
 // Of every point, as numbers; those that Draco knows as normalised come out so.
 Result<DracoAttribute> values_of(const draco::Mesh& mesh, const draco::PointAttribute& attribute, const std::string& name) {
   const int components = attribute.num_components();
@@ -61,11 +67,11 @@ Result<DracoMesh> decode(std::span<const uint8_t> bytes, std::span<const std::pa
   draco::DecoderBuffer buffer;
   buffer.Init(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const auto kind = draco::Decoder::GetEncodedGeometryType(&buffer);
-  if (!kind.ok()) return refuse(std::string("Draco: ") + kind.status().error_msg() + ".");
+  if (!kind.ok()) return refuse(said_by(kind.status()));
   if (kind.value() != draco::TRIANGULAR_MESH) return refuse("Draco: it is not a mesh of triangles.");
   draco::Decoder decoder;
   auto decoded = decoder.DecodeMeshFromBuffer(&buffer);
-  if (!decoded.ok()) return refuse(std::string("Draco: ") + decoded.status().error_msg() + ".");
+  if (!decoded.ok()) return refuse(said_by(decoded.status()));
   const std::unique_ptr<draco::Mesh> mesh = std::move(decoded).value();
   if (!mesh) return refuse("Draco gave no mesh.");
   DracoMesh out;

@@ -1,4 +1,7 @@
 // make_corpus.cpp - writes the fuzzers' first inputs: small files with something of everything.
+#include <draco/compression/encode.h>
+#include <draco/mesh/triangle_soup_mesh_builder.h>
+#include <meshoptimizer.h>
 #include <sqlite3.h>
 
 #include <cstdio>
@@ -6,6 +9,7 @@
 
 #include "tests/file_bytes.hpp"
 #include "tests/voxel/binvox_seeds.hpp"
+#include "tests/voxel/gltf_seeds.hpp"
 #include "tests/voxel/qb_seeds.hpp"
 #include "tests/voxel/qbcl_seeds.hpp"
 #include "tests/voxel/heightmap_seeds.hpp"
@@ -125,7 +129,7 @@ void stream_files(const fs::path& dir) {
   write_mesh_stream(mesh, {"a warning"}, {"/there/a picture.png"}, sink);
   write_bytes(dir / "mesh", bytes);
   bytes = {1};
-  write_error_stream({ErrorCode::malformed_input, "an error"}, {}, sink);
+  write_error_stream({ErrorCode::malformed_input, "an error"}, {}, {}, sink);
   write_bytes(dir / "error", bytes);
   for (const uint32_t looks : {0u, 1u, 4u}) {
     bytes = {0};
@@ -168,6 +172,55 @@ void picture_files(const fs::path& dir) {
   seeds(dir, kind(3, {{"rows-colours", {2, 2, 8, 6, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 8, 7, 6, 5, 4, 3, 2, 0}}}));
 }
 
+// The box in a view that holds it by meshopt's codec, and by Draco's.
+void compressed_gltf_files(const fs::path& dir) {
+  const auto corners = test::box_corners();
+  const auto triangles = test::box_triangles();
+  for (const char* filter : {"NONE", "EXPONENTIAL"}) {
+    std::vector<float> positions;
+    for (const auto& corner : corners)
+      for (const double value : corner) positions.push_back(float(value));
+    std::vector<uint32_t> filtered(positions.size());
+    meshopt_encodeFilterExp(filtered.data(), 8, 12, 15, positions.data());
+    test::Gltf g = test::gltf_box();
+    const auto pack = [&](size_t view, const std::vector<uint8_t>& bytes, const char* mode, size_t count, size_t stride) {
+      const size_t packed = g.view(bytes);
+      test::GltfJson how = g.json["bufferViews"][packed];
+      g.json["bufferViews"].erase(packed);
+      how.update({{"mode", mode}, {"count", count}, {"byteStride", stride}});
+      if (stride == 12) how["filter"] = filter;
+      g.json["bufferViews"][view]["extensions"]["EXT_meshopt_compression"] = how;
+    };
+    std::vector<uint8_t> vertices(meshopt_encodeVertexBufferBound(8, 12)), indices(meshopt_encodeIndexBufferBound(36, 8));
+    vertices.resize(meshopt_encodeVertexBuffer(vertices.data(), vertices.size(), filter[0] == 'N' ? static_cast<const void*>(positions.data()) : filtered.data(), 8, 12));
+    indices.resize(meshopt_encodeIndexBuffer(indices.data(), indices.size(), triangles.data(), 36));
+    pack(0, vertices, "ATTRIBUTES", 8, 12);
+    pack(1, indices, "TRIANGLES", 36, 2);
+    write_bytes(dir / (std::string("meshopt-") + filter + ".glb"), g.glb());
+  }
+  draco::TriangleSoupMeshBuilder builder;
+  builder.Start(12);
+  const int position = builder.AddAttribute(draco::GeometryAttribute::POSITION, 3, draco::DT_FLOAT32);
+  for (uint32_t f = 0; f < 12; ++f) {
+    float at[3][3];
+    for (size_t k = 0; k < 3; ++k)
+      for (size_t c = 0; c < 3; ++c) at[k][c] = float(corners[triangles[f * 3 + k]][c]);
+    builder.SetAttributeValuesForFace(position, draco::FaceIndex(f), at[0], at[1], at[2]);
+  }
+  const auto mesh = builder.Finalize();
+  for (const int method : {draco::MESH_SEQUENTIAL_ENCODING, draco::MESH_EDGEBREAKER_ENCODING}) {
+    draco::Encoder encoder;
+    encoder.SetEncodingMethod(method);
+    encoder.SetAttributeQuantization(draco::GeometryAttribute::POSITION, 14);
+    draco::EncoderBuffer packed;
+    if (!mesh || !encoder.EncodeMeshToBuffer(*mesh, &packed).ok()) continue;
+    test::Gltf g = test::gltf_box();
+    const auto* bytes = reinterpret_cast<const uint8_t*>(packed.data());
+    g.json["meshes"][0]["primitives"][0]["extensions"]["KHR_draco_mesh_compression"] = {{"bufferView", g.view({bytes, bytes + packed.size()})}, {"attributes", {{"POSITION", 0}}}};
+    write_bytes(dir / ("draco-" + std::to_string(method) + ".glb"), g.glb());
+  }
+}
+
 void raw_files(const fs::path& dir) {
   seeds(dir, kind(0, test::raw_seeds()));
   const std::string header = "NRRD0004\ntype: uint8\ndimension: 3\nsizes: 4 4 4\nencoding: raw\n\n";
@@ -196,6 +249,8 @@ int main(int argc, char** argv) {
   vox_files(dir / "vox");
   seeds(dir / "qb", test::qb_seeds());
   seeds(dir / "qbcl", test::qbcl_seeds());
+  seeds(dir / "gltf", test::gltf_seeds());
+  compressed_gltf_files(dir / "gltf");
   picture_files(dir / "heightmap");
   seeds(dir / "minecraft", test::minecraft_seeds());
   seeds(dir / "points", test::points_seeds());

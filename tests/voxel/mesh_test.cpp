@@ -245,7 +245,7 @@ TEST_CASE("mesh: a reader that dies, fails or babbles is one error") {
   with("kill -XCPU $$", "processor time");
   with("echo it went wrong >&2; exit 7", "exit code 7 and no mesh: it went wrong");
   with("echo hello", "wrong magic");
-  with("printf QRYMESH2", "ends too soon");
+  with("printf QRYMESH3", "ends too soon");
   with("exit 0", "wrong magic");
   io::ReadOptions small;
   small.memory_limit_bytes = 1 << 20;

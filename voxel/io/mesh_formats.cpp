@@ -84,7 +84,7 @@ bool is_fbx(std::span<const uint8_t> head) { return starts_with(head, "Kaydara F
 bool is_off(std::span<const uint8_t> head) {
   return starts_with(head, "OFF\n") || starts_with(head, "OFF\r\n") || starts_with(head, "OFF ");
 }
-bool is_ply(std::span<const uint8_t> head) { return starts_with(head, "ply\n") || starts_with(head, "ply\r\n"); }
+bool is_ply(std::span<const uint8_t> head) { return starts_with(head, "ply\n") || starts_with(head, "ply\r"); }
 
 constexpr const char* kObj[] = {"obj"};
 constexpr const char* kGltf[] = {"gltf", "glb"};

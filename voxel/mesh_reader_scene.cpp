@@ -11,11 +11,12 @@
 #include <assimp/Importer.hpp>
 #include <cmath>
 #include <cstring>
-#include <map>
 
 #include "voxel/mesh_reader.hpp"
 #include "voxel/mesh_reader_color.hpp"
 #include "voxel/mesh_reader_gltf.hpp"
+#include "voxel/mesh_reader_ply.hpp"
+#include "voxel/mesh_reader_textures.hpp"
 
 namespace quarry::mesh_reader {
 namespace {
@@ -30,7 +31,7 @@ std::string lower_extension(const fs::path& file) {
 class SceneReader {
  public:
   SceneReader(const fs::path& file, const std::string& up, std::vector<std::string>& warnings, ReferencedFiles& files)
-      : file_(file), extension_(lower_extension(file)), warnings_(warnings), files_(files) {
+      : file_(file), extension_(lower_extension(file)), textures_(file, mesh_, warnings, files) {
     // 3MF is z-up by its specification. glTF is y-up; FBX and DAE say their axis and Assimp turns them; the rest do not say: y.
     z_up_ = up == "z" || (up == "auto" && extension_ == ".3mf");
     linear_colors_ = extension_ == ".gltf" || extension_ == ".glb";
@@ -48,8 +49,8 @@ class SceneReader {
     // The scene must not be torn down: malformed files leave it in states that its destructor dies of.
     importer.GetOrphanedScene();
     if (!expanded) return tl::unexpected(expanded.error());
-    use_texture_beside();
-    forget_images_without_uvs();
+    if (!linear_colors_) textures_.use_beside();
+    textures_.forget_without_uvs();
     return std::move(mesh_);
   }
 
@@ -65,45 +66,28 @@ class SceneReader {
     return fail(ErrorCode::malformed_input, "the mesh library cannot read it: " + said + ".");
   }
 
-  void warn(const std::string& text) {
-    if (warnings_.size() < 100) warnings_.push_back(text);
-  }
-
-  int32_t keep_image(const std::string& key, std::optional<Image> image, const std::string& why) {
-    int32_t index = -1;
-    if (image) {
-      index = int32_t(mesh_.images.size());
-      mesh_.images.push_back(std::move(*image));
-    } else {
-      warn("texture '" + key + "' is left out: " + why);
-    }
-    return image_of_[key] = index;
-  }
+  void warn(const std::string& text) { textures_.warn(text); }
 
   int32_t image_index(const std::string& name) {
-    if (const auto known = image_of_.find(name); known != image_of_.end()) return known->second;
+    if (const auto known = textures_.known(name)) return *known;
     std::string why;
     if (const aiTexture* embedded = scene_->GetEmbeddedTexture(name.c_str())) {
       if (embedded->mHeight == 0) {
         const auto* bytes = reinterpret_cast<const uint8_t*>(embedded->pcData);
         auto image = decode_image({bytes, embedded->mWidth}, why);
-        return keep_image(name, std::move(image), why);
+        return textures_.keep(name, std::move(image), why);
       }
       const uint64_t pixels = uint64_t(embedded->mWidth) * embedded->mHeight;
-      if (embedded->mWidth == 0 || pixels > (uint64_t(1) << 27)) return keep_image(name, std::nullopt, "its size is not usable");
+      if (embedded->mWidth == 0 || pixels > (uint64_t(1) << 27)) return textures_.keep(name, std::nullopt, "its size is not usable");
       Image image{embedded->mWidth, embedded->mHeight, {}};
       image.rgba.reserve(pixels * 4);
       for (uint64_t i = 0; i < pixels; ++i) {
         const aiTexel& t = embedded->pcData[i];
         image.rgba.insert(image.rgba.end(), {t.r, t.g, t.b, t.a});
       }
-      return keep_image(name, std::move(image), why);
+      return textures_.keep(name, std::move(image), why);
     }
-    if (const auto place = files_.find(name)) {
-      auto image = load_image(*place, why);
-      return keep_image(name, std::move(image), why);
-    }
-    return keep_image(name, std::nullopt, "there is no such file beside the mesh");
+    return textures_.from_file(name);
   }
 
   struct Texture {
@@ -270,45 +254,13 @@ class SceneReader {
     }
   }
 
-  // Many models are handed round as a mesh without material and a picture of the same name beside it.
-  void use_texture_beside() {
-    if (mesh_.uvs.empty() || !mesh_.colors.empty()) return;
-    for (const MeshMaterial& m : mesh_.materials)
-      if (m.base_color_image >= 0) return;
-    if (linear_colors_ || mesh_.materials.size() > 1) return;
-    const std::string stem = (file_.parent_path() / file_.stem()).string();
-    for (const char* ending : {"", "_texture", "_diffuse", "_basecolor", "_albedo", "_color"})
-      for (const char* kind : {".png", ".jpg", ".jpeg", ".tga", ".bmp"}) {
-        const fs::path place = stem + ending + kind;
-        if (!files_.is_there(place)) continue;
-        std::string why;
-        auto image = load_image(place, why);
-        if (image) warn("it names no texture; " + place.filename().string() + " beside it is used");
-        const int32_t index = keep_image(place.filename().string(), std::move(image), why);
-        if (index >= 0) {
-          mesh_.materials[0].base_color_image = index;
-          std::fill(mesh_.materials[0].base_color, mesh_.materials[0].base_color + 3, 1.0f);
-        }
-        return;
-      }
-  }
-
-  void forget_images_without_uvs() {
-    if (!mesh_.uvs.empty() || mesh_.images.empty()) return;
-    warn("it has textures but no texture coordinates; the textures are left out");
-    for (MeshMaterial& m : mesh_.materials) m.base_color_image = m.metal_rough_image = m.emission_image = -1;
-    mesh_.images.clear();
-  }
-
   fs::path file_;
   std::string extension_;
-  std::vector<std::string>& warnings_;
-  ReferencedFiles& files_;
   bool z_up_ = false, linear_colors_ = false;
   const aiScene* scene_ = nullptr;
   Mesh mesh_;
+  MeshTextures textures_;
   std::vector<unsigned> uv_channel_;           // of each material
-  std::map<std::string, int32_t> image_of_;    // by the name in the file; -1: left out
   uint64_t not_finite_ = 0, bad_indices_ = 0;
 };
 
@@ -316,6 +268,7 @@ class SceneReader {
 
 Result<Mesh> read_file(const fs::path& file, const std::string& up, std::vector<std::string>& warnings, ReferencedFiles& files) {
   if (auto gltf = read_gltf_file(file, up == "z", warnings, files)) return std::move(*gltf);
+  if (is_ply(file)) return read_ply(file, up == "z", warnings, files);
   return SceneReader(file, up, warnings, files).read();
 }
 

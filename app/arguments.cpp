@@ -125,8 +125,13 @@ std::optional<int> Arguments::parse(const CommandArguments& arguments) {
       for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
       for (const std::string& name : option->get_snames()) known.push_back("-" + name);
     }
+    bool options_ended = false;  // CLI11 leaves the "--" that ends options among what is over
     for (const std::string& extra : cli.remaining()) {
-      const bool option = extra.size() > 1 && extra[0] == '-';
+      if (extra == "--" && !options_ended) {
+        options_ended = true;
+        continue;
+      }
+      const bool option = !options_ended && extra.size() > 1 && extra[0] == '-';
       if (!option) return wrong(fmt::format("unexpected argument '{}'.", extra));
       const std::string name = extra.substr(0, extra.find('='));
       return wrong(fmt::format("there is no option '{}'.{}", name, did_you_mean(name, known)));

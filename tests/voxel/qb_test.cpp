@@ -145,7 +145,7 @@ TEST_CASE("qb: a few bytes that claim a huge matrix are refused before memory is
 
 TEST_CASE("qb: every error names the byte and what was expected there") {
   says({}, "byte 0: ", "version number");
-  says({2, 0, 0, 0}, "byte 0: ", "found 2.0");
+  says({2, 0, 0, 0}, "byte 4: ", "colour format");
   says(QbBuilder(3).bytes(), "byte 4: ", "colour format");
   says(QbBuilder(0, 1, 0, 0, 0).bytes(), "byte 20: ", "at least one matrix");
   says(QbBuilder(0, 1, 0, 0, 1000).bytes(), "byte 20: ", "1000 matrices");
@@ -157,6 +157,23 @@ TEST_CASE("qb: every error names the byte and what was expected there") {
   std::vector<std::string> warnings;
   CHECK(parse_qb(QbBuilder().matrix("m", {1, 1, 1}, {0, 0, 0}, {0xff000001, 7}).bytes(), &warnings));
   CHECK(warnings.size() == 1);
+}
+
+// 6 of 34 real files say 3.1.2.0 and were refused up to version 0.1.1, as everything but 1.1 was.
+TEST_CASE("qb: a file of any version is read, and a version that no program is known to write is said") {
+  const Bytes good = QbBuilder().matrix("m", {1, 1, 2}, {0, 0, 0}, {0xff0000ff, 0xff00ff00}).bytes();
+  for (const auto& [version, known] : {std::pair<std::array<uint8_t, 4>, bool>{{1, 1, 0, 0}, true}, {{3, 1, 2, 0}, true}, {{1, 1, 1, 0}, true}, {{1, 1, 0, 1}, true}, {{1, 0, 0, 0}, false},
+                                       {{1, 2, 0, 0}, false}, {{1, 3, 0, 0}, false}, {{2, 0, 0, 0}, false}, {{0, 0, 1, 1}, false}, {{0, 1, 1, 0}, false}, {{0, 0, 0, 0}, false}, {{255, 255, 255, 255}, false}}) {
+    Bytes b = good;
+    std::copy(version.begin(), version.end(), b.begin());
+    std::vector<std::string> warnings;
+    const auto scene = parse_qb(b, &warnings);
+    REQUIRE(scene);
+    CHECK(test::voxels_of(*scene) == 2);
+    REQUIRE(warnings.size() == (known ? 0 : 1));
+    if (!known) CHECK_THAT(warnings[0], Catch::StartsWith("byte 0: version " + std::to_string(version[0]) + "." + std::to_string(version[1]) + ".") && Catch::Contains("read as 1.1.0.0"));
+    CHECK(io::looks_like_qb(b) == known);  // of others the name says that they are
+  }
 }
 
 TEST_CASE("qb: cut after any byte, a file is an error that says so") {

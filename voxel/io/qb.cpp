@@ -3,6 +3,7 @@
 #include "voxel/io/qb.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "voxel/io/byte_reader.hpp"
 #include "voxel/io/file_bytes.hpp"
@@ -16,6 +17,7 @@ constexpr uint32_t kRunFollows = 2, kSliceEnds = 6;  // words among a compressed
 constexpr size_t kLeastMatrixBytes = 1 + 12 + 12;
 
 struct QbHeader {
+  std::array<uint8_t, 4> version{};
   bool bgra = false, right_handed = false, compressed = false, masks = false;
   uint32_t matrices = 0;
 };
@@ -33,9 +35,7 @@ bool flag(ByteReader& in, const char* what) {
 
 QbHeader read_header(ByteReader& in) {
   QbHeader h;
-  const uint8_t* version = in.bytes(4, "a version number, the beginning of a Qubicle file");
-  if (version && (version[0] != 1 || version[1] != 1))
-    in.fail_at(0, "expected version 1.1 of the Qubicle format, found " + std::to_string(version[0]) + "." + std::to_string(version[1]));
+  if (const uint8_t* version = in.bytes(4, "a version number, the beginning of a Qubicle file")) std::copy_n(version, 4, h.version.begin());
   h.bgra = flag(in, "the colour format");
   h.right_handed = flag(in, "the orientation of the z axis");
   h.compressed = flag(in, "the compression");
@@ -59,6 +59,10 @@ Matrix read_matrix(ByteReader& in, const QbHeader& h) {
                        std::to_string(words * 4) + " bytes at least, but only " + std::to_string(in.left()) + " are left; the file is cut short or damaged");
   return m;
 }
+
+// The specification knows 1.1.0.0 alone; files of other programs say others (3.1.2.0 is a common one) and have the same layout, which the flags behind
+// the version bear out: what they say is believed, a version that nobody has been seen to write is mentioned.
+bool known_version(const std::array<uint8_t, 4>& v) { return (v[0] == 1 && v[1] == 1) || v == std::array<uint8_t, 4>{3, 1, 2, 0}; }
 
 // Calls run(first place in slice z, count, colour, z) for each run of voxels that are there. `run` answers false to stop.
 template <class Run>
@@ -126,6 +130,9 @@ Result<Scene> parse_qb(std::span<const uint8_t> bytes, std::vector<std::string>*
   }
   if (!check.ok()) return tl::unexpected(check.error());
   if (h.matrices == 0) return fail(ErrorCode::malformed_input, at_byte(20) + "expected at least one matrix, found none");
+  if (const auto& v = h.version; !known_version(v))
+    add_warning(warnings, at_byte(0) + "version " + std::to_string(v[0]) + "." + std::to_string(v[1]) + "." + std::to_string(v[2]) + "." + std::to_string(v[3]) +
+                              " of the Qubicle format is not known; it was read as 1.1.0.0");
   if (check.left()) add_warning(warnings, at_byte(check.at()) + std::to_string(check.left()) + " bytes after the last matrix were not read");
 
   Scene scene;
@@ -157,9 +164,9 @@ Result<Scene> parse_qb(std::span<const uint8_t> bytes, std::vector<std::string>*
 }
 
 bool looks_like_qb(std::span<const uint8_t> head) {
-  if (head.size() < 24 || head[0] != 1 || head[1] != 1) return false;
-  for (size_t at = 2; at < 20; ++at)
-    if (head[at] > (at >= 4 && at % 4 == 0 ? 1 : 0)) return false;
+  if (head.size() < 24 || !known_version({head[0], head[1], head[2], head[3]})) return false;
+  for (size_t at = 4; at < 20; ++at)
+    if (head[at] > (at % 4 == 0 ? 1 : 0)) return false;
   return true;
 }
 

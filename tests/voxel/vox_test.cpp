@@ -227,14 +227,23 @@ TEST_CASE("vox: of an animation, frame 0 or the first after it is read") {
   CHECK(facts.anim_model == 1);
 }
 
-TEST_CASE("vox: several models without a scene graph are the frames of an old animation and place nothing") {
+// Up to version 0.1.1 none was placed, and the file looked empty.
+TEST_CASE("vox: several models without a scene graph are the frames of an old animation, of which the first is placed") {
   VoxBuilder::Bytes two;
   VoxBuilder::put(two, int64_t(2));
   std::vector<std::string> warnings;
-  const Scene s = parsed(VoxBuilder().chunk("PACK", two).model(1, 1, 1, {{0, 0, 0, 1}}).model(1, 1, 1, {{0, 0, 0, 2}}), &warnings);
-  CHECK(s.volumes.size() == 2);
-  CHECK(s.instances.empty());
-  CHECK(warnings.size() == 1);
+  for (const bool packed : {true, false}) {
+    warnings.clear();
+    VoxBuilder f;
+    if (packed) f.chunk("PACK", two);
+    const Scene s = parsed(f.model(5, 6, 7, {{0, 0, 0, 1}}).model(1, 1, 1, {{0, 0, 0, 2}}), &warnings), alone = parsed(VoxBuilder().model(5, 6, 7, {{0, 0, 0, 1}}));
+    CHECK(s.volumes.size() == 2);
+    REQUIRE(s.instances.size() == 1);
+    CHECK(s.instances[0].volume == 0);
+    CHECK(file_cell(s) == file_cell(alone));  // where a single model stands
+    REQUIRE(warnings.size() == 1);
+    CHECK_THAT(warnings[0], Catch::Contains("2 models and no scene graph") && Catch::Contains("the first one is placed"));
+  }
 }
 
 TEST_CASE("vox: a shared node is an instance for each way to it, a cycle is an error") {

@@ -240,13 +240,47 @@ TEST_CASE("vox writer: scenes without models or instances stay so") {
   CHECK(back.instances.empty());
   CHECK(back.volumes[0].bricks == s.volumes[0].bricks);
   s.volumes.push_back(s.volumes[0]);
-  REQUIRE(io::write_scene(s, dir / "frames.vox"));
-  std::vector<std::string> warnings;
-  const auto frames = io::parse_vox(file_bytes(dir / "frames.vox"), &warnings);
+  back = read_back(s, dir / "several.vox");
+  CHECK(back.volumes.size() == 2);
+  CHECK(back.instances.empty());
+}
+
+TEST_CASE("vox writer: the frames of an old animation stay so, through .quarry too, until one is moved or placed") {
+  const fs::path dir = test::scratch_dir("vox-write-frames");
+  const auto file = test::VoxBuilder(150).chunk("PACK", {3, 0, 0, 0}).model(3, 4, 5, {{0, 1, 2, 7}}).model(1, 1, 1, {{0, 0, 0, 2}}).model(2, 2, 2, {});
+  test::write_bytes(dir / "frames.vox", file.bytes());
+  const auto frames = io::read_scene(dir / "frames.vox");
   REQUIRE(frames);
-  CHECK(frames->volumes.size() == 2);
-  CHECK(frames->instances.empty());
-  CHECK(warnings.size() == 1);  // that they are frames and not placed
+  REQUIRE(io::write_scene(*frames, dir / "frames.quarry"));
+  const auto kept = io::read_scene(dir / "frames.quarry");
+  REQUIRE(kept);
+  REQUIRE(io::write_scene(*kept, dir / "again.vox"));
+  const auto has_chunk = [&](const char* name) { return test::file_text(dir / "again.vox").find(name) != std::string::npos; };
+  CHECK(has_chunk("PACK"));
+  CHECK_FALSE(has_chunk("nTRN"));
+  std::vector<std::string> warnings;
+  const auto again = io::parse_vox(file_bytes(dir / "again.vox"), &warnings);
+  REQUIRE(again);
+  CHECK(warnings.size() == 1);  // that only the first one is placed
+  CHECK(again->volumes.size() == 3);
+  CHECK(placed(*again) == placed(*frames));
+  REQUIRE(again->instances.size() == 1);
+  CHECK(again->instances[0].offset == frames->instances[0].offset);
+  REQUIRE(io::write_scene(*again, dir / "third.vox"));
+  CHECK(file_bytes(dir / "third.vox") == file_bytes(dir / "again.vox"));
+
+  for (const int change : {0, 1, 2, 3}) {
+    Scene changed = *frames;
+    if (change == 0) changed.instances[0].offset.x += 1;
+    if (change == 1) changed.instances.push_back({}), changed.instances[1].volume = 1;
+    if (change == 2) changed.instances[0].name = "first";
+    if (change == 3) changed.instances[0].volume = 1;
+    const Scene back = read_back(changed, dir / "again.vox");
+    CHECK(has_chunk("nTRN"));
+    CHECK_FALSE(has_chunk("PACK"));
+    CHECK(placed(back) == placed(changed));
+    CHECK(back.instances.size() == changed.instances.size());
+  }
 }
 
 TEST_CASE("vox writer: what cannot be written leaves the old file and no other") {

@@ -61,6 +61,7 @@ Result<Scene> scene_of(vox::File& file, vox::Warnings& warn, Salvage* salvage) {
   meta["vox.layers"] = std::to_string(std::max<size_t>(1, file.layers.size()));
   meta["vox.cameras"] = std::to_string(file.cameras.size());
   meta["vox.nondiffuse_mats"] = std::to_string(nondiffuse);
+  if (file.nodes.empty() && scene.volumes.size() > 1 && !scene.instances.empty()) meta["vox.frames"] = std::to_string(scene.volumes.size());
   const auto moving = count_nodes(vox::NodeKind::transform, true), changing = count_nodes(vox::NodeKind::shape, true);
   meta["vox.anim_transform"] = std::to_string(moving);
   meta["vox.anim_model"] = std::to_string(changing);

@@ -1,5 +1,5 @@
 // vox.hpp - MagicaVoxel .vox, read from memory: all models, scene graph, groups, layers, hidden, rotations, palette, MATL, IMAP,
-// frame 0 of animations, cameras; and old multi-model files without a scene graph, whose models are frames.
+// frame 0 of animations, cameras; and old multi-model files without a scene graph, whose models are frames: the first one is placed.
 //
 // Rules: a model's pivot is floor(size / 2); cell = floor(R * (v + 0.5 - pivot) + t) in the file's z-up axes, then world
 // (x, y, z) = file (x, z, -1 - y). File version >= 200: the lower instance wins an overlap; below 200 the higher one.

@@ -208,9 +208,13 @@ Result<std::vector<Instance>> Walk::run() {
   if (model_voxels_.empty())
     for (const Volume& m : file_.models) model_voxels_.push_back(m.bricks.voxel_count());
   if (file_.nodes.empty()) {
-    // No scene graph: one model stands at the origin; several are the frames of an old animation, which places nothing.
-    if (file_.models.size() == 1) instances_.push_back(make_instance({}, {}, 0, file_.models[0].size));
-    else warnings_.add("the file has " + std::to_string(file_.models.size()) + " models and no scene graph (an old animation); its models are read, but none is placed");
+    // No scene graph: a model stands at the origin; of several, which are the frames of an old animation, the first one does.
+    // Of a damaged file nobody knows which was the first.
+    const size_t models = file_.models.size();
+    const bool placed = models == 1 || !file_.damaged;
+    if (placed) instances_.push_back(make_instance({}, {}, 0, file_.models[0].size));
+    if (models > 1)
+      warnings_.add("the file has " + std::to_string(models) + " models and no scene graph" + (placed ? " (an old animation); the first one is placed, the others are read, but not placed" : "; its models are read, but none is placed"));
     return std::move(instances_);
   }
   if (const auto zero = node_of_id_.find(0); zero != node_of_id_.end()) {

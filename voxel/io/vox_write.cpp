@@ -109,6 +109,7 @@ class Writer {
   std::string_view root_name() const;
   Result<Branch> leaf(const Instance& instance, size_t index, uint32_t model) const;
   size_t child_group(size_t parent, std::string_view name);
+  bool are_frames() const;
   void put_model(WholeFile& out, const Piece& piece);
   void put_tree(WholeFile& out);
   void put_palette(WholeFile& out);
@@ -255,6 +256,14 @@ Result<void> Writer::plan() {
   return {};
 }
 
+// What an old animation is read as (vox_graph.cpp), and nothing else: it goes back without a scene graph, too.
+bool Writer::are_frames() const {
+  const auto said = scene_.metadata.find("vox.frames");
+  if (said == scene_.metadata.end() || said->second != std::to_string(pieces_.size()) || pieces_.size() != scene_.volumes.size() || pieces_.size() < 2 || tree_.size() != 2) return false;
+  const Branch& first = tree_[1];
+  return tree_[0].name.empty() && scene_.instances[0].group_path.empty() && first.model == 0 && first.layer < 0 && !first.hidden && first.rotation.identity() && first.translation == Long3{} && first.name.empty();
+}
+
 void Writer::put_model(WholeFile& out, const Piece& piece) {
   ChunkBytes().i32(piece.size.x).i32(piece.size.z).i32(piece.size.y).put(out, "SIZE");
   out.put("XYZI");
@@ -337,8 +346,7 @@ Result<void> Writer::write(WholeFile& out) {
   out.put_u32(0);
   out.put_u32(0);
   const uint64_t begin = out.size();
-  // Models that nothing places are the frames of an animation: they stay so, without a scene graph.
-  const bool frames = scene_.instances.empty() && pieces_.size() > 1;
+  const bool frames = are_frames();
   if (frames) ChunkBytes().u32(uint32_t(pieces_.size())).put(out, "PACK");
   for (size_t i = 0; i < pieces_.size(); ++i) {
     if (progress_.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");

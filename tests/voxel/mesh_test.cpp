@@ -98,12 +98,6 @@ TEST_CASE("mesh: every well-formed mesh of the shared data is read with its know
 TEST_CASE("mesh: a file that kills the mesh library gives one clean error, or a whole mesh") {
   const fs::path data = test::data_dir();
   if (data.empty()) return test::skip("no test data");
-  const auto ply = read_mesh(data / "broken-mesh/crash.ply", {});
-  check_clean(ply, data / "broken-mesh/crash.ply");
-  // Which of the two depends on where its wild pointer leads, which differs from run to run.
-  const std::string said = message_of(ply);
-  INFO(said);
-  CHECK((said.find("the mesh library crashed (signal SIGSEGV)") != std::string::npos || said.find("the mesh library crashed (signal SIGBUS)") != std::string::npos));
   // This one kills Assimp's own tool; whether it dies here depends on what lies in memory.
   const auto zip = read_mesh(data / "mesh/P_XPM_0331_01.3mf", {});
   if (zip) {
@@ -124,6 +118,7 @@ TEST_CASE("mesh: each kind of broken file has a message of its own") {
     CHECK(message_of(mesh).find(words) != std::string::npos);
   };
   expect("empty.obj", "the file is empty");
+  expect("crash.ply", "byte 112: expected a line of the PLY header");  // Assimp 5.2.5 dies of it
   expect("BoxWithInfinites-glTF-Binary/BoxWithInfinites.glb", "infinite or undefined position");
   expect("IndexOutOfRange/AllIndicesOutOfRange.gltf", "it has no faces");
   expect("RecursiveNodes/RecursiveNodes.gltf", "nodes refer to themselves");

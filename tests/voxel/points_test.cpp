@@ -140,7 +140,23 @@ TEST_CASE("points: PLY without faces is a cloud in all three encodings; with fac
   says(io::parse_ply_points(text_file("ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nend_header\n1\n"), {}), "x, y and z");
   says(io::parse_ply_points(text_file(test::ply_header("ascii", 1) + "1 2 3 4 five 6\n"), {}), "vertex 0");
   says(io::parse_ply_points(text_file(test::ply_header("binary_little_endian", 2000000000) + "123"), {}), "2000000000 vertices");
-  says(io::parse_ply_points(text_file("ply\nformat ascii 1.0\nelement vertex 1\nproperty list uchar int x\nend_header\n1\n"), {}), "lists");
+  says(io::parse_ply_points(text_file("ply\nformat ascii 1.0\nelement vertex 1\nproperty list uchar int x\nend_header\n1\n"), {}), "x, y and z");
+}
+
+// Up to version 0.1.1 both were refused.
+TEST_CASE("points: PLY vertices are found behind other elements and between their own lists, with any line end") {
+  const std::string xyz = "property float x\nproperty float y\nproperty float z\n";
+  const std::string file = "ply\nformat ascii 1.0\nelement camera 2\nproperty list uchar int i\nproperty int j\nelement vertex 2\nproperty list uchar int near\n" + xyz + "end_header\n3 1 2 3 4\n0 5\n2 7 8 0 0 0\n0 3 1 2\n";
+  for (const char* line_end : {"\n", "\r\n", "\r"}) {
+    std::string text;
+    for (const char c : file) c == '\n' ? text += line_end : text += c;
+    CHECK(io::ply_is_points(text_file(text)));
+    const auto scene = io::parse_ply_points(text_file(text), sized(1));
+    REQUIRE(scene);
+    CHECK(scene->volumes[0].size == Int3{4, 2, 3});
+  }
+  Bytes strips = text_file("ply\nformat ascii 1.0\nelement vertex 3\n" + xyz + "element tristrips 1\nproperty list int int vertex_indices\nend_header\n");
+  CHECK_FALSE(io::ply_is_points(strips));
 }
 
 TEST_CASE("points: a grid that no world holds is refused, and says so") {

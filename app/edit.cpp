@@ -33,8 +33,7 @@ Result<void> run(Editor& editor, const EditArguments& wanted, ScriptRunner* scri
     const double idle = editor.unattended ? 0 : editor.idle_seconds();
     if (idle > 0) {
       editor.window.wait(idle);
-      // Nothing happened: once a second is enough for messages to fade.
-      if (editor.window.events().empty() && editor.seconds_since_frame() < 1) continue;
+      if (editor.window.events().empty() && !editor.due()) continue;
     } else {
       editor.window.poll();
     }

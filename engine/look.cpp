@@ -62,6 +62,14 @@ Result<void> check_frame(const RenderSettings& settings, const SharedWorld& worl
   return {};
 }
 
+Result<void> check_tile(const RenderSettings& settings, const Tile& tile) {
+  if (tile.width && tile.height && tile.x < settings.width && tile.y < settings.height && tile.width <= settings.width - tile.x &&
+      tile.height <= settings.height - tile.y)
+    return {};
+  return fail(ErrorCode::invalid_argument, "a tile of " + std::to_string(tile.width) + "x" + std::to_string(tile.height) + " pixels at " + std::to_string(tile.x) + ", " +
+                                               std::to_string(tile.y) + ": no part of a picture of " + std::to_string(settings.width) + "x" + std::to_string(settings.height));
+}
+
 QryLook look_of(const RenderSettings& s, const QryWorldRoot& root) {
   QryLook look{};
   const float* sun = s.sun_direction;

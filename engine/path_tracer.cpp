@@ -19,13 +19,16 @@
 namespace quarry::engine {
 
 static_assert(offsetof(QryPathFrame, origin) == 32 && offsetof(QryPathFrame, width) == 80 && offsetof(QryPathFrame, look) == 100 &&
-                  sizeof(QryPathFrame) == 248 && sizeof(QryPathPush) == 16,
+                  sizeof(QryPathFrame) == 248 && sizeof(QryPathPush) == 24,
               "the path frame's layout in C++ is not GLSL's scalar layout");
 
 namespace {
 
 constexpr uint32_t kMaxPaths = 1u << 24;  // floats count no further
 constexpr uint64_t kPixelBytes = 16;
+constexpr uint32_t kBlock = 4;  // a step is one path in each block of so many pixels squared
+
+uint32_t packed(uint32_t x, uint32_t y) { return x | y << 16; }
 
 }  // namespace
 
@@ -64,9 +67,9 @@ struct PathTracer::State {
     memory = std::move(*made);
     return {};
   }
-  void show(VkCommandBuffer commands, const RenderSettings& settings, uint32_t frame_index, uint32_t steps, VkImageView target);
+  void show(VkCommandBuffer commands, const Tile& tile, uint32_t frame_index, uint32_t steps, VkImageView target);
   Result<void> record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, uint32_t first_step, uint32_t steps,
-                      bool with_layers, VkImageView target, uint32_t frame_index);
+                      bool with_layers, VkImageView target, uint32_t frame_index, const std::optional<Tile>& tile);
 };
 
 Result<void> PathTracer::State::set_up() {
@@ -80,10 +83,10 @@ Result<void> PathTracer::State::set_up() {
   if (auto ok = vk_check(vk.vkCreatePipelineLayout(device->handle(), &layout_info, nullptr, &layout), "vkCreatePipelineLayout", "paths"); !ok) return ok;
   auto cache = PipelineCache::open(*device);
   if (!cache) return tl::unexpected(cache.error());
-  auto made_path = (*cache)->make(layout, k_path_spirv, sizeof k_path_spirv, "path", {});
+  auto made_path = (*cache)->make(layout, k_path_spirv, sizeof k_path_spirv, "path", {.tiled = true});
   if (!made_path) return tl::unexpected(made_path.error());
   path = *made_path;
-  auto made_resolve = (*cache)->make(layout, k_path_resolve_spirv, sizeof k_path_resolve_spirv, "path_resolve", {});
+  auto made_resolve = (*cache)->make(layout, k_path_resolve_spirv, sizeof k_path_resolve_spirv, "path_resolve", {.tiled = true});
   if (!made_resolve) return tl::unexpected(made_resolve.error());
   resolve = *made_resolve;
   (*cache)->store();
@@ -95,23 +98,28 @@ Result<void> PathTracer::State::set_up() {
   return {};
 }
 
-void PathTracer::State::show(VkCommandBuffer commands, const RenderSettings& settings, uint32_t frame_index, uint32_t steps, VkImageView target) {
+void PathTracer::State::show(VkCommandBuffer commands, const Tile& tile, uint32_t frame_index, uint32_t steps, VkImageView target) {
   const VulkanFunctions& vk = device->vk();
   compute_barrier(vk, commands);
-  const QryPathPush push{frames[frame_index].parameters->address(), 0, steps};
+  const QryPathPush push{frames[frame_index].parameters->address(), 0, steps, packed(tile.x, tile.y), packed(tile.x + tile.width, tile.y + tile.height)};
   targets->bind(commands, layout, frame_index, target);
   vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, resolve);
   vk.vkCmdPushConstants(commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
-  vk.vkCmdDispatch(commands, (settings.width + 7) / 8, (settings.height + 7) / 8, 1);
+  vk.vkCmdDispatch(commands, (tile.width + 7) / 8, (tile.height + 7) / 8, 1);
 }
 
 // `target` null: nothing is shown yet.
 Result<void> PathTracer::State::record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, uint32_t first_step,
-                                       uint32_t steps, bool with_layers, VkImageView target, uint32_t frame_index) {
+                                       uint32_t steps, bool with_layers, VkImageView target, uint32_t frame_index, const std::optional<Tile>& tile) {
   if (auto ok = check_frame(settings, world, frame_index); !ok) return ok;
   const bool whole = steps % kStepsAPath == 0 && first_step % kStepsAPath == 0;
   if (!steps || (!whole && steps != 1) || (uint64_t(first_step) + steps) / kStepsAPath > kMaxPaths)
     return fail(ErrorCode::invalid_argument, std::to_string(steps) + " steps after " + std::to_string(first_step) + ": must be 1, or whole paths of 16, and at most 2^24 paths");
+  const Tile whole_picture{0, 0, settings.width, settings.height}, own = tile.value_or(whole_picture);
+  if (auto ok = check_tile(settings, own); !ok) return ok;
+  const auto at_block = [](uint32_t place, uint32_t end) { return place % kBlock == 0 || place == end; };
+  if (!at_block(own.x, 0) || !at_block(own.y, 0) || !at_block(own.x + own.width, settings.width) || !at_block(own.y + own.height, settings.height))
+    return fail(ErrorCode::invalid_argument, "a tile of light paths whose corners are not at multiples of 4 pixels");
   const uint64_t pixels = uint64_t(settings.width) * settings.height;
   if (auto ok = grow(sums, pixels * kPixelBytes, "quarry path sums"); !ok) return ok;
   if (with_layers)
@@ -137,12 +145,13 @@ Result<void> PathTracer::State::record(VkCommandBuffer commands, SharedWorld& wo
 
   const VulkanFunctions& vk = device->vk();
   compute_barrier(vk, commands);  // the frame before still adds to the sums, or shows them
-  const QryPathPush push{frame.parameters->address(), first_step, steps};
-  const uint32_t across = whole ? settings.width : (settings.width + 3) / 4, down = whole ? settings.height : (settings.height + 3) / 4;
+  const QryPathPush push{frame.parameters->address(), first_step, steps, whole ? packed(own.x, own.y) : packed(own.x / kBlock, own.y / kBlock),
+                         packed(own.x + own.width, own.y + own.height)};
+  const uint32_t across = whole ? own.width : (own.width + kBlock - 1) / kBlock, down = whole ? own.height : (own.height + kBlock - 1) / kBlock;
   vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, path);
   vk.vkCmdPushConstants(commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
   vk.vkCmdDispatch(commands, (across + 7) / 8, (down + 3) / 4, 1);
-  if (target) show(commands, settings, frame_index, first_step + steps, target);
+  if (target) show(commands, own, frame_index, first_step + steps, target);
   return {};
 }
 
@@ -186,8 +195,8 @@ Result<void> PathTracer::prepare(SharedWorld& world, const World& data, const Pa
 }
 
 Result<void> PathTracer::record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, uint32_t first_step, uint32_t steps,
-                                VkImageView target, uint32_t frame) {
-  return state_->record(commands, world, view, settings, first_step, steps, false, target, frame);
+                                VkImageView target, uint32_t frame, const std::optional<Tile>& tile) {
+  return state_->record(commands, world, view, settings, first_step, steps, false, target, frame, tile);
 }
 
 uint32_t PathTracer::paths_done() const { return state_->paths; }
@@ -225,7 +234,7 @@ Result<PathPicture> PathTracer::render(SharedWorld& world, World& data, const Pa
       if (!image) return tl::unexpected(image.error());
       target = *image;
     }
-    if (auto ok = s.record(*commands, world, view, settings, done * kStepsAPath, count * kStepsAPath, layers, target, kOwnFrame); !ok)
+    if (auto ok = s.record(*commands, world, view, settings, done * kStepsAPath, count * kStepsAPath, layers, target, kOwnFrame, {}); !ok)
       return tl::unexpected(ok.error());
     if (last) {
       if (auto ok = s.offscreen->read_image(); !ok) return tl::unexpected(ok.error());

@@ -39,9 +39,11 @@ class PathTracer {
   // Records `steps` steps after the `first_step` ones that are done, then shows the sums in `target` (as Renderer::record has it; null: not yet).
   // A step is one path in every sixteenth pixel: kStepsAPath of them are one path a pixel. `steps` is a multiple of that (and so is
   // `first_step`), or 1 for devices that are slow. first_step 0 begins a new picture; else world, view and settings must be those of the
-  // calls before, or the picture is a mixture. `frame` counts frames in flight, 0..2. Never waits.
+  // calls before, or the picture is a mixture. `frame` counts frames in flight, 0..3. Never waits.
+  // `tile`: these steps of its pixels alone, which it alone shows in `target`; both its corners must be at multiples of four pixels or at the
+  // picture's end. A step is done when each of its pixels was in one tile of it; the sums are the same then.
   Result<void> record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, uint32_t first_step, uint32_t steps,
-                      VkImageView target, uint32_t frame);
+                      VkImageView target, uint32_t frame, const std::optional<Tile>& tile = {});
 
   // Blocking: `paths` paths a pixel, in submissions of about a quarter of a second, reporting after each. `layers`: albedo, normal and
   // depth, too. The same input gives the same bytes on one driver. Errors: cancelled; else as Renderer::render. One thread at a time.

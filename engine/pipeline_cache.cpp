@@ -99,10 +99,10 @@ Result<VkPipeline> PipelineCache::make(VkPipelineLayout layout, const uint32_t* 
   info.stage.pName = "main";
   // Beside the asked for, those of traverse.glsl, beam.glsl and own_pixel.glsl that the device decides.
   const bool software = device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
-  const uint32_t values[9] = {constants.counts, constants.inside, !software, constants.ignores, device.info().beam_lanes, constants.one_way, software,
-                              constants.by_columns, constants.rows};
-  constexpr VkSpecializationMapEntry kEntries[9] = {{0, 0, 4}, {5, 4, 4}, {6, 8, 4}, {7, 12, 4}, {8, 16, 4}, {9, 20, 4}, {10, 24, 4}, {11, 28, 4}, {12, 32, 4}};
-  const VkSpecializationInfo specialization{9, kEntries, sizeof values, values};
+  const uint32_t values[10] = {constants.counts, constants.inside, !software, constants.ignores, device.info().beam_lanes, constants.one_way, software,
+                              constants.by_columns, constants.rows, constants.tiled};
+  constexpr VkSpecializationMapEntry kEntries[10] = {{0, 0, 4}, {5, 4, 4}, {6, 8, 4}, {7, 12, 4}, {8, 16, 4}, {9, 20, 4}, {10, 24, 4}, {11, 28, 4}, {12, 32, 4}, {13, 36, 4}};
+  const VkSpecializationInfo specialization{10, kEntries, sizeof values, values};
   info.stage.pSpecializationInfo = &specialization;
   info.layout = layout;
   VkPipeline pipeline = VK_NULL_HANDLE;

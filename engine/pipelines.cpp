@@ -47,9 +47,10 @@ static_assert(std::size(kSources) == kPasses);
 
 }  // namespace
 
-Result<std::unique_ptr<Pipelines>> Pipelines::create(Device& device, VkDescriptorSetLayout target_layout) {
+Result<std::unique_ptr<Pipelines>> Pipelines::create(Device& device, VkDescriptorSetLayout target_layout, bool tiled) {
   std::unique_ptr<Pipelines> self(new Pipelines(device));
   const VulkanFunctions& vk = device.vk();
+  self->tiled_ = tiled || device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
   VkPushConstantRange frame_push{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(QryFramePush)}, list_push{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(QryTracePush)};
   static_assert(sizeof(QryTracePush) == sizeof(QryFindPush) && sizeof(QryTracePush) <= 128);
   VkPipelineLayoutCreateInfo frame_info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 1, &target_layout, 1, &frame_push};
@@ -79,7 +80,9 @@ Result<void> Pipelines::need(std::span<const Pass> passes) {
     for (size_t i = begin; i < end; ++i) {
       const Source& from = kSources[size_t(missing[i])];
       const VkPipelineLayout layout = missing[i] == Pass::trace || missing[i] == Pass::find ? list_layout : frame_layout;
-      results[i] = cache_->make(layout, from.code.data(), from.code.size_bytes(), from.name, from.constants);
+      PipelineCache::Constants constants = from.constants;
+      constants.tiled = tiled_;
+      results[i] = cache_->make(layout, from.code.data(), from.code.size_bytes(), from.name, constants);
     }
   });
   Result<void> ok;

@@ -19,7 +19,8 @@ class Pipelines {
  public:
   // `target_layout`: that of the set through which shade and views write (TargetSets). A GPU's pipelines are all made here, so that no frame has to
   // wait for one; a software driver's when a picture first needs them, since it compiles at the first dispatch whatever was made before.
-  static Result<std::unique_ptr<Pipelines>> create(Device& device, VkDescriptorSetLayout target_layout);
+  // `tiled`: for tiles of pictures, which a software driver's always are, since it would compile both for nothing.
+  static Result<std::unique_ptr<Pipelines>> create(Device& device, VkDescriptorSetLayout target_layout, bool tiled = false);
   ~Pipelines();
   Pipelines(const Pipelines&) = delete;
   Pipelines& operator=(const Pipelines&) = delete;
@@ -27,6 +28,7 @@ class Pipelines {
   // Makes those that are not there yet, on all threads at once. One thread at a time.
   Result<void> need(std::span<const Pass> passes);
   Result<void> need(std::initializer_list<Pass> passes) { return need(std::span(passes.begin(), passes.size())); }
+  bool tiled() const { return tiled_; }
   bool first_start() const { return first_start_; }  // no pipelines of this driver were on disk
   VkPipeline operator[](Pass pass) const { return made_[size_t(pass)]; }  // after need()
 
@@ -38,7 +40,7 @@ class Pipelines {
   Device* device_;
   std::unique_ptr<PipelineCache> cache_;
   std::array<VkPipeline, kPasses> made_{};
-  bool first_start_ = false;
+  bool first_start_ = false, tiled_ = false;
 };
 
 }  // namespace quarry::engine

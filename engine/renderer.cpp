@@ -23,7 +23,7 @@ static_assert(offsetof(QryFrame, origin) == 56 && offsetof(QryFrame, width) == 1
                   offsetof(QryFrame, highlight_max) == 300 && sizeof(QryFrame) == 312,
               "the frame's layout in C++ is not GLSL's scalar layout");
 static_assert(sizeof(QryVisibility) == 16 && sizeof(QryRay) == 24 && sizeof(QryRayHit) == 32 && offsetof(QryFramePush, sample_index) == 88 &&
-              sizeof(QryFramePush) <= 128);  // no device has less room for push constants
+              offsetof(QryFramePush, tile_from) == 120 && sizeof(QryFramePush) <= 128);  // no device has less room for push constants
 
 namespace {
 
@@ -61,6 +61,14 @@ FramePlan plan_of(const DeviceInfo& device, const SharedWorld& world, const View
   return plan;
 }
 
+// `tile` and the pixels about it that picture.glsl's ambient_about() reads.
+Tile with_neighbours(const Tile& tile, const Tile& picture) {
+  constexpr uint32_t kBefore = 2, kBehind = 1;
+  const uint32_t left = std::min(tile.x, kBefore), above = std::min(tile.y, kBefore);
+  return {tile.x - left, tile.y - above, std::min(tile.x + tile.width + kBehind, picture.width) - (tile.x - left),
+          std::min(tile.y + tile.height + kBehind, picture.height) - (tile.y - above)};
+}
+
 constexpr float kLabelReach = 32;          // voxels: of the rays that darken corners in debug views
 constexpr uint32_t kListBatch = 1u << 20;  // rays or keys a dispatch: well below 65535 groups of 64
 
@@ -69,7 +77,7 @@ constexpr uint32_t kListBatch = 1u << 20;  // rays or keys a dispatch: well belo
 struct Renderer::State {
   Device* device = nullptr;
   std::unique_ptr<TargetSets> targets;
-  std::unique_ptr<Pipelines> pipelines;
+  std::unique_ptr<Pipelines> pipelines, tiled_pipelines;  // the latter once a tile was asked for; a software driver's are all for tiles
   struct Frame {
     std::unique_ptr<DeviceMemory> parameters, visibility, beams, behind, mirror, light, accumulation, page_loads;
   };
@@ -80,6 +88,16 @@ struct Renderer::State {
 
   Result<void> ensure(std::unique_ptr<DeviceMemory>& memory, BufferHome home, uint64_t size_bytes, const char* label) {
     return ensure_memory(*device, memory, home, size_bytes, label);
+  }
+
+  Result<Pipelines*> pipelines_for(bool tile) {
+    if (!tile || pipelines->tiled()) return pipelines.get();
+    if (!tiled_pipelines) {
+      auto made = Pipelines::create(*device, targets->layout(), true);
+      if (!made) return tl::unexpected(made.error());
+      tiled_pipelines = std::move(*made);
+    }
+    return tiled_pipelines.get();
   }
 
   Result<void> run_list(Pass pass, SharedWorld& world, Device::TimelinePoint ready, const void* in, uint64_t in_bytes, uint64_t out_bytes, uint32_t count);
@@ -125,15 +143,21 @@ Result<std::unique_ptr<Renderer>> Renderer::create(Device& device, uint32_t fram
   return std::unique_ptr<Renderer>(new Renderer(std::move(state)));
 }
 
-Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, VkImageView target, uint32_t frame_index) {
+Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, VkImageView target, uint32_t frame_index,
+                              const std::optional<Tile>& tile) {
   State& s = *state_;
   if (auto ok = check_frame(settings, world, frame_index, s.own_frame()); !ok) return ok;
+  const Tile whole{0, 0, settings.width, settings.height}, own = tile.value_or(whole);
+  if (auto ok = check_tile(settings, own); !ok) return ok;
+  auto chosen = s.pipelines_for(own != whole);
+  if (!chosen) return tl::unexpected(chosen.error());
+  Pipelines& with = **chosen;
   State::Frame& frame = s.frames[frame_index];
   const uint64_t pixels = uint64_t(settings.width) * settings.height;
   const uint32_t samples = settings.samples * settings.samples;
   if (auto ok = s.ensure(frame.visibility, BufferHome::device, pixels * sizeof(QryVisibility), "quarry visibility"); !ok) return ok;
   const FramePlan plan = plan_of(s.device->info(), world, view, settings);
-  if (auto ok = s.pipelines->need(plan.passes); !ok) return ok;
+  if (auto ok = with.need(plan.passes); !ok) return ok;
   if (plan.lit)
     if (auto ok = s.ensure(frame.light, BufferHome::device, pixels * 16, "quarry light"); !ok) return ok;
   if (plan.glass)
@@ -177,7 +201,6 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   const VulkanFunctions& vk = s.device->vk();
 
   // A dispatch, labelled for those who look at captures.
-  const Pipelines& with = *s.pipelines;
   const auto groups = [&](const char* name, Pass what, uint32_t across, uint32_t down) {
     if (vk.vkCmdBeginDebugUtilsLabelEXT) {
       VkDebugUtilsLabelEXT info{VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT, nullptr, name, {0.9f, 0.6f, 0.2f, 1}};
@@ -187,15 +210,19 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
     vk.vkCmdDispatch(commands, across, down, 1);
     if (vk.vkCmdEndDebugUtilsLabelEXT) vk.vkCmdEndDebugUtilsLabelEXT(commands);
   };
-  // Over all pixels, in workgroups of 8 x `rows`.
-  const auto pass = [&](const char* name, Pass what, uint32_t rows, bool by_columns = false) {
-    const uint32_t across = (settings.width + 7) / 8, down = (settings.height + rows - 1) / rows;
+  // Over the pixels of `over`, in workgroups of 8 x `rows`.
+  const auto pass = [&](const char* name, Pass what, const Tile& over, uint32_t rows, bool by_columns = false) {
+    const uint32_t across = (over.width + 7) / 8, down = (over.height + rows - 1) / rows;
+    const uint32_t ends[] = {over.x | over.y << 16, (over.x + over.width) | (over.y + over.height) << 16};
+    if (with.tiled()) vk.vkCmdPushConstants(commands, with.frame_layout, VK_SHADER_STAGE_COMPUTE_BIT, offsetof(QryFramePush, tile_from), sizeof ends, ends);
     groups(name, what, by_columns ? down : across, by_columns ? across : down);
   };
+  // The mean of light about a pixel reads its neighbours, so a tile finds those out as well.
+  const Tile about = plan.lit ? with_neighbours(own, whole) : own;
   const QryOneWay to_sun = one_way(f.look.sun_direction);
   s.targets->bind(commands, with.frame_layout, frame_index, target, frame.parameters.get());
   for (uint32_t sample = 0; sample < samples; ++sample) {
-    const QryFramePush push{world.root(), sample, to_sun};
+    const QryFramePush push{world.root(), sample, to_sun, 0, 0};
     vk.vkCmdPushConstants(commands, with.frame_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
     if (plan.loads && !sample) {
       vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, with[Pass::page_load]);
@@ -206,17 +233,17 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
       compute_barrier(vk, commands);
     }
     if (sample) compute_barrier(vk, commands);  // the sample before still reads the buffers
-    pass("march", plan.march, 16);
+    pass("march", plan.march, about, 16);
     compute_barrier(vk, commands);
     if (plan.lit) {  // none of these reads what another writes
-      if (plan.shaded) pass("shadow", plan.shadow, plan.shadow_rows, plan.shadow_columns);
-      pass("ambient", Pass::ambient, 4);
-      if (plan.glass) pass("behind", Pass::behind, 16);
-      if (plan.mirrors) pass("mirror", Pass::mirror, 16);
+      if (plan.shaded) pass("shadow", plan.shadow, own, plan.shadow_rows, plan.shadow_columns);
+      pass("ambient", Pass::ambient, about, 4);
+      if (plan.glass) pass("behind", Pass::behind, own, 16);
+      if (plan.mirrors) pass("mirror", Pass::mirror, own, 16);
       compute_barrier(vk, commands);
     }
-    if (plan.shaded) pass("shade", Pass::shade, 8);
-    else pass("views", Pass::views, 8);
+    if (plan.shaded) pass("shade", Pass::shade, own, 8);
+    else pass("views", Pass::views, own, 8);
   }
   return {};
 }

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/camera.hpp"
@@ -111,6 +112,12 @@ struct Hit {
   uint32_t probe_depth = 0;
 };
 
+// A rectangle of a picture, in the picture's pixels.
+struct Tile {
+  uint32_t x = 0, y = 0, width = 0, height = 0;
+  friend bool operator==(const Tile&, const Tile&) = default;
+};
+
 struct Picture {
   uint32_t width = 0, height = 0;
   std::vector<uint8_t> rgba;  // row 0 on top
@@ -130,7 +137,10 @@ class Renderer {
   // Records all passes into `commands`; the result is in `target`, a storage image in GENERAL layout with format RGBA8_UNORM of
   // settings' size, which is written by compute (barriers around it are the caller's). `frame` counts frames in flight, from 0: what was recorded with the
   // same number before must be done.
-  Result<void> record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, VkImageView target, uint32_t frame);
+  // `tile`: only these pixels are made and written, the very same as in the whole picture, for devices that are slow: what a submission costs
+  // follows its pixels. A device that is no software driver makes its pipelines for tiles when the first one is recorded, and waits for that.
+  Result<void> record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, VkImageView target, uint32_t frame,
+                      const std::optional<Tile>& tile = {});
  private:
   struct State;
   explicit Renderer(std::unique_ptr<State> state);

@@ -15,7 +15,7 @@ Result<std::unique_ptr<TargetImage>> TargetImage::create(Device& device, uint32_
   info.mipLevels = info.arrayLayers = 1;
   info.samples = VK_SAMPLE_COUNT_1_BIT;
   info.tiling = VK_IMAGE_TILING_OPTIMAL;
-  info.usage = VK_IMAGE_USAGE_STORAGE_BIT | VK_IMAGE_USAGE_TRANSFER_SRC_BIT;
+  info.usage = VK_IMAGE_USAGE_STORAGE_BIT | VK_IMAGE_USAGE_TRANSFER_SRC_BIT | VK_IMAGE_USAGE_TRANSFER_DST_BIT;
   const std::string purpose = "a picture of " + std::to_string(width) + "x" + std::to_string(height);
   if (auto made = vk_check(vk.vkCreateImage(device.handle(), &info, nullptr, &self->image_), "vkCreateImage", purpose); !made) return tl::unexpected(made.error());
   VkMemoryRequirements requirements{};

@@ -11,7 +11,7 @@
 
 namespace quarry::engine {
 
-// RGBA8, device-local; a storage image that can be copied from. In no layout at first.
+// RGBA8, device-local; a storage image that can be copied from and into. In no layout at first.
 class TargetImage {
  public:
   static Result<std::unique_ptr<TargetImage>> create(Device& device, uint32_t width, uint32_t height);

@@ -40,6 +40,14 @@ Result<void> Timeline::wait(uint64_t value) const {
   return vk_check(device_->vk().vkWaitSemaphores(device_->handle(), &info, UINT64_MAX), "vkWaitSemaphores", device_->info().name);
 }
 
+Result<bool> Timeline::wait(uint64_t value, uint64_t most_ns) const {
+  VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, nullptr, 0, 1, &semaphore_, &value};
+  const VkResult result = device_->vk().vkWaitSemaphores(device_->handle(), &info, most_ns);
+  if (result == VK_TIMEOUT) return false;
+  if (auto ok = vk_check(result, "vkWaitSemaphores", device_->info().name); !ok) return tl::unexpected(ok.error());
+  return true;
+}
+
 Result<int> Timeline::export_fd() const {
   VkSemaphoreGetFdInfoKHR info{VK_STRUCTURE_TYPE_SEMAPHORE_GET_FD_INFO_KHR, nullptr, semaphore_, VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT};
   int fd = -1;

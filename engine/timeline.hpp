@@ -22,6 +22,7 @@ class Timeline {
   Device::TimelinePoint point() const { return {semaphore_, last_}; }
   Result<uint64_t> reached() const;         // asks the device; never waits
   Result<void> wait(uint64_t value) const;  // blocks this host thread
+  Result<bool> wait(uint64_t value, uint64_t most_ns) const;  // for so long at most; false: not yet
   Result<int> export_fd() const;            // a new fd, the caller's
 
  private:

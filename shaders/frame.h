@@ -49,6 +49,9 @@ struct QryFramePush {
   QryWorldRoot root;
   QRY_U32 sample_index;
   QryOneWay to_sun;  // of rays to the middle of the sun
+  // Pixels of the tile that a pass answers for, x | y << 16: the first, and the one beyond the last. Of pipelines made for tiles alone (own_pixel.glsl).
+  QRY_U32 tile_from;
+  QRY_U32 tile_to;
 };
 
 // trace.comp.glsl: rays in, hits out.

@@ -10,8 +10,8 @@ layout(local_size_x = 8, local_size_y = 16) in;  // a warp of 32 is 8 x 4 pixels
 
 void main() {
   const QryFrame frame = given.frame;
-  const uvec2 pixel = qry_own_pixel(gl_WorkGroupSize.xy);
-  if (pixel.x >= frame.width || pixel.y >= frame.height) return;
+  const uvec2 pixel = qry_tile_corner(push.tile_from) + qry_own_pixel(gl_WorkGroupSize.xy);
+  if (qry_beyond(pixel, uvec2(frame.width, frame.height), push.tile_to)) return;
   const QryWorldRoot root = push.root;
   const vec3 way = qry_pixel_way(frame, pixel, push.sample_index);
   float t_min = 0.0;

@@ -12,4 +12,11 @@ uvec2 qry_own_pixel(uvec2 group_size) {
   return group * group_size + gl_LocalInvocationID.xy;
 }
 
+// A dispatch over a tile of the picture instead of all of it: from the pixel `from` up to, without, the pixel `to`, x in their lower 16 bits.
+layout(constant_id = 13) const bool kQryTiled = false;
+
+uvec2 qry_packed_pixel(uint packed) { return uvec2(packed & 0xFFFFu, packed >> 16); }
+uvec2 qry_tile_corner(uint from) { return kQryTiled ? qry_packed_pixel(from) : uvec2(0u); }
+bool qry_beyond(uvec2 pixel, uvec2 picture, uint to) { return any(greaterThanEqual(pixel, kQryTiled ? qry_packed_pixel(to) : picture)); }
+
 #endif

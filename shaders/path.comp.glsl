@@ -414,12 +414,12 @@ void main() {
   // Step 16k + i: the pixel of each block of 4 x 4 that has rank i in B. E. Bayer's order, 1973.
   const uint rank = push.first_step & 15u;
   const bool whole = push.steps >= 16u;
-  uvec2 pixel = qry_own_pixel(gl_WorkGroupSize.xy);
+  uvec2 pixel = qry_tile_corner(push.tile_from) + qry_own_pixel(gl_WorkGroupSize.xy);
   if (!whole) {
     const uint y_bits = ((rank >> 1) & 1u) ^ (rank & 1u), y_low = ((rank >> 3) & 1u) ^ ((rank >> 2) & 1u);
     pixel = pixel * 4u + uvec2(2u * (rank & 1u) + ((rank >> 2) & 1u), 2u * y_bits + y_low);
   }
-  if (pixel.x >= frame.width || pixel.y >= frame.height) return;
+  if (qry_beyond(pixel, uvec2(frame.width, frame.height), push.tile_to)) return;
   const QryWorldRoot root = QryRootRef(frame.root).root;
   const uint at = pixel.y * frame.width + pixel.x, first = push.first_step >> 4, count = max(push.steps >> 4, 1u);
   QrySums sums = QrySums(frame.sums);

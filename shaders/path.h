@@ -27,6 +27,8 @@ struct QryPathPush {
   QRY_U64 frame;
   QRY_U32 first_step;
   QRY_U32 steps;  // a multiple of 16 that starts at one, or a single one
+  QRY_U32 tile_from;  // pixels of the tile, as QryFramePush has them; path.comp's first is in blocks of 4 x 4 where a single step is made
+  QRY_U32 tile_to;
 };
 
 #endif

@@ -25,8 +25,8 @@ uint paths_of(uvec2 pixel) {
 
 void main() {
   const QryPathFrame frame = QryPathFrameRef(push.frame).frame;
-  const uvec2 pixel = qry_own_pixel(gl_WorkGroupSize.xy);
-  if (pixel.x >= frame.width || pixel.y >= frame.height) return;
+  const uvec2 pixel = qry_tile_corner(push.tile_from) + qry_own_pixel(gl_WorkGroupSize.xy);
+  if (qry_beyond(pixel, uvec2(frame.width, frame.height), push.tile_to)) return;
   uvec2 from = pixel;
   if (paths_of(from) == 0u) from = pixel & ~1u;
   if (paths_of(from) == 0u) from = pixel & ~3u;

@@ -2,10 +2,10 @@
 // seen there. A piece of main(), included in it, because a function could not leave it for invocations beyond the picture.
   const QryFrame frame = given.frame;
 #if defined(QRY_OF_SHADOWS)
-  const uvec2 pixel = kQrySlanted ? qry_own_pixel(gl_WorkGroupSize.xy) : qry_shadow_pixel(gl_WorkGroupSize.xy);
+  const uvec2 pixel = qry_tile_corner(push.tile_from) + (kQrySlanted ? qry_own_pixel(gl_WorkGroupSize.xy) : qry_shadow_pixel(gl_WorkGroupSize.xy));
 #else
-  const uvec2 pixel = qry_own_pixel(gl_WorkGroupSize.xy);
+  const uvec2 pixel = qry_tile_corner(push.tile_from) + qry_own_pixel(gl_WorkGroupSize.xy);
 #endif
-  if (pixel.x >= frame.width || pixel.y >= frame.height) return;
+  if (qry_beyond(pixel, uvec2(frame.width, frame.height), push.tile_to)) return;
   const uint at = pixel.y * frame.width + pixel.x;
   const QryVisibility seen = QryVisibilityRef(frame.visibility).at[at];

@@ -30,8 +30,8 @@ vec3 light_of(const QryLook look, const Surface s, vec3 d, vec3 sun, vec3 ambien
 
 void main() {
   const QryFrame frame = given.frame;
-  const uvec2 pixel = qry_own_pixel(gl_WorkGroupSize.xy);
-  if (pixel.x >= frame.width || pixel.y >= frame.height) return;
+  const uvec2 pixel = qry_tile_corner(push.tile_from) + qry_own_pixel(gl_WorkGroupSize.xy);
+  if (qry_beyond(pixel, uvec2(frame.width, frame.height), push.tile_to)) return;
   const QryWorldRoot root = push.root;
   const QryLook look = frame.look;
   const uint at = pixel.y * frame.width + pixel.x;

@@ -16,6 +16,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr double kStillSeconds = 0.12;    // after this long without a change the picture is made whole
+constexpr double kBudgetMs = 40;          // for a picture that a frame waits for
+constexpr double kTileMs = 25;            // for a tile, which input may have to wait for
+constexpr double kTileWaitSeconds = 0.002;
+constexpr double kShownSeconds = 0.12;    // how often the window shows what tiles have come
+constexpr double kHearSeconds = 0.03;     // for input before a frame
+constexpr double kStatisticsSeconds = 0.1;
+
 double seconds_since(Clock::time_point then) { return std::chrono::duration<double>(Clock::now() - then).count(); }
 
 }  // namespace
@@ -50,7 +58,7 @@ Editor::~Editor() {
 }
 
 Result<void> Editor::set_up() {
-  auto made_renderer = engine::Renderer::create(device);
+  auto made_renderer = engine::Renderer::create(device, Presenter::kFrames + 1);
   if (!made_renderer) return tl::unexpected<Error>(made_renderer.error());
   renderer = std::move(*made_renderer);
   auto surface = window.create_surface(device.instance());
@@ -155,7 +163,7 @@ void Editor::handle_keys(const std::vector<InputEvent>& events) {
 
 void Editor::take_statistics() {
   const World& world = session.world();
-  if (statistics.world_version == world.version() || seconds_since(statistics.taken) < 0.1) return;
+  if (statistics.world_version == world.version() || seconds_since(statistics.taken) < kStatisticsSeconds) return;
   const auto grid = world.stats();
   if (grid) statistics.grid = *grid;
   statistics.voxels = world.voxel_count();
@@ -167,63 +175,133 @@ void Editor::take_statistics() {
 }
 
 bool Editor::converging() const { return convergence.wanted > 0 && settings.view == engine::DebugView::shaded && !convergence.done(); }
-bool Editor::settled() const { return resolution.whole && !converging() && window.events().empty() && statistics.world_version == session.world().version(); }
+bool Editor::settled() const {
+  return resolution.whole && !sharpening_ && !converging() && window.events().empty() && statistics.world_version == session.world().version();
+}
 double Editor::seconds_since_frame() const { return seconds_since(last_frame_); }
-double Editor::idle_seconds() const { return frames_to_draw_ > 0 || !settled() ? 0 : 0.25; }
+
+double Editor::idle_seconds() const {
+  if (frames_to_draw_ > 0 || sharpening_) return 0;  // next_tile() waits for the tile under way
+  if (!resolution.whole) return unattended ? 0 : std::max(0.0, kStillSeconds - seconds_since(resolution.changed));
+  if (converging()) return 0;
+  if (statistics.world_version != session.world().version()) return std::max(0.0, kStatisticsSeconds - seconds_since(statistics.taken));
+  return 0.25;
+}
+
+// Nothing happened: once a second is enough for messages to fade.
+bool Editor::due() const { return idle_seconds() <= 0 || seconds_since_frame() >= 1; }
+
+PixelRect Editor::scene_pixels() const {
+  const ImVec2 ratio = ImGui::GetIO().DisplayFramebufferScale;
+  return {static_cast<int>(std::lround(viewport.x * ratio.x)), static_cast<int>(std::lround(viewport.y * ratio.y)), static_cast<int>(std::lround(viewport.width * ratio.x)),
+          static_cast<int>(std::lround(viewport.height * ratio.y))};
+}
+
+Editor::PictureKey Editor::key_of(const PixelRect& pixels) const {
+  return {camera, session.world().version(), session.document().version(), settings.view, pixels.width, pixels.height,
+          settings.exposure, settings.sun_strength, settings.sky_strength, shared.get()};
+}
 
 Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect& pixels) {
   const auto point = shared->publish(session.document().world(), session.scene().palette);
   if (!point) return tl::unexpected<Error>(point.error());
-  PictureKey key{camera, session.world().version(), session.document().version(), settings.view, pixels.width, pixels.height,
-                 settings.exposure, settings.sun_strength, settings.sky_strength, shared.get()};
-  constexpr double kStillSeconds = 0.12;   // after this long without a change the picture is made whole
-  constexpr double kBudgetMs = 45;         // for a picture while something moves
-  const bool software = device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  const PictureKey key = key_of(pixels);
   if (presenter->picture_ms() > 0 && presenter->picture_steps() > 0) convergence.step_ms = presenter->picture_ms() / presenter->picture_steps();
   else if (presenter->picture_ms() > 0 && presenter->picture_rays() > 0)
     resolution.full_ms = presenter->picture_ms() * pixels.width * pixels.height / presenter->picture_rays();
-  const bool changed = !drawn_ || !(*drawn_ == key);
-  if (changed) resolution.changed = Clock::now(), convergence.steps = 0;
-  else if (resolution.whole && converging()) {
-    FrameRequest::Scene scene;
-    scene.world = shared.get();
-    scene.settings = settings;
-    scene.settings.width = static_cast<uint32_t>(pixels.width);
-    scene.settings.height = static_cast<uint32_t>(pixels.height);
-    scene.view = camera.view(scene.settings.width, scene.settings.height);
-    scene.wait = *point;
-    return next_paths(std::move(scene));
-  } else if (resolution.whole) return std::nullopt;
-  else if (!unattended && seconds_since(resolution.changed) < kStillSeconds) return std::nullopt;
-
-  // Edges are smoothed where four rays a pixel are still cheap; on software devices light paths do it (P).
-  double scale = 1;
-  const double cost = resolution.full_ms > 0 ? resolution.full_ms : software ? 1000 : 1;
-  const uint32_t samples = 4 * cost <= kBudgetMs || (!changed && !software) ? 2 : 1;
-  if (changed) {
-    for (const double step : {1.0, 0.5, 1.0 / 3, 0.25}) {
-      scale = step;
-      if (cost * step * step <= kBudgetMs) break;
-    }
-  }
   FrameRequest::Scene scene;
   scene.world = shared.get();
   scene.settings = settings;
-  scene.settings.width = static_cast<uint32_t>(std::max(1.0, std::round(pixels.width * scale)));
-  scene.settings.height = static_cast<uint32_t>(std::max(1.0, std::round(pixels.height * scale)));
-  scene.settings.samples = samples;
+  scene.settings.width = static_cast<uint32_t>(pixels.width);
+  scene.settings.height = static_cast<uint32_t>(pixels.height);
   scene.view = camera.view(scene.settings.width, scene.settings.height);
   scene.wait = *point;
+  const bool changed = !drawn_ || !(*drawn_ == key);
+  if (changed) {
+    resolution.changed = Clock::now();
+    convergence.steps = 0;
+    sharpening_.reset();
+  } else if (sharpening_) {
+    return std::nullopt;
+  } else if (resolution.whole) {
+    return converging() ? next_paths(std::move(scene)) : std::nullopt;
+  } else if (!unattended && seconds_since(resolution.changed) < kStillSeconds) {
+    return std::nullopt;
+  }
+
+  // Edges are smoothed where four rays a pixel are still cheap; on software devices light paths do it (P).
+  const double cost = resolution.full_ms > 0 ? resolution.full_ms : software() ? 1000 : 1;
+  const uint32_t samples = 4 * cost <= kBudgetMs || (!changed && !software()) ? 2 : 1;
+  scene.settings.samples = samples;
+  double scale = 1;
+  if (changed) {
+    for (const double step : {1.0, 1.0 / 2, 1.0 / 3, 1.0 / 4, 1.0 / 6, 1.0 / 8, 1.0 / 12, 1.0 / 16}) {
+      scale = step;
+      if (cost * step * step <= kBudgetMs) break;
+    }
+    scene.settings.width = static_cast<uint32_t>(std::max(1.0, std::round(pixels.width * scale)));
+    scene.settings.height = static_cast<uint32_t>(std::max(1.0, std::round(pixels.height * scale)));
+    scene.view = camera.view(scene.settings.width, scene.settings.height);
+  }
   resolution.scale = scale;
-  resolution.whole = scale == 1;
   drawn_ = key;
+  if (scale == 1 && cost * samples * samples > kBudgetMs) {
+    sharpen(std::move(scene), cost * samples * samples);
+    return std::nullopt;
+  }
+  resolution.whole = scale == 1;
   return scene;
 }
 
-// The next steps of the picture that converges: whole paths where they are cheap, else a sixteenth of one, so that the mouse is still heard.
+void Editor::sharpen(FrameRequest::Scene scene, double guessed_ms) {
+  Sharpening now;
+  const double width = scene.settings.width, height = scene.settings.height;
+  // First where one looks, which is where the mouse is if it is over the picture.
+  const ImVec2 mouse = ImGui::GetIO().MousePos, ratio = ImGui::GetIO().DisplayFramebufferScale;
+  const double x = (mouse.x - viewport.x) * ratio.x, y = (mouse.y - viewport.y) * ratio.y;
+  const bool over = x >= 0 && y >= 0 && x < width && y < height;
+  now.tiles.begin(scene.settings.width, scene.settings.height, over ? x : width / 2, over ? y : height / 2);
+  TileCost& cost = scene.tracer ? path_cost_ : picture_cost_;
+  if (!scene.tracer || cost.ms_a_pixel() <= 0) cost.guess(guessed_ms / (width * height * scene.settings.samples * scene.settings.samples));
+  now.scene = std::move(scene);
+  sharpening_ = std::move(now);
+}
+
+Result<void> Editor::next_tile() {
+  Sharpening& now = *sharpening_;
+  const auto done = presenter->tile_done(kTileWaitSeconds);
+  if (!done) return tl::unexpected<Error>(done.error());
+  if (!*done) return {};
+  shared->frame_completed(presenter->completed());
+  TileCost& cost = now.scene.tracer ? path_cost_ : picture_cost_;
+  const double rays_a_pixel = now.scene.tracer ? 1 : now.scene.settings.samples * now.scene.settings.samples;
+  if (now.rays > 0) {
+    cost.measured(presenter->tile_ms(), now.rays);
+    now.ms += std::max(0.0, presenter->tile_ms());
+    now.rays = 0;
+  }
+  auto tile = now.tiles.next(cost.pixels_in(kTileMs) / rays_a_pixel);
+  if (!tile) {
+    frames_to_draw_ = std::max(frames_to_draw_, 2);
+    if (!now.scene.tracer) {
+      resolution.whole = true;
+      if (now.ms > 0) resolution.full_ms = now.ms / rays_a_pixel;
+      sharpening_.reset();
+      return {};
+    }
+    convergence.steps += now.scene.steps;
+    if (now.ms > 0) convergence.step_ms = now.ms / now.scene.steps;
+    sharpening_.reset();
+    return {};
+  }
+  now.scene.tile = tile;
+  now.rays = double(tile->width) * tile->height * rays_a_pixel;
+  return presenter->draw_tile(now.scene);
+}
+
+// The next steps of the picture that converges: whole paths where they are cheap, else a sixteenth of one, and where that is much still, in tiles.
 Result<std::optional<FrameRequest::Scene>> Editor::next_paths(FrameRequest::Scene scene) {
   constexpr uint32_t kAPath = engine::PathTracer::kStepsAPath, kUnseenPaths = 2, kMostAtOnce = 16;
-  constexpr double kBudgetMs = 40;
   if (!tracer) {
     auto made = engine::PathTracer::create(device);
     if (!made) {
@@ -234,34 +312,50 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_paths(FrameRequest::Scen
   }
   if (convergence.steps == 0)
     if (auto ready = tracer->prepare(*shared, session.world(), session.scene().palette); !ready) return tl::unexpected<Error>(ready.error());
-  const bool software = device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
-  const double path_ms = convergence.step_ms > 0 ? convergence.step_ms * kAPath : software ? 1000 : 20;
+  const double path_ms = convergence.step_ms > 0 ? convergence.step_ms * kAPath : software() ? 16000 : 20;
   uint32_t steps = 1;
   if (convergence.steps % kAPath == 0 && path_ms <= kBudgetMs)
     steps = kAPath * std::min({static_cast<uint32_t>(kBudgetMs / path_ms), kMostAtOnce, convergence.wanted - convergence.paths()});
   scene.tracer = tracer.get();
   scene.first_step = convergence.steps;
   scene.steps = steps;
-  convergence.steps += steps;
   // The first paths have more grain than the quick picture before them.
-  scene.show = convergence.paths() >= std::min(kUnseenPaths, convergence.wanted);
+  scene.show = (convergence.steps + steps) / kAPath >= std::min(kUnseenPaths, convergence.wanted);
+  if (steps == 1 && (software() || path_ms > kBudgetMs * kAPath)) {
+    sharpen(std::move(scene), path_ms / kAPath);
+    return std::nullopt;
+  }
+  convergence.steps += steps;
   return scene;
 }
 
+// Piece after piece, each in a frame of Dear ImGui that only the last one shows: there nothing is left to hear, and the panels are as the input
+// before has made them.
+void Editor::hear(double seconds) {
+  const auto begun = Clock::now();
+  while (true) {
+    const std::vector<InputEvent> events = interface->feed(seconds);
+    ImGui::NewFrame();
+    draw_panels(*this);
+    handle_keys(events);
+    viewport.handle(*this, events);
+    if (events.empty() || seconds_since(begun) > kHearSeconds) return;
+    ImGui::EndFrame();
+    seconds = 0;
+  }
+}
+
 Result<void> Editor::frame(bool screenshot) {
+  if (sharpening_ && !screenshot && window.events().empty() && seconds_since(last_frame_) < kShownSeconds && drawn_ && *drawn_ == key_of(scene_pixels())) return next_tile();
   const double seconds = std::min(seconds_since(last_frame_), 0.5);
   last_frame_ = Clock::now();
   if (frames_to_draw_ > 1) frame_ms = frame_ms * 0.9 + seconds * 100;  // of frames that follow each other, not of waiting
-  if (!window.events().empty()) frames_to_draw_ = 4;
+  if (!window.events().empty()) frames_to_draw_ = 3;
   else if (frames_to_draw_ > 0) --frames_to_draw_;
 
   if (auto done = presenter->begin(); !done) return done;
   shared->frame_completed(presenter->completed());
-  const std::vector<InputEvent> events = interface->feed(seconds);
-  ImGui::NewFrame();
-  draw_panels(*this);
-  handle_keys(events);
-  viewport.handle(*this, events);
+  hear(seconds);
   viewport.draw_overlay(*this);
   take_statistics();
   ImGui::Render();
@@ -271,9 +365,7 @@ Result<void> Editor::frame(bool screenshot) {
   int width = 0, height = 0;
   window.framebuffer_size(width, height);
   FrameRequest request;
-  const ImVec2 ratio = ImGui::GetIO().DisplayFramebufferScale;
-  request.viewport = {static_cast<int>(std::lround(viewport.x * ratio.x)), static_cast<int>(std::lround(viewport.y * ratio.y)),
-                      static_cast<int>(std::lround(viewport.width * ratio.x)), static_cast<int>(std::lround(viewport.height * ratio.y))};
+  request.viewport = scene_pixels();
   std::copy_n(kBackground, 4, request.background);
   request.panels = ImGui::GetDrawData();
   request.screenshot = screenshot;
@@ -289,6 +381,7 @@ Result<void> Editor::frame(bool screenshot) {
     drawn_.reset();
     convergence.steps = 0;
     resolution.whole = false;
+    sharpening_.reset();
     frames_to_draw_ = std::max(frames_to_draw_, 2);
   }
   return {};

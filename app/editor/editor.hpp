@@ -15,6 +15,7 @@
 #include "app/editor/presenter.hpp"
 #include "app/editor/recovery.hpp"
 #include "app/editor/session.hpp"
+#include "app/editor/tiling.hpp"
 #include "app/editor/tools.hpp"
 #include "app/editor/viewport.hpp"
 #include "engine/renderer.hpp"
@@ -32,7 +33,7 @@ struct Statistics {
 };
 
 // How fine the picture is drawn. A software device cannot draw a whole picture between two mouse movements: while something moves
-// fewer pixels are marched, and when all is still the picture is made whole.
+// fewer pixels are marched, and when all is still the picture is made whole, in tiles (Sharpening).
 struct Resolution {
   double scale = 1;           // of the newest picture
   double full_ms = 0;         // what a whole picture of one ray a pixel is thought to cost
@@ -47,6 +48,15 @@ struct Convergence {
   double step_ms = 0;    // what a step is thought to cost
   uint32_t paths() const { return steps / engine::PathTracer::kStepsAPath; }
   bool done() const { return paths() >= wanted; }
+};
+
+// A whole picture, or a step of its light paths, under way in tiles: one submission of it would let input wait for as long as it takes. Input is
+// taken between tiles; what is left is dropped when something changes. What was shown before shines through where none is yet.
+struct Sharpening {
+  Tiling tiles;
+  FrameRequest::Scene scene;  // of each tile, but for which one
+  double rays = 0;            // in the tile under way
+  double ms = 0;              // of the tiles that are done
 };
 
 struct Editor {
@@ -80,11 +90,14 @@ struct Editor {
   std::chrono::steady_clock::time_point message_time;
 
   Result<void> set_up();
-  // One frame. `screenshot`: the window's picture is kept for Presenter::take_screenshot.
+  // One frame, or only the next tile of a picture under way, as long as there is nothing to hear and the window was shown a short while ago.
+  // `screenshot`: a frame, and the window's picture is kept for Presenter::take_screenshot.
   Result<void> frame(bool screenshot);
   bool settled() const;  // nothing is left to draw: no events wait, the picture is whole
   double idle_seconds() const;         // how long the next frame may wait for an event
   double seconds_since_frame() const;
+
+  bool due() const;                    // a frame should come though nothing has happened
 
   void redraw() { drawn_.reset(); }  // the next frame makes the picture anew
 
@@ -104,8 +117,14 @@ struct Editor {
   void handle_keys(const std::vector<InputEvent>& events);
   void take_statistics();
   bool converging() const;  // paths are still wanted
-  Result<std::optional<FrameRequest::Scene>> next_paths(FrameRequest::Scene scene);
+  bool software() const { return device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU; }
+  PixelRect scene_pixels() const;
+  void hear(double seconds);  // all input until now, and the panels after it
+  // What this frame itself is to draw; none, and perhaps sharpening_, if it is nothing or comes in tiles.
   Result<std::optional<FrameRequest::Scene>> next_picture(const PixelRect& pixels);
+  Result<std::optional<FrameRequest::Scene>> next_paths(FrameRequest::Scene scene);
+  void sharpen(FrameRequest::Scene scene, double guessed_ms);
+  Result<void> next_tile();
   struct PictureKey {
     OrbitCamera camera;
     uint64_t world = 0, document = 0;
@@ -115,7 +134,10 @@ struct Editor {
     const void* shared = nullptr;
     friend bool operator==(const PictureKey&, const PictureKey&) = default;
   };
+  PictureKey key_of(const PixelRect& pixels) const;
   std::optional<PictureKey> drawn_;
+  std::optional<Sharpening> sharpening_;  // of drawn_
+  TileCost picture_cost_, path_cost_;
   std::chrono::steady_clock::time_point last_frame_;
   int frames_to_draw_ = 3;
 };

@@ -134,47 +134,9 @@ std::vector<InputEvent> Interface::feed(double seconds_since_last) {
     io.DisplayFramebufferScale = {static_cast<float>(pixel_width) / static_cast<float>(width), static_cast<float>(pixel_height) / static_cast<float>(height)};
   io.DeltaTime = static_cast<float>(std::max(1e-4, seconds_since_last));
 
-  std::vector<InputEvent> taken;
-  std::deque<InputEvent>& events = window_.events();
-  bool button_seen = false, key_seen = false;
-  while (!events.empty()) {
-    InputEvent event = events.front();
-    using Type = InputEvent::Type;
-    if (button_seen && (event.type == Type::button || event.type == Type::move)) break;
-    if (key_seen && event.type == Type::key) break;
-    events.pop_front();
-    switch (event.type) {
-      case Type::move:
-        mouse_x_ = event.x, mouse_y_ = event.y;
-        break;
-      case Type::button:
-        button_seen = true;
-        io.MouseDown[event.code] = event.down;
-        break;
-      case Type::scroll:
-        io.MouseWheelH += static_cast<float>(event.x);
-        io.MouseWheel += static_cast<float>(event.y);
-        break;
-      case Type::key:
-        key_seen = true;
-        if (event.code < 512) io.KeysDown[event.code] = event.down;
-        io.KeyCtrl = (event.modifiers & GLFW_MOD_CONTROL) != 0;
-        io.KeyShift = (event.modifiers & GLFW_MOD_SHIFT) != 0;
-        io.KeyAlt = (event.modifiers & GLFW_MOD_ALT) != 0;
-        break;
-      case Type::text:
-        io.AddInputCharacter(static_cast<unsigned>(event.code));
-        break;
-      case Type::drop:
-      case Type::close:
-      case Type::redraw:
-        break;
-    }
-    if (event.type == Type::button) event.x = mouse_x_, event.y = mouse_y_;
-    taken.push_back(std::move(event));
-  }
-  io.MousePos = {static_cast<float>(mouse_x_), static_cast<float>(mouse_y_)};
-  return taken;
+  std::vector<InputEvent> piece = take_piece(window_.events());
+  input_.give(io, piece);
+  return piece;
 }
 
 }  // namespace quarry::app

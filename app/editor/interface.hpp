@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "app/editor/input_queue.hpp"
 #include "app/editor/window.hpp"
 
 namespace quarry::app {
@@ -14,15 +15,14 @@ class Interface {
   Interface(const Interface&) = delete;
   Interface& operator=(const Interface&) = delete;
 
-  // Gives Dear ImGui the events of one frame and returns them, with the mouse's place in every one. Takes only as many as one frame can
-  // tell apart: a press and its release never share a frame, so a fast click is not lost.
+  // Gives Dear ImGui the next piece of what the user did (input_queue.hpp) and returns it, with the mouse's place in each of its buttons' events.
   std::vector<InputEvent> feed(double seconds_since_last);
   float scale() const { return scale_; }
 
  private:
   Window& window_;
   float scale_;
-  double mouse_x_ = -1e30, mouse_y_ = -1e30;
+  InputState input_;
   std::string clipboard_;
 };
 

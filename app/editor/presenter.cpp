@@ -78,10 +78,10 @@ Result<void> Presenter::set_up(uint32_t width, uint32_t height) {
     nanoseconds_per_tick_ = properties.limits.timestampPeriod;
     auto queries = of_type<VkQueryPoolCreateInfo>(VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO);
     queries.queryType = VK_QUERY_TYPE_TIMESTAMP;
-    queries.queryCount = 2 * kFrames;
+    queries.queryCount = 2 * (kFrames + 1);
     if (auto done = checked(vkCreateQueryPool(handle, &queries, nullptr, &times_), "vkCreateQueryPool"); !done) return done;
   } else {
-    picture_ms_ = -1;
+    picture_ms_ = tile_ms_ = -1;
   }
   if (auto done = remake_swapchain(width, height); !done) return done;
   return set_up_panels();
@@ -156,9 +156,13 @@ Result<void> Presenter::wait_for(uint64_t value) { return timeline_->wait(value)
 void Presenter::retire(std::function<void()> destroy) { retired_.emplace_back(submitted(), std::move(destroy)); }
 
 Result<void> Presenter::begin() {
-  Slot& slot = slots_[submitted() % kFrames];
-  if (auto done = wait_for(slot.value); !done) return done;
-  read_times(slot, static_cast<uint32_t>(submitted() % kFrames));
+  Slot& slot = slots_[slot_index()];
+  const bool software = device_.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  const Slot& before = slots_[(frames_ + kFrames - 1) % kFrames];
+  if (auto done = wait_for(software ? before.value : slot.value); !done) return done;
+  for (uint32_t i = 0; i < kFrames; ++i)  // those that are done, the oldest first
+    if (const auto at = static_cast<uint32_t>((frames_ + i) % kFrames); slots_[at].value <= completed())
+      if (const double ms = read_times(slots_[at], at); ms > 0) picture_ms_ = ms, picture_steps_ = slots_[at].steps, picture_rays_ = slots_[at].rays;
   const uint64_t done_value = completed();
   std::erase_if(retired_, [&](auto& entry) {
     if (entry.first > done_value) return false;
@@ -169,12 +173,12 @@ Result<void> Presenter::begin() {
   return {};
 }
 
-void Presenter::read_times(Slot& slot, uint32_t slot_index) {
-  if (!times_ || !slot.has_times) return;
+double Presenter::read_times(Slot& slot, uint32_t slot_index) {
+  if (!times_ || !slot.has_times) return 0;
   slot.has_times = false;
   uint64_t ticks[2]{};
-  if (vkGetQueryPoolResults(device_.handle(), times_, slot_index * 2, 2, sizeof ticks, ticks, sizeof ticks[0], VK_QUERY_RESULT_64_BIT) == VK_SUCCESS)
-    picture_ms_ = static_cast<double>(ticks[1] - ticks[0]) * nanoseconds_per_tick_ * 1e-6, picture_steps_ = slot.steps, picture_rays_ = slot.rays;
+  if (vkGetQueryPoolResults(device_.handle(), times_, slot_index * 2, 2, sizeof ticks, ticks, sizeof ticks[0], VK_QUERY_RESULT_64_BIT) != VK_SUCCESS) return 0;
+  return static_cast<double>(ticks[1] - ticks[0]) * nanoseconds_per_tick_ * 1e-6;
 }
 
 Result<engine::TargetImage*> Presenter::scene_image(uint32_t width, uint32_t height) {
@@ -201,8 +205,7 @@ Result<bool> Presenter::draw(const FrameRequest& request, uint32_t window_width,
     if (auto done = remake_swapchain(window_width, window_height); !done) return tl::unexpected(done.error());
   if (!swapchain_.handle) return false;
 
-  const auto slot_index = static_cast<uint32_t>(submitted() % kFrames);
-  Slot& slot = slots_[slot_index];
+  Slot& slot = slots_[slot_index()];
   uint32_t image = 0;
   const VkResult acquired = vkAcquireNextImageKHR(device_.handle(), swapchain_.handle, UINT64_MAX, slot.acquired, VK_NULL_HANDLE, &image);
   if (acquired == VK_ERROR_OUT_OF_DATE_KHR) {
@@ -213,7 +216,7 @@ Result<bool> Presenter::draw(const FrameRequest& request, uint32_t window_width,
   else if (auto done = checked(acquired, "vkAcquireNextImageKHR"); !done) return tl::unexpected(done.error());
   if (request.screenshot)
     if (auto done = prepare_screenshot(); !done) return tl::unexpected(done.error());
-  if (auto done = record(slot, slot_index, image, request); !done) return tl::unexpected(done.error());
+  if (auto done = record(slot, slot_index(), image, request); !done) return tl::unexpected(done.error());
 
   slot.value = submitted() + 1;
   std::vector<VkSemaphore> wait{slot.acquired};
@@ -253,10 +256,90 @@ Result<bool> Presenter::draw(const FrameRequest& request, uint32_t window_width,
   device_.unlock_queue();
   if (auto done = checked(submitted, "vkQueueSubmit"); !done) return tl::unexpected(done.error());
   timeline_->next();
+  ++frames_;
   if (request.scene) request.scene->world->frame_submitted(slot.value);
   if (presented == VK_ERROR_OUT_OF_DATE_KHR || presented == VK_SUBOPTIMAL_KHR) stale_ = true;
   else if (auto done = checked(presented, "vkQueuePresentKHR"); !done) return tl::unexpected(done.error());
   return true;
+}
+
+// Between two timestamps.
+Result<void> Presenter::record_scene(VkCommandBuffer commands, Slot& slot, uint32_t slot_index, const FrameRequest::Scene& wanted, engine::TargetImage* target) {
+  if (times_) {
+    vkCmdResetQueryPool(commands, times_, slot_index * 2, 2);
+    vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, times_, slot_index * 2);
+  }
+  const VkImageView view = target ? target->view() : VK_NULL_HANDLE;
+  auto done = wanted.tracer ? wanted.tracer->record(commands, *wanted.world, wanted.view, wanted.settings, wanted.first_step, wanted.steps, view, slot_index, wanted.tile)
+                            : renderer_.record(commands, *wanted.world, wanted.view, wanted.settings, view, slot_index, wanted.tile);
+  if (!done) return done;
+  if (times_) vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, times_, slot_index * 2 + 1);
+  slot.has_times = times_ != VK_NULL_HANDLE;
+  slot.steps = wanted.tracer ? wanted.steps : 0;
+  slot.rays = wanted.tracer ? 0 : double(wanted.settings.width) * wanted.settings.height * wanted.settings.samples * wanted.settings.samples;
+  return {};
+}
+
+// The whole of `from`, stretched over these pixels of `to`. Both are in their layouts for copies.
+void Presenter::blit(VkCommandBuffer commands, const engine::TargetImage& from, VkImage to, int x, int y, int right, int bottom) {
+  VkImageBlit blit{};
+  blit.srcSubresource = blit.dstSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, 1};
+  blit.srcOffsets[1] = {static_cast<int32_t>(from.width()), static_cast<int32_t>(from.height()), 1};
+  blit.dstOffsets[0] = {x, y, 0};
+  blit.dstOffsets[1] = {right, bottom, 1};
+  const bool stretched = from.width() != static_cast<uint32_t>(right - x) || from.height() != static_cast<uint32_t>(bottom - y);
+  vkCmdBlitImage(commands, from.image(), VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, to, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, 1, &blit, stretched ? VK_FILTER_LINEAR : VK_FILTER_NEAREST);
+}
+
+Result<bool> Presenter::tile_done(double seconds) {
+  Slot& slot = slots_[kTileFrame];
+  auto done = timeline_->wait(slot.value, static_cast<uint64_t>(seconds * 1e9));
+  if (done && *done)
+    if (const double ms = read_times(slot, kTileFrame); ms > 0) tile_ms_ = ms;
+  return done;
+}
+
+Result<void> Presenter::draw_tile(const FrameRequest::Scene& scene) {
+  Slot& slot = slots_[kTileFrame];
+  auto begun = slot.commands->begin();
+  if (!begun) return tl::unexpected(begun.error());
+  const VkCommandBuffer commands = *begun;
+  constexpr auto kTransfer = VK_PIPELINE_STAGE_TRANSFER_BIT;
+  constexpr auto kCompute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+  engine::TargetImage* target = nullptr;
+  if (scene.show) {
+    auto image = scene_image(scene.settings.width, scene.settings.height);
+    if (!image) return tl::unexpected(image.error());
+    target = *image;
+    // All is on one queue, so these barriers also keep the picture from being overwritten while an earlier frame copies it.
+    const bool kept = shown_ == target;
+    if (kept) {
+      engine::image_barrier(device_.vk(), commands, target->image(), VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, VK_IMAGE_LAYOUT_GENERAL, kTransfer, 0, kCompute, VK_ACCESS_SHADER_WRITE_BIT);
+    } else {
+      engine::image_barrier(device_.vk(), commands, target->image(), VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, kTransfer, 0, kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT);
+      if (shown_) {
+        blit(commands, *shown_, target->image(), 0, 0, static_cast<int>(target->width()), static_cast<int>(target->height()));
+      } else {
+        const VkClearColorValue dark{};
+        const VkImageSubresourceRange whole{VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
+        vkCmdClearColorImage(commands, target->image(), VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, &dark, 1, &whole);
+      }
+      engine::image_barrier(device_.vk(), commands, target->image(), VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, VK_IMAGE_LAYOUT_GENERAL, kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT, kCompute,
+                            VK_ACCESS_SHADER_WRITE_BIT);
+    }
+  }
+  if (auto done = record_scene(commands, slot, kTileFrame, scene, target); !done) return done;
+  if (target) {
+    engine::image_barrier(device_.vk(), commands, target->image(), VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kTransfer,
+                          VK_ACCESS_TRANSFER_READ_BIT);
+    shown_ = target;
+  }
+  if (auto done = slot.commands->end(); !done) return done;
+  const uint64_t value = submitted() + 1;
+  if (auto done = device_.submit(commands, {scene.wait}, {{timeline_->handle(), value}}); !done) return done;
+  slot.value = timeline_->next();
+  scene.world->frame_submitted(slot.value);
+  return {};
 }
 
 Result<void> Presenter::record(Slot& slot, uint32_t slot_index, uint32_t image_index, const FrameRequest& request) {
@@ -276,18 +359,7 @@ Result<void> Presenter::record(Slot& slot, uint32_t slot_index, uint32_t image_i
       // All frames are on one queue, so this barrier also keeps the picture from being overwritten while an earlier frame copies it.
       engine::image_barrier(device_.vk(), commands, scene->image(), VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_GENERAL, kTransfer, 0, kCompute, VK_ACCESS_SHADER_WRITE_BIT);
     }
-    if (times_) {
-      vkCmdResetQueryPool(commands, times_, slot_index * 2, 2);
-      vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, times_, slot_index * 2);
-    }
-    const VkImageView view = scene ? scene->view() : VK_NULL_HANDLE;
-    auto done = wanted.tracer ? wanted.tracer->record(commands, *wanted.world, wanted.view, wanted.settings, wanted.first_step, wanted.steps, view, slot_index)
-                              : renderer_.record(commands, *wanted.world, wanted.view, wanted.settings, view, slot_index);
-    if (!done) return done;
-    if (times_) vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, times_, slot_index * 2 + 1);
-    slot.has_times = times_ != VK_NULL_HANDLE;
-    slot.steps = wanted.tracer ? wanted.steps : 0;
-    slot.rays = wanted.tracer ? 0 : double(wanted.settings.width) * wanted.settings.height * wanted.settings.samples * wanted.settings.samples;
+    if (auto done = record_scene(commands, slot, slot_index, wanted, scene); !done) return done;
     if (scene) {
       engine::image_barrier(device_.vk(), commands, scene->image(), VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kTransfer,
                     VK_ACCESS_TRANSFER_READ_BIT);
@@ -306,12 +378,7 @@ Result<void> Presenter::record(Slot& slot, uint32_t slot_index, uint32_t image_i
   if (shown_ && right > at.x && bottom > at.y && at.x >= 0 && at.y >= 0) {
     engine::image_barrier(device_.vk(), commands, screen, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT, kTransfer,
                   VK_ACCESS_TRANSFER_WRITE_BIT);
-    VkImageBlit blit{};
-    blit.srcSubresource = blit.dstSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, 1};
-    blit.srcOffsets[1] = {static_cast<int32_t>(shown_->width()), static_cast<int32_t>(shown_->height()), 1};
-    blit.dstOffsets[0] = {at.x, at.y, 0};
-    blit.dstOffsets[1] = {right, bottom, 1};
-    vkCmdBlitImage(commands, shown_->image(), VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, screen, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, 1, &blit, VK_FILTER_LINEAR);
+    blit(commands, *shown_, screen, at.x, at.y, right, bottom);
   }
 
   auto pass = of_type<VkRenderPassBeginInfo>(VK_STRUCTURE_TYPE_RENDER_PASS_BEGIN_INFO);

@@ -2,9 +2,12 @@
 //
 //   SharedWorld --Renderer::record--> scene image (RGBA8, storage) --blit--> swapchain image --Dear ImGui's render pass--> present
 //
-// Up to three frames are in flight. The only waits are for the frame three before this one (a timeline semaphore) and for the next
-// image of the window; nothing waits for the device. What a frame in flight may still read is retired, and destroyed when that frame
-// is done.
+// Up to three frames are in flight, on a software device one, since there a second one would only let input wait for longer. The only waits
+// are for the frame before these (a timeline semaphore) and for the next image of the window; nothing waits for the device. What a frame in
+// flight may still read is retired, and destroyed when that frame is done.
+//
+// A picture that is too much for one frame comes in tiles, each a submission of its own beside the frames, one at a time: so a frame waits for
+// one tile at most. They are drawn into the scene image over what was shown before, and the next frame shows as many as are done.
 #pragma once
 
 #include <array>
@@ -42,6 +45,7 @@ struct FrameRequest {
     engine::PathTracer* tracer = nullptr;
     uint32_t first_step = 0, steps = 0;
     bool show = true;
+    std::optional<engine::Tile> tile;  // for draw_tile
   };
   std::optional<Scene> scene;
   float background[4] = {0, 0, 0, 1};
@@ -58,6 +62,10 @@ class Presenter {
 
   // Waits until a frame may be begun, destroys what is no longer read. Before Dear ImGui's NewFrame.
   Result<void> begin();
+  // Records and submits one tile, which must be done before the next one. The first of a picture lies on what was shown until then.
+  Result<void> draw_tile(const FrameRequest::Scene& scene);
+  // Waits for the tile under way, if there is one, for so long at most. False: it is not done.
+  Result<bool> tile_done(double seconds);
   // Records, submits and presents. False: the window has no size now or changed it; nothing was shown.
   Result<bool> draw(const FrameRequest& request, uint32_t window_width, uint32_t window_height);
   uint64_t submitted() const { return timeline_->last(); }  // timeline value of the newest frame
@@ -70,12 +78,14 @@ class Presenter {
   // GPU time of the newest finished picture in milliseconds; 0 before the first, negative if the device has no clock.
   double picture_ms() const { return picture_ms_; }
   uint32_t picture_steps() const { return picture_steps_; }  // of the path tracer in that picture; 0: it was quickly shaded
+  double tile_ms() const { return tile_ms_; }                // GPU time of the newest tile that is done; as picture_ms()
   double picture_rays() const { return picture_rays_; }      // from the eye, in that picture; 0: light paths
   uint32_t screen_width() const { return swapchain_.width; }
   uint32_t screen_height() const { return swapchain_.height; }
 
+  static constexpr uint32_t kFrames = 3, kTileFrame = kFrames;  // in flight; and the number by which the engine knows tiles
+
  private:
-  static constexpr uint32_t kFrames = 3;
   struct Slot {
     std::unique_ptr<engine::Commands> commands;
     VkSemaphore acquired = VK_NULL_HANDLE;
@@ -89,10 +99,13 @@ class Presenter {
   Result<void> set_up_panels();
   Result<void> remake_swapchain(uint32_t width, uint32_t height);
   Result<engine::TargetImage*> scene_image(uint32_t width, uint32_t height);
+  uint32_t slot_index() const { return static_cast<uint32_t>(frames_ % kFrames); }
   Result<void> record(Slot& slot, uint32_t slot_index, uint32_t image_index, const FrameRequest& request);
+  Result<void> record_scene(VkCommandBuffer commands, Slot& slot, uint32_t slot_index, const FrameRequest::Scene& wanted, engine::TargetImage* target);
+  void blit(VkCommandBuffer commands, const engine::TargetImage& from, VkImage to, int x, int y, int right, int bottom);
   void copy_screen(VkCommandBuffer commands, VkImage image);
   Result<void> prepare_screenshot();
-  void read_times(Slot& slot, uint32_t slot_index);
+  double read_times(Slot& slot, uint32_t slot_index);  // 0: there are none
 
   engine::Device& device_;
   engine::Renderer& renderer_;
@@ -104,10 +117,11 @@ class Presenter {
   VkQueryPool times_ = VK_NULL_HANDLE;
   double nanoseconds_per_tick_ = 0;
   Swapchain swapchain_;
-  std::array<Slot, kFrames> slots_;
+  std::array<Slot, kFrames + 1> slots_;  // of frames in turn, and of tiles
+  uint64_t frames_ = 0;
   std::vector<std::unique_ptr<engine::TargetImage>> scene_images_;
   engine::TargetImage* shown_ = nullptr;
-  double picture_ms_ = 0;
+  double picture_ms_ = 0, tile_ms_ = 0;
   uint32_t picture_steps_ = 0;
   double picture_rays_ = 0;
   bool panels_ready_ = false, stale_ = false;

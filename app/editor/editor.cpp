@@ -17,10 +17,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kStillSeconds = 0.12;    // after this long without a change the picture is made whole
-constexpr double kBudgetMs = 40;          // for a picture that a frame waits for
+constexpr double kBudgetMs = 40;          // for a whole picture that a frame waits for
+constexpr double kMovingMs = 30;          // for a picture while something moves
 constexpr double kTileMs = 25;            // for a tile, which input may have to wait for
 constexpr double kTileWaitSeconds = 0.002;
-constexpr double kShownSeconds = 0.12;    // how often the window shows what tiles have come
+constexpr double kShownSeconds = 0.1;     // how long only tiles come before the window shows them
 constexpr double kHearSeconds = 0.03;     // for input before a frame
 constexpr double kStatisticsSeconds = 0.1;
 
@@ -208,7 +209,7 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect&
   const PictureKey key = key_of(pixels);
   if (presenter->picture_ms() > 0 && presenter->picture_steps() > 0) convergence.step_ms = presenter->picture_ms() / presenter->picture_steps();
   else if (presenter->picture_ms() > 0 && presenter->picture_rays() > 0)
-    resolution.full_ms = presenter->picture_ms() * pixels.width * pixels.height / presenter->picture_rays();
+    take_cost(presenter->picture_ms() * pixels.width * pixels.height / presenter->picture_rays());
   FrameRequest::Scene scene;
   scene.world = shared.get();
   scene.settings = settings;
@@ -230,14 +231,14 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect&
   }
 
   // Edges are smoothed where four rays a pixel are still cheap; on software devices light paths do it (P).
-  const double cost = resolution.full_ms > 0 ? resolution.full_ms : software() ? 1000 : 1;
+  const double cost = resolution.full_ms > 0 ? resolution.full_ms : first_cost();
   const uint32_t samples = 4 * cost <= kBudgetMs || (!changed && !software()) ? 2 : 1;
   scene.settings.samples = samples;
   double scale = 1;
   if (changed) {
     for (const double step : {1.0, 1.0 / 2, 1.0 / 3, 1.0 / 4, 1.0 / 6, 1.0 / 8, 1.0 / 12, 1.0 / 16}) {
       scale = step;
-      if (cost * step * step <= kBudgetMs) break;
+      if (cost * step * step <= (step < 1 ? kMovingMs : kBudgetMs)) break;
     }
     scene.settings.width = static_cast<uint32_t>(std::max(1.0, std::round(pixels.width * scale)));
     scene.settings.height = static_cast<uint32_t>(std::max(1.0, std::round(pixels.height * scale)));
@@ -267,6 +268,11 @@ void Editor::sharpen(FrameRequest::Scene scene, double guessed_ms) {
   sharpening_ = std::move(now);
 }
 
+double Editor::first_cost() const { return software() ? 1000 : 1; }
+
+// Believed up to four times what was thought until now: a software driver compiles within the first picture.
+void Editor::take_cost(double ms) { resolution.full_ms = std::min(ms, 4 * (resolution.full_ms > 0 ? resolution.full_ms : first_cost())); }
+
 Result<void> Editor::next_tile() {
   Sharpening& now = *sharpening_;
   const auto done = presenter->tile_done(kTileWaitSeconds);
@@ -278,6 +284,7 @@ Result<void> Editor::next_tile() {
   if (now.rays > 0) {
     cost.measured(presenter->tile_ms(), now.rays);
     now.ms += std::max(0.0, presenter->tile_ms());
+    log_.tile(*now.scene.tile, now.scene.settings.width, now.scene.settings.height, now.scene.steps, presenter->tile_ms());
     now.rays = 0;
   }
   auto tile = now.tiles.next(cost.pixels_in(kTileMs) / rays_a_pixel);
@@ -285,7 +292,7 @@ Result<void> Editor::next_tile() {
     frames_to_draw_ = std::max(frames_to_draw_, 2);
     if (!now.scene.tracer) {
       resolution.whole = true;
-      if (now.ms > 0) resolution.full_ms = now.ms / rays_a_pixel;
+      if (now.ms > 0) take_cost(now.ms / rays_a_pixel);
       sharpening_.reset();
       return {};
     }
@@ -346,21 +353,30 @@ void Editor::hear(double seconds) {
 }
 
 Result<void> Editor::frame(bool screenshot) {
-  if (sharpening_ && !screenshot && window.events().empty() && seconds_since(last_frame_) < kShownSeconds && drawn_ && *drawn_ == key_of(scene_pixels())) return next_tile();
+  if (sharpening_ && !screenshot && window.events().empty() && seconds_since(shown_) < tiles_alone_ && drawn_ && *drawn_ == key_of(scene_pixels())) return next_tile();
   const double seconds = std::min(seconds_since(last_frame_), 0.5);
   last_frame_ = Clock::now();
   if (frames_to_draw_ > 1) frame_ms = frame_ms * 0.9 + seconds * 100;  // of frames that follow each other, not of waiting
   if (!window.events().empty()) frames_to_draw_ = 3;
   else if (frames_to_draw_ > 0) --frames_to_draw_;
 
+  // What each part of it took, for the log.
+  auto lap_begun = last_frame_;
+  const auto lap = [&] {
+    const auto before = std::exchange(lap_begun, Clock::now());
+    return std::chrono::duration<double, std::milli>(lap_begun - before).count();
+  };
   if (auto done = presenter->begin(); !done) return done;
   shared->frame_completed(presenter->completed());
+  const double waited = lap();
   hear(seconds);
   viewport.draw_overlay(*this);
   take_statistics();
   ImGui::Render();
   window.set_cursor(ImGui::GetMouseCursor());
   window.set_title(fmt::format("{}{} - Quarry", session.unsaved() ? "* " : "", session.title()));
+
+  const double heard = lap();
 
   int width = 0, height = 0;
   window.framebuffer_size(width, height);
@@ -375,8 +391,14 @@ Result<void> Editor::frame(bool screenshot) {
     request.scene = std::move(*scene);
     if (request.scene) frames_to_draw_ = std::max(frames_to_draw_, 2);
   }
+  const double readied = lap(), rays = request.scene && !request.scene->tracer ? double(request.scene->settings.width) * request.scene->settings.height : 0;
   const auto shown = presenter->draw(request, static_cast<uint32_t>(width), static_cast<uint32_t>(height));
   if (!shown) return tl::unexpected<Error>(shown.error());
+  const double drawn = lap();
+  log_.frame(waited, heard, readied, drawn, rays, presenter->picture_ms());
+  // Frames take no more than a third of the time that tiles could have.
+  shown_ = Clock::now();
+  tiles_alone_ = std::clamp((readied + drawn) * 2e-3, kShownSeconds, 0.5);
   if (!*shown) {
     drawn_.reset();
     convergence.steps = 0;

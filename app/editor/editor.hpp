@@ -11,6 +11,7 @@
 
 #include "app/editor/camera.hpp"
 #include "app/editor/file_dialog.hpp"
+#include "app/editor/frame_log.hpp"
 #include "app/editor/interface.hpp"
 #include "app/editor/presenter.hpp"
 #include "app/editor/recovery.hpp"
@@ -123,6 +124,8 @@ struct Editor {
   // What this frame itself is to draw; none, and perhaps sharpening_, if it is nothing or comes in tiles.
   Result<std::optional<FrameRequest::Scene>> next_picture(const PixelRect& pixels);
   Result<std::optional<FrameRequest::Scene>> next_paths(FrameRequest::Scene scene);
+  double first_cost() const;  // of a whole picture, before any was measured
+  void take_cost(double ms);
   void sharpen(FrameRequest::Scene scene, double guessed_ms);
   Result<void> next_tile();
   struct PictureKey {
@@ -138,7 +141,9 @@ struct Editor {
   std::optional<PictureKey> drawn_;
   std::optional<Sharpening> sharpening_;  // of drawn_
   TileCost picture_cost_, path_cost_;
-  std::chrono::steady_clock::time_point last_frame_;
+  FrameLog log_;
+  std::chrono::steady_clock::time_point last_frame_, shown_;  // a frame's beginning and end
+  double tiles_alone_ = 0;                                    // seconds after it
   int frames_to_draw_ = 3;
 };
 

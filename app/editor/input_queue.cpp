@@ -12,7 +12,7 @@ std::vector<InputEvent> take_piece(std::deque<InputEvent>& events) {
     piece.push_back(std::move(events.front()));
     events.pop_front();
     const Type type = piece.front().type;
-    if (type != Type::move && type != Type::scroll && type != Type::text && type != Type::redraw) break;
+    if (type != Type::move && type != Type::text && type != Type::redraw) break;
   }
   return piece;
 }

@@ -16,8 +16,8 @@ struct ImGuiIO;
 
 namespace quarry::app {
 
-// Takes from the front of `events` what one frame can tell apart: moves in a row, steps of the wheel, or letters; or one press or release of a
-// button or a key; or one event of another kind. Nothing is left out and nothing changes places. None: there was nothing to take.
+// Takes from the front of `events` what one frame can tell apart: moves in a row, or letters; or one press or release of a button or a key, one
+// turn of the wheel, one event of another kind. Nothing is left out and nothing changes places. None: there was nothing to take.
 std::vector<InputEvent> take_piece(std::deque<InputEvent>& events);
 
 // Where the mouse is and what is pressed, as Dear ImGui is to know it in the frame that comes.

@@ -28,7 +28,7 @@ class Tiling {
 };
 
 // What a pixel takes, so that the next tile takes as long as is wanted. Quick to believe that it takes more, slow to believe that it takes less:
-// sky takes next to nothing, and the ground comes at once behind it.
+// sky takes next to nothing, and the ground comes at once behind it. Tiles of sky that are smaller than they could be cost little.
 class TileCost {
  public:
   void guess(double ms_a_pixel) { ms_a_pixel_ = kCautious * ms_a_pixel; }  // from a coarser picture of the whole
@@ -37,7 +37,7 @@ class TileCost {
   double ms_a_pixel() const { return ms_a_pixel_; }
 
  private:
-  static constexpr double kCautious = 2, kForgets = 0.7;
+  static constexpr double kCautious = 2, kForgets = 0.97;
   double ms_a_pixel_ = 0;
 };
 

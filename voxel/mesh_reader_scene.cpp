@@ -15,6 +15,7 @@
 #include "voxel/mesh_reader.hpp"
 #include "voxel/mesh_reader_color.hpp"
 #include "voxel/mesh_reader_gltf.hpp"
+#include "voxel/mesh_reader_collada.hpp"
 #include "voxel/mesh_reader_ply.hpp"
 #include "voxel/mesh_reader_textures.hpp"
 
@@ -268,6 +269,8 @@ class SceneReader {
 
 Result<Mesh> read_file(const fs::path& file, const std::string& up, std::vector<std::string>& warnings, ReferencedFiles& files) {
   if (auto gltf = read_gltf_file(file, up == "z", warnings, files)) return std::move(*gltf);
+  if (lower_extension(file) == ".dae")
+    if (const auto sound = check_collada(file); !sound) return tl::unexpected(sound.error());
   if (is_ply(file)) return read_ply(file, up == "z", warnings, files);
   return SceneReader(file, up, warnings, files).read();
 }

@@ -14,6 +14,7 @@
 #include "tests/voxel/qbcl_seeds.hpp"
 #include "tests/voxel/heightmap_seeds.hpp"
 #include "tests/voxel/minecraft_seeds.hpp"
+#include "tests/voxel/ply_builder.hpp"
 #include "tests/voxel/points_seeds.hpp"
 #include "tests/voxel/raw_seeds.hpp"
 #include "tests/voxel/store_edits.hpp"
@@ -253,6 +254,7 @@ int main(int argc, char** argv) {
   compressed_gltf_files(dir / "gltf");
   picture_files(dir / "heightmap");
   seeds(dir / "minecraft", test::minecraft_seeds());
+  seeds(dir / "ply", test::ply_seeds());
   seeds(dir / "points", test::points_seeds());
   raw_files(dir / "raw");
   text_files(dir / "text");

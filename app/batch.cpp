@@ -27,13 +27,6 @@ using std::chrono::milliseconds;
 // Between two looks at the memory in use. A thread that fills fresh memory takes some 2 MiB a millisecond.
 constexpr milliseconds kWatchPause{20}, kWatchPauseNearLimit{4};
 
-uint64_t resident_bytes(const std::string& process) {
-  std::ifstream in("/proc/" + process + "/statm");
-  uint64_t total = 0, resident = 0;
-  in >> total >> resident;
-  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-}
-
 // The number behind `key` in a file of lines "key number"; a file with nothing but a number for an empty key. 0: not there, no number.
 uint64_t number_in(const char* file, const std::string& key) {
   std::ifstream in(file);
@@ -69,6 +62,7 @@ class Scheduler {
     uint64_t number = 0;  // the how many-th to begin
     bool alone = false;   // nothing else may run beside it
     bool saving = false;  // in its way that takes less memory
+    bool company = false; // something else ran beside it, at one time or another
     bool stopped_for_memory = false;
     uint64_t memory_seen = 0;
     std::atomic<bool> cancel{false};
@@ -109,6 +103,8 @@ class Scheduler {
       running->number = ++begun_;
       running->alone = again;
       running->saving = items_[item].saves_memory || (again && items_[item].can_save_memory);
+      running->company = !running_.empty();
+      for (const auto& other : running_) other->company = true;
       running->cancel = cancelled();
       const uint64_t work = std::max<uint64_t>(1, items_[item].work);
       const auto part = static_cast<uint32_t>(std::min<double>(free_threads_, std::max(1.0, std::round(options_.threads * static_cast<double>(work) / static_cast<double>(work_left_)))));
@@ -127,7 +123,9 @@ class Scheduler {
       free_threads_ += threads;
       std::erase(running_, running);
       const bool for_memory = !result && result.error().code == ErrorCode::cancelled && running->stopped_for_memory && !cancelled();
-      if (for_memory && (!running->alone || (items_[item].can_save_memory && !running->saving))) {
+      // One that found too little room itself may find more alone, or has a way that takes less.
+      const bool too_large = !result && result.error().code == ErrorCode::out_of_memory && options_.memory_bytes > 0 && !cancelled();
+      if ((for_memory && !running->alone) || ((for_memory || too_large) && items_[item].can_save_memory && !running->saving) || (too_large && running->company)) {
         again_.push_back(item);
       } else {
         if (for_memory)
@@ -189,17 +187,6 @@ class Scheduler {
 
 void run_batch(std::span<const BatchItem> items, const BatchOptions& options, const RunItem& run, const ItemEnded& ended) {
   if (!items.empty()) Scheduler(items, options, run, ended).go();
-}
-
-uint64_t memory_in_use() {
-  uint64_t sum = resident_bytes("self");
-  // Mesh readers are children of the thread that started them.
-  std::error_code error;
-  for (fs::directory_iterator task("/proc/self/task", error), end; !error && task != end; task.increment(error)) {
-    std::ifstream children(task->path() / "children");
-    for (std::string child; children >> child;) sum += resident_bytes(child);
-  }
-  return sum;
 }
 
 uint64_t default_memory_limit() {

@@ -5,7 +5,8 @@
 // run side by side and a large one has the machine. An item starts when its estimated memory fits beside those of the running ones, or
 // nothing runs. Estimates can be wrong, so a watch compares the memory that this process and its children really use with the limit, some
 // hundred times a second: above it, the item that began last is stopped and begun again later, alone, and told to save memory if it can; one that
-// is alone, and can do no more about it, then fails.
+// is alone, and can do no more about it, then fails. Items that know beforehand what they take ask a MemoryBudget (voxel/memory_budget.hpp) and
+// end with ErrorCode::out_of_memory where it does not fit: such a one too is begun again, alone or in its way that saves memory, before that is its result.
 #pragma once
 
 #include <atomic>
@@ -15,6 +16,7 @@
 #include <string>
 
 #include "hashgrid/result.hpp"
+#include "voxel/memory_budget.hpp"
 
 namespace quarry::app {
 
@@ -38,15 +40,13 @@ struct ItemContext {
   bool save_memory = false;             // heed the batch's limit, if that takes longer
 };
 
-// `run` is called on several threads at once, once for each item, or again after an ErrorCode::cancelled that the watch caused. `ended`
+// `run` is called on several threads at once, once for each item, or again after an ErrorCode::cancelled that the watch caused, or an ErrorCode::out_of_memory. `ended`
 // hears its last result, from one thread at a time; false: begin nothing more (what runs is let finish). Items that were never begun are
 // not told of. Returns when all is over.
 using RunItem = std::function<Result<void>(size_t item, const ItemContext& context)>;
 using ItemEnded = std::function<bool(size_t item, const Result<void>& result)>;
 void run_batch(std::span<const BatchItem> items, const BatchOptions& options, const RunItem& run, const ItemEnded& ended);
 
-// Bytes of memory that this process and its children hold now.
-uint64_t memory_in_use();
 // What a batch may take if nothing is said: three quarters of what the machine, or this process's control group, has free now.
 uint64_t default_memory_limit();
 

@@ -148,6 +148,8 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
   const PassingWorld passing(*file);
   const io::Destination target(*file, options.overwrite, options.sync_later);
   io::ReadOptions read = options.load.read_options();
+  read.budget = options.budget;
+  read.asked_for = &done.asked_for;
   read.warnings = &done.warnings;
   read.progress = progress;
   std::optional<io::StoreWriter> writer;
@@ -159,8 +161,7 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
   sink.beside = *file;
   sink.room = [&] {
     malloc_trim(0);
-    const uint64_t used = memory_in_use();
-    return options.memory_bytes > used ? options.memory_bytes - used : 0;
+    return options.budget->room();
   };
   sink.begin = [&](const Scene& scene) -> Result<void> {
     if (!from_world) palette_loss(scene, done.losses);
@@ -178,7 +179,7 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
     volumes[volume].add(taken);
     auto written = writer ? writer->append(volume, taken) : Result<void>();
     // What regions leave behind in the allocator must not add up.
-    if (memory_in_use() > options.memory_bytes / 4 * 3) malloc_trim(0);
+    if (memory_in_use() > options.budget->limit_bytes() / 4 * 3) malloc_trim(0);
     return written;
   };
   const auto read_all = io::read_scene_regions(input, read, sink);
@@ -222,6 +223,8 @@ Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& op
   std::vector<ScenePart> parts;
   for (const Input& input : job.inputs) {
     io::ReadOptions read = options.load.read_options();
+    read.budget = options.budget;
+    read.asked_for = &done.asked_for;
     std::vector<std::string> warnings;
     read.warnings = &warnings;
     read.progress = progress;

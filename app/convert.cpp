@@ -133,8 +133,8 @@ class ConvertCommand {
     if (wanted_.slices && options.lod_levels > 0) return arguments_.wrong("--lod-levels and --slices do not go together.");
     if (wanted_.slices && wanted_.picture != "top") return arguments_.wrong("--slices and --picture height are different pictures: choose one.");
     options.picture = wanted_.slices ? PictureKind::slices : wanted_.picture == "height" ? PictureKind::height : PictureKind::top;
-    // The reading process's own limit, whichever is less.
-    options.load.memory_limit_mib = std::clamp<int64_t>(static_cast<int64_t>(wanted_.memory_bytes >> 20), 1, options.load.memory_limit_mib);
+    budget_ = std::make_unique<MemoryBudget>(wanted_.memory_bytes, "--memory");
+    options.budget = budget_.get();
     return {};
   }
 
@@ -226,6 +226,12 @@ class ConvertCommand {
                        bytes_text(wanted_.memory_bytes), why_whole(jobs_[job], wanted_.options));
   }
 
+  // The folder that a job's dependencies are named from.
+  static fs::path folder_of(const ConversionJob& job) { return fs::absolute(job.inputs[0].file).parent_path(); }
+  bool is_unchanged(const ResumeManifest& manifest, const ConversionJob& job, const std::string& hash, const std::atomic<bool>* cancel) const {
+    return manifest.unchanged(job_name(job), hash) && unchanged(manifest.dependencies(job_name(job)), folder_of(job), cancel);
+  }
+
   int say_plan() {
     BatchLog log(wanted_.json, !wanted_.report.empty(), std::vector<uint64_t>(jobs_.size(), 1));
     const ResumeManifest manifest(root_, manifest_suffix());
@@ -239,7 +245,7 @@ class ConvertCommand {
       const auto hash = wanted_.resume ? content_hash(job.inputs, options_text()) : Result<std::string>("");
       const auto missing = std::ranges::find_if(job.inputs, [&](const Input& i) { return !fs::exists(i.file, error); });
       if (missing != job.inputs.end()) note = shown(missing->file) + " is not there: would fail", ++counts.failed;
-      else if (wanted_.resume && hash && manifest.unchanged(job_name(job), *hash)) note = "unchanged: would be skipped", ++counts.skipped;
+      else if (wanted_.resume && hash && is_unchanged(manifest, job, *hash, nullptr)) note = "unchanged: would be skipped", ++counts.skipped;
       else if (there && !wanted_.overwrite && !(wanted_.resume && manifest.wrote(file))) note = "is there already: would fail without --overwrite", ++counts.failed;
       else if (there) note = "would be replaced", ++counts.converted;
       else ++counts.converted;
@@ -273,6 +279,8 @@ class ConvertCommand {
       manifest = std::make_unique<ResumeManifest>(root_, manifest_suffix());
       for (const fs::path& output : manifest->unsynced()) sync_later_.add(output);
     }
+    if (manifest && manifest->has_old())
+      say_warning(shown(root_ / ".quarry-resume"), "was begun by Quarry 0.1, which did not remember all that an output depends on (textures, headers, logs): what it lists is converted once more");
     const std::string text = options_text();
     OutputNames names;
     std::vector<Conversion> done(jobs_.size());
@@ -286,15 +294,15 @@ class ConvertCommand {
       done[i] = {};
       const fs::path file = *job.file();
       std::string hash;
+      const int64_t begin = file_clock_now();
       ConversionOptions options = wanted_.options;
       if (!one_file) options.sync_later = &sync_later_;
       options.in_regions = context.save_memory;
-      options.memory_bytes = wanted_.memory_bytes;
       if (manifest) {
-        const auto hashed = content_hash(job.inputs, text);
+        const auto hashed = content_hash(job.inputs, text, context.cancel);
         if (!hashed) return tl::unexpected<Error>(hashed.error());
         hash = *hashed;
-        if (manifest->unchanged(job_name(job), hash)) {
+        if (is_unchanged(*manifest, job, hash, context.cancel)) {
           skipped[i] = true;
           return {};
         }
@@ -308,7 +316,8 @@ class ConvertCommand {
       progress.cancel = context.cancel;
       if (jobs_.size() == 1) progress = log.progress_of_one(shown(file), context.cancel);
       if (auto converted = convert(job, options, names, progress, done[i]); !converted) return converted;
-      return manifest ? manifest->record(job_name(job), hash, done[i].outputs) : Result<void>();
+      if (!manifest) return {};
+      return manifest->record(job_name(job), hash, done[i].outputs, dependencies_now(folder_of(job), done[i].asked_for, begin, context.cancel));
     };
     const auto ended = [&](size_t i, const Result<void>& result) {
       if (result && skipped[i]) {
@@ -387,6 +396,7 @@ class ConvertCommand {
 
   const Arguments& arguments_;
   ConvertArguments& wanted_;
+  std::unique_ptr<MemoryBudget> budget_;  // of all jobs together
   std::vector<ConversionJob> jobs_;
   std::vector<BatchItem> estimates_;
   bool makes_folders_ = false;  // those of a template

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "voxel/io/file_bytes.hpp"
+#include "voxel/io/points.hpp"
 #include "voxel/io/store_reader.hpp"
 
 namespace quarry::app {
@@ -17,13 +19,23 @@ struct Need {
   std::string_view format;
   double memory_per_byte, bricks_per_byte, work_per_byte;
 };
-constexpr Need kNeeds[] = {{"vox", 6, 1 / 256.0, 0.03}, {"quarry", 30, 1 / 25.0, 0.2}, {"qb", 60, 1 / 256.0, 0.05}, {"binvox", 400, 0.5, 0.4}, {"minecraft", 400, 0.5, 0.4}, {"heightmap", 300, 0.4, 0.3},
-                           {"raw", 10, 1 / 128.0, 0.02}, {"las", 10, 1 / 128.0, 0.02}, {"xyz", 10, 1 / 128.0, 0.05}, {"vdb", 20, 1 / 500.0, 0.1}, {"nvdb", 20, 1 / 500.0, 0.1}};
+constexpr Need kNeeds[] = {{"vox", 6, 1 / 256.0, 0.03}, {"quarry", 30, 1 / 25.0, 0.2}, {"qb", 8, 1 / 256.0, 0.05}, {"binvox", 400, 0.5, 0.4}, {"minecraft", 400, 0.5, 0.4}, {"heightmap", 300, 0.4, 0.3},
+                           {"raw", 2, 1 / 512.0, 0.02}, {"vdb", 20, 1 / 500.0, 0.1}, {"nvdb", 20, 1 / 500.0, 0.1}};
 constexpr Need kOther{"", 20, 0, 0.1};
 constexpr uint64_t kLeast = uint64_t{1} << 20;
 constexpr double kBrickBytes = 650 * 1.3;  // in a scene, with what goes before it
 constexpr double kMeshBytes = 10500, kVdbBytes = 11500;  // for each brick of a surface that is written so: measured on a surface of 56,000 bricks
 constexpr uint64_t kCountedFrom = uint64_t{1} << 20;     // a world of so many bytes is asked how many bricks it has
+
+// What a format's name does not say of PLY.
+bool is_points(const fs::path& file, const io::Format& format) {
+  const std::string_view name = format.name;
+  if (name == "las" || name == "xyz") return true;
+  if (name != "ply") return false;
+  constexpr size_t kHeaderBytes = size_t{1} << 16;
+  const auto head = io::read_file_head(file, kHeaderBytes);
+  return head && io::ply_is_points(*head);
+}
 
 struct InputNeed {
   BatchItem item;
@@ -46,9 +58,14 @@ InputNeed estimate_input(const fs::path& file, const LoadOptions& load) {
       memory = bricks * kBrickBytes;
     }
   }
-  if (!sized_by_file) {
+  const double edge = load.voxel_size > 0 ? 1024 : static_cast<double>(load.resolution);
+  if (is_points(file, **format)) {
+    // Each point 16 bytes while they are sorted, of at least 12 in the file; a third of the box's bricks at most, and none without a point.
+    bricks = std::min(bytes / 12, (edge / 8) * (edge / 8) * (edge / 8) / 3);
+    memory = bytes * 16 / 12 + bricks * kBrickBytes;
+    work = bytes * 0.05;
+  } else if (!sized_by_file) {
     // A mesh's voxels: the six sides of a box twice over.
-    const double edge = load.voxel_size > 0 ? 1024 : static_cast<double>(load.resolution);
     double all = 12 * (edge / 8) * (edge / 8);
     bricks = all / 3;  // most surfaces have less
     // What is inside: a third of the box.

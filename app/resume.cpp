@@ -8,10 +8,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "voxel/io/file_bytes.hpp"
 #include "voxel/io/sync_later.hpp"
@@ -24,24 +22,6 @@ using nlohmann::json;
 
 constexpr const char* kName = ".quarry-resume";
 
-// Files that a text of this kind names: what stands behind a marker, up to one of `ends`.
-struct Marker {
-  const char *extension, *marker, *ends;
-};
-constexpr Marker kMarkers[] = {{".obj", "mtllib ", "\r\n"}, {".mtl", "map_", "\r\n"}, {".mtl", "bump ", "\r\n"}, {".mtl", "norm ", "\r\n"}, {".gltf", "\"uri\"", ",}\r\n"}, {".dae", "<init_from>", "<"}};
-
-// `text` may be options and a name ("-s 1 1 1 wood.png"), or quoted: every tail of it that is a file beside is one.
-void add_named(const fs::path& folder, std::string text, std::vector<fs::path>& out) {
-  std::erase(text, '"');
-  size_t at = text.find_first_not_of(" \t:");
-  std::error_code error;
-  for (; at != std::string::npos && at < text.size(); at = text.find_first_of(" \t", at), at = at == std::string::npos ? at : text.find_first_not_of(" \t", at)) {
-    std::string name = text.substr(at);
-    std::ranges::replace(name, '\\', '/');
-    if (name.size() < 512 && fs::is_regular_file(folder / name, error)) return out.push_back(folder / name);
-  }
-}
-
 class ContentHash {
  public:
   ContentHash() : state_(XXH3_createState(), XXH3_freeState) { XXH3_128bits_reset(state_.get()); }
@@ -50,36 +30,20 @@ class ContentHash {
     XXH3_128bits_update(state_.get(), &size, sizeof size);
     XXH3_128bits_update(state_.get(), text.data(), text.size());
   }
-  // The file, and what it names.
-  Result<void> add_file(const fs::path& file) {
-    if (!seen_.insert(file.lexically_normal()).second) return {};
+  Result<void> add_file(const fs::path& file, const std::atomic<bool>* cancel) {
     add(file.filename().string());
     std::ifstream in(file, std::ios::binary);
     std::error_code error;
     if (!in || fs::is_directory(file, error)) return tl::unexpected(io::error_from_errno(file.string() + ": cannot open it", fs::exists(file, error) ? EACCES : ENOENT));
-    std::string extension = file.extension().string();
-    std::ranges::transform(extension, extension.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-    const bool names_files = std::ranges::any_of(kMarkers, [&](const Marker& m) { return extension == m.extension; });
     std::vector<char> buffer(size_t{1} << 20);
-    std::string text;
     uint64_t total = 0;
     while (in.read(buffer.data(), static_cast<std::streamsize>(buffer.size())), in.gcount() > 0) {
       const auto got = static_cast<size_t>(in.gcount());
       XXH3_128bits_update(state_.get(), buffer.data(), got);
       total += got;
-      if (names_files) text.append(buffer.data(), got);
+      if (cancel && cancel->load(std::memory_order_relaxed)) return fail(ErrorCode::cancelled, "stopped");
     }
     XXH3_128bits_update(state_.get(), &total, sizeof total);
-    std::vector<fs::path> named;
-    for (const Marker& m : kMarkers) {
-      if (extension != m.extension) continue;
-      for (size_t at = text.find(m.marker); at != std::string::npos; at = text.find(m.marker, at + 1)) {
-        const size_t begin = at + std::strlen(m.marker), end = text.find_first_of(m.ends, begin);
-        add_named(file.parent_path(), text.substr(begin, std::min<size_t>(end == std::string::npos ? 1024 : end - begin, 1024)), named);
-      }
-    }
-    for (const fs::path& other : named)
-      if (auto added = add_file(other); !added) return added;
     return {};
   }
   std::string hex() const {
@@ -89,16 +53,25 @@ class ContentHash {
 
  private:
   std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_;
-  std::set<fs::path> seen_;
 };
+
+// What a line says of dependencies; false if it is of a version that did not know them.
+bool read_needs(const json& entry, Dependencies& needs) {
+  const json found = entry.value("needs", json());
+  if (!found.is_object() || !found.value("files", json()).is_array() || !found.value("hash", json()).is_string()) return false;
+  for (const json& file : found["files"])
+    if (file.is_string()) needs.files.push_back(file);
+  needs.hash = found["hash"];
+  return true;
+}
 
 }  // namespace
 
-Result<std::string> content_hash(const std::vector<Input>& inputs, const std::string& options) {
+Result<std::string> content_hash(const std::vector<Input>& inputs, const std::string& options, const std::atomic<bool>* cancel) {
   ContentHash hash;
   hash.add(options);
   for (const Input& input : inputs)
-    if (auto added = hash.add_file(input.file); !added) return tl::unexpected<Error>(added.error());
+    if (auto added = hash.add_file(input.file, cancel); !added) return tl::unexpected<Error>(added.error());
   return hash.hex();
 }
 
@@ -126,6 +99,7 @@ ResumeManifest::ResumeManifest(fs::path folder, const std::string& suffix) : fol
       if (!entry.is_object() || !entry.contains("job") || !entry["job"].is_string() || !entry.contains("hash") || !entry["hash"].is_string() || !entry.contains("outputs") || !entry["outputs"].is_array()) continue;
       Entry read;
       read.hash = entry["hash"];
+      if (!read_needs(entry, read.needs)) read.hash.clear();
       // Lines of 0.1 do not say when they were written, and are believed as they were.
       if (const json start = entry.value("start", json()); start.is_string()) {
         read.start = start;
@@ -163,7 +137,7 @@ bool ResumeManifest::as_left(const Output& output) const {
 
 bool ResumeManifest::unchanged(const std::string& job, const std::string& hash) const {
   const auto it = entries_.find(job);
-  return it != entries_.end() && it->second.hash == hash && it->second.believed && !it->second.outputs.empty() &&
+  return it != entries_.end() && !hash.empty() && it->second.hash == hash && it->second.believed && !it->second.outputs.empty() &&
          std::ranges::all_of(it->second.outputs, [&](const Output& output) { return as_left(output); });
 }
 
@@ -190,8 +164,18 @@ std::vector<fs::path> ResumeManifest::outputs(const std::string& job) const {
   return out;
 }
 
-Result<void> ResumeManifest::record(const std::string& job, const std::string& hash, const std::vector<fs::path>& outputs) {
+bool ResumeManifest::has_old() const {
+  return std::ranges::any_of(entries_, [](const auto& entry) { return entry.second.hash.empty(); });
+}
+
+Dependencies ResumeManifest::dependencies(const std::string& job) const {
+  const auto it = entries_.find(job);
+  return it == entries_.end() ? Dependencies() : it->second.needs;
+}
+
+Result<void> ResumeManifest::record(const std::string& job, const std::string& hash, const std::vector<fs::path>& outputs, const Dependencies& needs) {
   json entry{{"job", job}, {"hash", hash}, {"start", io::machine_start()}, {"outputs", json::array()}};
+  entry["needs"] = {{"files", needs.files}, {"hash", needs.hash}};
   for (const fs::path& file : outputs) {
     const Output output = look(file);
     entry["outputs"].push_back({{"file", output.file}, {"bytes", output.bytes}, {"time", output.time}});

@@ -1,5 +1,6 @@
 // mesh_reader_scene.cpp - Assimp's scene to one Mesh: node transforms applied, instances expanded, materials and textures gathered.
 // Runs in quarry-mesh-reader only. Nothing that Assimp hands out is trusted: indices, counts and numbers are checked before use.
+#include <assimp/DefaultIOSystem.h>
 #include <assimp/GltfMaterial.h>
 #include <assimp/config.h>
 #include <assimp/material.h>
@@ -29,10 +30,27 @@ std::string lower_extension(const fs::path& file) {
   return text;
 }
 
+// Says what the library opens or looks for beside the mesh's file.
+class NotingFiles final : public Assimp::DefaultIOSystem {
+ public:
+  explicit NotingFiles(ReferencedFiles& files) : files_(files) {}
+  bool Exists(const char* file) const override {
+    files_.note(file);
+    return DefaultIOSystem::Exists(file);
+  }
+  Assimp::IOStream* Open(const char* file, const char* mode) override {
+    files_.note(file);
+    return DefaultIOSystem::Open(file, mode);
+  }
+
+ private:
+  ReferencedFiles& files_;
+};
+
 class SceneReader {
  public:
   SceneReader(const fs::path& file, const std::string& up, std::vector<std::string>& warnings, ReferencedFiles& files)
-      : file_(file), extension_(lower_extension(file)), textures_(file, mesh_, warnings, files) {
+      : file_(file), extension_(lower_extension(file)), files_(files), textures_(file, mesh_, warnings, files) {
     // 3MF is z-up by its specification. glTF is y-up; FBX and DAE say their axis and Assimp turns them; the rest do not say: y.
     z_up_ = up == "z" || (up == "auto" && extension_ == ".3mf");
     linear_colors_ = extension_ == ".gltf" || extension_ == ".glb";
@@ -40,6 +58,7 @@ class SceneReader {
 
   Result<Mesh> read() {
     Assimp::Importer importer;
+    importer.SetIOHandler(new NotingFiles(files_));  // its own from here on
     importer.SetPropertyInteger(AI_CONFIG_PP_SBP_REMOVE, aiPrimitiveType_POINT | aiPrimitiveType_LINE);
     importer.SetPropertyBool(AI_CONFIG_IMPORT_NO_SKELETON_MESHES, true);
     scene_ = importer.ReadFile(file_.string(), aiProcess_Triangulate | aiProcess_SortByPType | aiProcess_TransformUVCoords);
@@ -257,6 +276,7 @@ class SceneReader {
 
   fs::path file_;
   std::string extension_;
+  ReferencedFiles& files_;
   bool z_up_ = false, linear_colors_ = false;
   const aiScene* scene_ = nullptr;
   Mesh mesh_;

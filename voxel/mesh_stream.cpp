@@ -26,12 +26,29 @@ Error bad_stream(const std::string& what) {
           "the mesh reader sent something that is not a mesh (" + what + "); is quarry-mesh-reader of the same version?"};
 }
 
+// Gives back the stream's memory of what was looked at; without a store it stays.
+struct Dropped {
+  ByteStore* store = nullptr;
+  void operator()(std::span<const uint8_t> looked_at) const {
+    if (!store) return;
+    const auto begin = size_t(looked_at.data() - store->data());
+    store->drop(begin, begin + looked_at.size());
+  }
+};
+
 template <class T>
-Result<void> take_array(std::span<const uint8_t> payload, size_t per_element, std::vector<T>& out, const char* tag) {
+Result<void> take_array(std::span<const uint8_t> payload, size_t per_element, std::vector<T>& out, const char* tag, const Dropped& dropped) {
   if (!out.empty()) return tl::unexpected(bad_stream(std::string("two sections ") + tag));
   if (payload.size() % (sizeof(T) * per_element) != 0) return tl::unexpected(bad_stream(std::string("length of section ") + tag));
-  out.resize(payload.size() / sizeof(T));
-  if (!payload.empty()) std::memcpy(out.data(), payload.data(), payload.size());
+  out.reserve(payload.size() / sizeof(T));  // addresses only: memory is taken piece by piece, as the stream's is given back
+  constexpr size_t kPiece = size_t(1) << 20;
+  for (size_t at = 0; at < payload.size(); at += kPiece) {
+    const auto piece = payload.subspan(at, std::min(kPiece, payload.size() - at));
+    const size_t had = out.size();
+    out.resize(had + piece.size() / sizeof(T));
+    std::memcpy(out.data() + had, piece.data(), piece.size());
+    dropped(piece);
+  }
   return {};
 }
 
@@ -73,15 +90,15 @@ Result<void> take_material(std::span<const uint8_t> payload, Mesh& mesh) {
   return {};
 }
 
-Result<void> take_image(std::span<const uint8_t> payload, Mesh& mesh) {
+Result<void> take_image(std::span<const uint8_t> payload, Mesh& mesh, const Dropped& dropped) {
   uint32_t size[2];
   if (payload.size() < sizeof size || mesh.images.size() >= kMaxImages) return tl::unexpected(bad_stream("an image"));
   std::memcpy(size, payload.data(), sizeof size);
   payload = payload.subspan(sizeof size);
   if (size[0] == 0 || size[1] == 0 || uint64_t(size[0]) * size[1] > payload.size() || uint64_t(size[0]) * size[1] * 4 != payload.size())
     return tl::unexpected(bad_stream("an image's size"));
-  mesh.images.push_back({size[0], size[1], {payload.begin(), payload.end()}});
-  return {};
+  mesh.images.push_back({size[0], size[1], {}});
+  return take_array(payload, 4, mesh.images.back().rgba, "IMAG", dropped);
 }
 
 void put_asked_for(SectionWriter& out, const AskedFor& asked_for) {
@@ -95,9 +112,13 @@ Result<void> take_asked_for(std::span<const uint8_t> payload, AskedFor* asked_fo
   return {};
 }
 
-}  // namespace
-
-bool write_mesh_stream(const Mesh& mesh, const std::vector<std::string>& warnings, const AskedFor& asked_for, const ByteSink& sink) {
+// `sent` is called with each array that went out.
+template <class AMesh, class Sent>
+bool write_mesh(AMesh& mesh, const std::vector<std::string>& warnings, const AskedFor& asked_for, const ByteSink& sink, const Sent& sent) {
+  const auto put = [&sent](SectionWriter& out, const char* tag, auto& values) {
+    out.section(tag, {bytes_of(values)});
+    sent(values);
+  };
   SectionWriter out(kMagic, sink);
   out.warnings(warnings);
   put_asked_for(out, asked_for);
@@ -107,13 +128,27 @@ bool write_mesh_stream(const Mesh& mesh, const std::vector<std::string>& warning
                            {record_of(m.base_color_place), record_of(m.metal_rough_place), record_of(m.emission_place)}};
     out.section("MATL", {bytes_of(r), text_bytes(m.name)});
   }
-  for (const Image& image : mesh.images) out.section("IMAG", {bytes_of(image.width), bytes_of(image.height), bytes_of(image.rgba)});
-  out.section("POSN", {bytes_of(mesh.positions)});
-  out.section("TEXC", {bytes_of(mesh.uvs)});
-  out.section("COLR", {bytes_of(mesh.colors)});
-  out.section("INDX", {bytes_of(mesh.indices)});
-  out.section("TMAT", {bytes_of(mesh.triangle_material)});
+  for (auto& image : mesh.images) {
+    out.section("IMAG", {bytes_of(image.width), bytes_of(image.height), bytes_of(image.rgba)});
+    sent(image.rgba);
+  }
+  put(out, "POSN", mesh.positions);
+  put(out, "TEXC", mesh.uvs);
+  put(out, "COLR", mesh.colors);
+  put(out, "INDX", mesh.indices);
+  put(out, "TMAT", mesh.triangle_material);
   return out.finish();
+}
+
+}  // namespace
+
+bool write_mesh_stream(const Mesh& mesh, const std::vector<std::string>& warnings, const AskedFor& asked_for, const ByteSink& sink) {
+  return write_mesh(mesh, warnings, asked_for, sink, [](const auto&) {});
+}
+
+bool write_mesh_stream(Mesh&& mesh, const std::vector<std::string>& warnings, const AskedFor& asked_for, const ByteSink& sink) {
+  Mesh taken = std::move(mesh);
+  return write_mesh(taken, warnings, asked_for, sink, [](auto& sent) { std::decay_t<decltype(sent)>().swap(sent); });
 }
 
 bool write_error_stream(const Error& error, const std::vector<std::string>& warnings, const AskedFor& asked_for, const ByteSink& sink) {
@@ -124,23 +159,30 @@ bool write_error_stream(const Error& error, const std::vector<std::string>& warn
   return out.finish();
 }
 
-Result<Mesh> parse_mesh_stream(std::span<const uint8_t> bytes, std::vector<std::string>* warnings, AskedFor* asked_for) {
+static Result<Mesh> parse(std::span<const uint8_t> bytes, std::vector<std::string>* warnings, AskedFor* asked_for, const Dropped& dropped) {
   Mesh mesh;
   size_t names = 0;
   const auto take = [&](std::string_view tag, std::span<const uint8_t> payload) -> Result<void> {
-    if (tag == "POSN") return take_array(payload, 3, mesh.positions, "POSN");
-    if (tag == "TEXC") return take_array(payload, 2, mesh.uvs, "TEXC");
-    if (tag == "COLR") return take_array(payload, 4, mesh.colors, "COLR");
-    if (tag == "INDX") return take_array(payload, 3, mesh.indices, "INDX");
-    if (tag == "TMAT") return take_array(payload, 1, mesh.triangle_material, "TMAT");
+    if (tag == "POSN") return take_array(payload, 3, mesh.positions, "POSN", dropped);
+    if (tag == "TEXC") return take_array(payload, 2, mesh.uvs, "TEXC", dropped);
+    if (tag == "COLR") return take_array(payload, 4, mesh.colors, "COLR", dropped);
+    if (tag == "INDX") return take_array(payload, 3, mesh.indices, "INDX", dropped);
+    if (tag == "TMAT") return take_array(payload, 1, mesh.triangle_material, "TMAT", dropped);
     if (tag == "MATL") return take_material(payload, mesh);
-    if (tag == "IMAG") return take_image(payload, mesh);
+    if (tag == "IMAG") return take_image(payload, mesh, dropped);
     if (tag == "ASKD") return take_asked_for(payload, asked_for, names);
     return tl::unexpected(bad_stream("an unknown section"));
   };
   if (const auto read = SectionReader{kMagic, bad_stream, take}.read(bytes, warnings); !read) return tl::unexpected(read.error());
   if (const auto checked = check_mesh(mesh); !checked) return tl::unexpected(bad_stream(checked.error().message));
   return mesh;
+}
+
+Result<Mesh> parse_mesh_stream(std::span<const uint8_t> bytes, std::vector<std::string>* warnings, AskedFor* asked_for) { return parse(bytes, warnings, asked_for, {}); }
+
+Result<Mesh> parse_mesh_stream(ByteStore&& bytes, std::vector<std::string>* warnings, AskedFor* asked_for) {
+  ByteStore taken = std::move(bytes);
+  return parse(taken.span(), warnings, asked_for, {&taken});
 }
 
 Result<void> check_mesh(const Mesh& mesh) {

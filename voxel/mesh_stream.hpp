@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "voxel/byte_store.hpp"
 #include "voxel/mesh.hpp"
 #include "voxel/section_stream.hpp"
 
@@ -22,8 +23,13 @@ using AskedFor = std::vector<std::filesystem::path>;
 bool write_mesh_stream(const Mesh& mesh, const std::vector<std::string>& warnings, const AskedFor& asked_for, const ByteSink& sink);
 bool write_error_stream(const Error& error, const std::vector<std::string>& warnings, const AskedFor& asked_for, const ByteSink& sink);
 
+// The same, giving back each part's memory as it is sent: the other side's copy grows meanwhile.
+bool write_mesh_stream(Mesh&& mesh, const std::vector<std::string>& warnings, const AskedFor& asked_for, const ByteSink& sink);
+
 // The mesh, checked (check_mesh), or the error that the stream carries. A malformed or truncated stream is malformed_input. What was asked
 // for is appended to `asked_for`, if given, of a stream that carries an error too.
 Result<Mesh> parse_mesh_stream(std::span<const uint8_t> bytes, std::vector<std::string>* warnings, AskedFor* asked_for = nullptr);
+// The same, giving back the stream's memory as the mesh takes its place: never both are there whole.
+Result<Mesh> parse_mesh_stream(ByteStore&& bytes, std::vector<std::string>* warnings, AskedFor* asked_for = nullptr);
 
 }  // namespace quarry

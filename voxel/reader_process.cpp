@@ -176,8 +176,12 @@ Result<pid_t> spawn(const fs::path& reader, const std::vector<std::string>& argu
   return pid;
 }
 
+void append(std::vector<uint8_t>& into, std::span<const uint8_t> bytes) { into.insert(into.end(), bytes.begin(), bytes.end()); }
+void append(ByteStore& into, std::span<const uint8_t> bytes) { into.append(bytes); }
+
 // Reads what is there. False at the end of the stream.
-bool drain(Fd& fd, std::vector<uint8_t>& into, size_t limit, bool& over_limit) {
+template <class Bytes>
+bool drain(Fd& fd, Bytes& into, size_t limit, bool& over_limit) {
   uint8_t buffer[1 << 16];
   const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
   if (got < 0) return errno == EINTR || errno == EAGAIN;
@@ -186,7 +190,7 @@ bool drain(Fd& fd, std::vector<uint8_t>& into, size_t limit, bool& over_limit) {
     over_limit = true;
     return true;
   }
-  into.insert(into.end(), buffer, buffer + got);
+  append(into, {buffer, size_t(got)});
   return true;
 }
 
@@ -210,9 +214,16 @@ bool feed(Fd& fd, const ByteSource& input, std::span<const uint8_t>& piece) {
 }
 
 struct Run {
-  std::vector<uint8_t> stream, complaints;
+  ByteStore stream;
+  std::vector<uint8_t> complaints;
   int status = 0;
+  uint64_t memory_limit_bytes = 0;  // that the program was given
 };
+
+// What a program of ours takes before it opens a file: its own pages and its libraries'.
+constexpr uint64_t kProgramBytes = uint64_t(16) << 20;
+// Of what is left when the stream comes.
+constexpr uint64_t kSpareBytes = uint64_t(2) << 20, kLookEveryBytes = uint64_t(1) << 20;
 
 Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::vector<std::string>& arguments, const io::ReadOptions& options, const ByteSource& input) {
   auto out = new_pipe(program), err = new_pipe(program);
@@ -225,7 +236,14 @@ Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::v
     in = std::move(*made);
   }
   const double time_limit = options.time_limit_s > 0 ? options.time_limit_s : 1e9;
-  std::vector<std::string> all{path.string(), "--memory", std::to_string(options.memory_limit_bytes), "--cpu-seconds",
+  Run run;
+  run.memory_limit_bytes = options.memory_limit_bytes;
+  if (options.budget) {
+    const uint64_t room = options.budget->room();
+    if (room < kProgramBytes) return tl::unexpected(options.budget->too_little(kProgramBytes, std::string("reading it in ") + program.role + "'s process"));
+    run.memory_limit_bytes = std::min(run.memory_limit_bytes, room);
+  }
+  std::vector<std::string> all{path.string(), "--memory", std::to_string(run.memory_limit_bytes), "--cpu-seconds",
                                std::to_string(uint64_t(std::ceil(std::min(time_limit, 1e9))) + 1)};
   all.insert(all.end(), arguments.begin(), arguments.end());
   const auto pid = spawn(path, all, in.read.get(), out->write.get(), err->write.get());
@@ -235,7 +253,7 @@ Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::v
   out->write.reset();
   err->write.reset();
 
-  Run run;
+  uint64_t looked_at = 0;  // bytes of the stream
   std::span<const uint8_t> piece;
   const auto deadline =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(time_limit, 1e8)));
@@ -253,6 +271,12 @@ Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::v
     if (fds[0].revents && !drain(out->read, run.stream, size_t(options.memory_limit_bytes), too_much)) out->read.reset();
     if (fds[1].revents && !drain(err->read, run.complaints, kMaxStderr, ignored)) err->read.reset();
     if (fds[2].revents && !feed(in.write, input, piece)) in.write.reset();
+    // What the program holds, what is held here, and what is still to come, together.
+    if (options.budget && run.stream.size() - looked_at >= kLookEveryBytes) {
+      looked_at = run.stream.size();
+      if (options.budget->room() < kLookEveryBytes + kSpareBytes)
+        return tl::unexpected(options.budget->used_up("the " + std::string(program.subject) + ", beside " + program.role + "'s process,"));
+    }
     if (too_much)
       return fail(ErrorCode::out_of_memory, std::string("the ") + program.subject + " is larger than the limit of " + std::to_string(options.memory_limit_bytes >> 20) +
                                                 " MiB; raise the memory limit or use a smaller one.");
@@ -290,6 +314,7 @@ Result<ReaderAnswer> run_reader(const ReaderProgram& program, const std::vector<
   ReaderAnswer answer;
   if (WEXITSTATUS(done->status) > 1) answer.end = death(program, *done, options);
   answer.stream = std::move(done->stream);
+  answer.memory_limit_bytes = done->memory_limit_bytes;
   return answer;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "hashgrid/result.hpp"
+#include "voxel/byte_store.hpp"
 #include "voxel/io/format.hpp"
 
 namespace quarry {
@@ -25,16 +26,18 @@ struct ReaderProgram {
 };
 
 struct ReaderAnswer {
-  std::vector<uint8_t> stream;
+  ByteStore stream;
   std::optional<Error> end;  // what to say if the stream turns out not to be whole
+  uint64_t memory_limit_bytes = 0;  // that the program was given: ReadOptions::memory_limit_bytes, or the budget's room if that was less
 };
 
 // Bytes for the program's standard input, piece by piece; an empty piece ends them. Each piece stays valid until the next call.
 using ByteSource = std::function<std::span<const uint8_t>()>;
 
 // Runs `program` with --memory and --cpu-seconds after `options`, then `arguments`. Blocks; any number of threads may call at once; heeds
-// options.progress.cancel. Errors: not_found (no such program), malformed_input (the library crashed), out_of_memory (a stream
-// longer than the memory limit), io (time limit, pipes, killed from outside), cancelled.
+// options.progress.cancel. Under options.budget the program may take what room there is, and the stream what the program leaves of it: while the
+// stream comes, both are looked at together. Errors: not_found (no such program), malformed_input (the library crashed), out_of_memory (no room
+// for the program, a stream longer than the memory limit or than there is room for), io (time limit, pipes, killed from outside), cancelled.
 Result<ReaderAnswer> run_reader(const ReaderProgram& program, const std::vector<std::string>& arguments, const io::ReadOptions& options, const ByteSource& input = {});
 
 // That `file` is there, a regular file, readable and not empty. The message lacks the file's name.

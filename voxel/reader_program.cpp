@@ -1,5 +1,6 @@
 #include "voxel/reader_program.hpp"
 
+#include <malloc.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -27,7 +29,19 @@ extern "C" const char* __tsan_default_options() {
 namespace quarry {
 namespace {
 
-constexpr uint64_t kBaseBytes = uint64_t(192) << 20;  // the program and its libraries, before any file
+// Of the program and its libraries, pages that are not there yet when it begins and come when their code is used.
+constexpr uint64_t kCodeBytes = uint64_t(6) << 20;
+
+// Pages of this process: mapped for writing by it alone, and resident.
+bool own_pages(uint64_t& data, uint64_t& resident) {
+  std::ifstream in("/proc/self/statm");
+  uint64_t size = 0, shared = 0, text = 0, library = 0;
+  if (!(in >> size >> resident >> shared >> text >> library >> data)) return false;
+  const auto page = uint64_t(sysconf(_SC_PAGESIZE));
+  data *= page;
+  resident *= page;
+  return true;
+}
 
 void set_limit(int resource, uint64_t value) {
   rlimit limit{};
@@ -51,9 +65,16 @@ void limit_self(const ReaderLimits& limits) {
     setrlimit(RLIMIT_CPU, &limit);
   }
 #ifndef QRY_SANITIZED  // sanitizers reserve terabytes of addresses
-  if (limits.memory_bytes) set_limit(RLIMIT_AS, limits.memory_bytes + kBaseBytes);
+  // What a process holds cannot be limited as such. Its addresses can, but libraries map far more than they hold; what it may write to (heap, mappings,
+  // stacks) is near enough: with what is resident already, and code that comes, that is no more than the limit.
+  uint64_t data = 0, resident = 0;
+  if (limits.memory_bytes && own_pages(data, resident)) {
+    mallopt(M_ARENA_MAX, 1);  // one heap: no mappings in advance for each thread
+    const uint64_t held = resident + kCodeBytes;
+    set_limit(RLIMIT_DATA, data + (limits.memory_bytes > held ? limits.memory_bytes - held : 0));
+  }
 #else
-  (void)kBaseBytes;
+  (void)kCodeBytes;
 #endif
 }
 

@@ -226,7 +226,7 @@ TEST_CASE("run_batch: an item that the watch stops is begun again in its way tha
   constexpr uint64_t kMiB = uint64_t{1} << 20;
   app::BatchOptions options;
   options.threads = 2;
-  options.memory_bytes = app::memory_in_use() + 200 * kMiB;
+  options.memory_bytes = memory_in_use() + 200 * kMiB;
   std::vector<app::BatchItem> items(3);
   items[0].can_save_memory = items[1].can_save_memory = true;
   items[1].saves_memory = true;

@@ -215,7 +215,7 @@ TEST_CASE("run_batch: the watch stops what uses too much memory, lets it try aga
   constexpr uint64_t kMiB = uint64_t{1} << 20;
   app::BatchOptions options;
   options.threads = 3;
-  options.memory_bytes = app::memory_in_use() + 260 * kMiB;
+  options.memory_bytes = memory_in_use() + 260 * kMiB;
   const std::vector<app::BatchItem> items{{5, kMiB}, {4, kMiB}, {3, kMiB}};
   const uint64_t mib[] = {160, 160, 400};
   std::array<std::atomic<int>, 3> begun{};

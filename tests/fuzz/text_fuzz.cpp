@@ -72,6 +72,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       for (const fs::path& output : manifest.outputs("a"))
         if (output.empty()) std::abort();
       (void)manifest.wrote(folder() / "list");
+      // What is in files that a fuzzer names is the machine's: they are not looked at.
+      (void)manifest.dependencies("a");
+      if (manifest.unchanged("a", "")) std::abort();  // an empty hash is that of no content
       break;
     }
     case 3: check(fill_template(text, {"a/b.vox", 3, 12, "part"})); break;

@@ -22,8 +22,10 @@ std::string_view trimmed(std::string_view s) {
 }
 
 // The next line without its end, and past it; fails where there is none.
-Result<std::string_view> next_line(std::span<const uint8_t> bytes, size_t* at) {
-  const std::string_view rest(reinterpret_cast<const char*>(bytes.data()) + *at, std::min(bytes.size() - *at, kMaxLine));
+Result<std::string_view> next_line(ByteWindow& bytes, size_t* at) {
+  const auto there = bytes.look(*at, std::min(bytes.size(), *at + kMaxLine));
+  if (!there) return tl::unexpected(there.error());
+  const std::string_view rest(reinterpret_cast<const char*>(there->data()), there->size());
   const size_t end = rest.find('\n');
   if (end == std::string_view::npos)
     return fail(ErrorCode::malformed_input, at_byte(*at) + "expected a line of the header (up to one that says 'data'), found no end of line");
@@ -50,8 +52,13 @@ std::string printable(std::string_view text) {
 }  // namespace
 
 Result<Scene> parse_binvox(std::span<const uint8_t> bytes, std::vector<std::string>* warnings) {
+  ByteWindow all(bytes);
+  return parse_binvox(all, warnings, {});
+}
+
+Result<Scene> parse_binvox(ByteWindow& bytes, std::vector<std::string>* warnings, const BrickRoom& room) {
   size_t at = 0;
-  if (bytes.empty()) return fail(ErrorCode::malformed_input, at_byte(0) + "expected '#binvox 1', the beginning of a binvox file (the file is empty)");
+  if (bytes.size() == 0) return fail(ErrorCode::malformed_input, at_byte(0) + "expected '#binvox 1', the beginning of a binvox file (the file is empty)");
   const auto first = next_line(bytes, &at);
   if (!first || first->substr(0, 7) != "#binvox") return fail(ErrorCode::malformed_input, at_byte(0) + "expected '#binvox 1', the beginning of a binvox file");
   if (const std::string_view version = trimmed(first->substr(7)); version != "1")
@@ -89,14 +96,16 @@ Result<Scene> parse_binvox(std::span<const uint8_t> bytes, std::vector<std::stri
   if (total > runs * 255)
     return fail(ErrorCode::malformed_input, at_byte(at) + "expected runs for " + std::to_string(total) + " voxels, but the file's last " + std::to_string(bytes.size() - at) +
                                                 " bytes can hold " + std::to_string(runs * 255) + " at most; it is cut short or damaged");
-  BrickBudget budget(bytes.size());
+  BrickBudget budget(bytes.size(), room);
   VolumeBuilder volume(budget);
   int64_t x = 0, y = 0, z = 0;
   uint64_t done = 0;
   while (done < total) {
     if (bytes.size() - at < 2)
       return fail(ErrorCode::malformed_input, at_byte(at) + "expected a run (2 bytes) of the " + std::to_string(total - done) + " voxels that are missing, but the file ends");
-    const uint8_t value = bytes[at], count = bytes[at + 1];
+    const auto run = bytes.look(at, at + 2);
+    if (!run) return tl::unexpected(run.error());
+    const uint8_t value = (*run)[0], count = (*run)[1];
     if (count > total - done)
       return fail(ErrorCode::malformed_input, at_byte(at) + "a run of " + std::to_string(count) + " voxels is longer than the " + std::to_string(total - done) + " that are missing");
     at += 2;
@@ -116,9 +125,19 @@ Result<Scene> parse_binvox(std::span<const uint8_t> bytes, std::vector<std::stri
 }
 
 Result<Scene> read_binvox(const std::filesystem::path& file, const ReadOptions& options) {
-  const auto bytes = read_input(file, kMaxBinvoxBytes, options.progress);
+  options.progress.say("read", -1);
+  auto bytes = LazyFile::open(file, kMaxBinvoxBytes);
   if (!bytes) return tl::unexpected(bytes.error());
-  return named_after(file, parse_binvox(*bytes, options.warnings));
+  ByteWindow window(*bytes, options.progress);
+  return named_after(file, parse_binvox(window, options.warnings, {options.budget, nullptr}));
+}
+
+Result<RegionsDone> read_binvox_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
+  options.progress.say("read", -1);
+  auto bytes = LazyFile::open(file, kMaxBinvoxBytes);
+  if (!bytes) return tl::unexpected(bytes.error());
+  ByteWindow window(*bytes, options.progress);
+  return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return named_after(file, parse_binvox(window, options.warnings, room)); });
 }
 
 }  // namespace quarry::io

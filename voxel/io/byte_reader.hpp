@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "hashgrid/result.hpp"
+#include "voxel/io/file_bytes.hpp"
 
 namespace quarry::io {
 
@@ -18,7 +19,9 @@ inline std::string at_byte(size_t offset) { return "byte " + std::to_string(offs
 
 class ByteReader {
  public:
-  explicit ByteReader(std::span<const uint8_t> bytes, size_t at = 0) : bytes_(bytes), at_(at < bytes.size() ? at : bytes.size()) {}
+  explicit ByteReader(std::span<const uint8_t> bytes, size_t at = 0) : bytes_(bytes), at_(at < bytes.size() ? at : bytes.size()), there_to_(bytes.size()) {}
+  // Of a file that comes as it is read: what bytes() and text() give stays until the next read.
+  explicit ByteReader(ByteWindow& window, size_t at = 0) : bytes_(window.all()), at_(at < bytes_.size() ? at : bytes_.size()), window_(&window) {}
 
   bool ok() const { return !error_; }
   const Error& error() const { return *error_; }
@@ -49,11 +52,27 @@ class ByteReader {
       fail_at(at_, std::string("expected ") + what + " (" + std::to_string(count) + " bytes), but the data ends at byte " + std::to_string(bytes_.size()));
       return nullptr;
     }
+    if (at_ + count > there_to_) {
+      const auto there = window_->look(at_, at_ + count);
+      if (!there) {
+        error_ = there.error();
+        at_ = bytes_.size();
+        return nullptr;
+      }
+      there_to_ = window_->there_to();
+    }
     const uint8_t* p = bytes_.data() + at_;
     at_ += count;
     return p;
   }
-  void skip(size_t count, const char* what) { bytes(count, what); }
+  void skip(size_t count, const char* what) {
+    if (window_ && !error_ && count <= left()) {
+      at_ += count;  // what nobody looks at is not read
+      there_to_ = 0;
+      return;
+    }
+    bytes(count, what);
+  }
   void fail_at(size_t offset, const std::string& what) {
     if (!error_) error_ = Error{ErrorCode::malformed_input, at_byte(offset) + what};
     at_ = bytes_.size();
@@ -75,6 +94,8 @@ class ByteReader {
 
   std::span<const uint8_t> bytes_;
   size_t at_;
+  size_t there_to_ = 0;  // of a window: what may be looked at without asking it
+  ByteWindow* window_ = nullptr;
   std::optional<Error> error_;
 };
 

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <stdexcept>
 
 namespace quarry::io {
 namespace {
@@ -31,23 +32,40 @@ Result<uint64_t> open_file(const std::filesystem::path& file, File* out) {
   return uint64_t(info.st_size);
 }
 
-Result<std::vector<uint8_t>> read_up_to(const File& file, uint64_t count) {
+constexpr size_t kPieceBytes = size_t(1) << 20;
+
+// After each piece `going(its bytes)` says whether to go on.
+template <class Going>
+Result<std::vector<uint8_t>> read_pieces(const File& file, uint64_t count, const Going& going) {
   std::vector<uint8_t> bytes;
   try {
-    bytes.resize(count);
+    bytes.reserve(count);  // addresses only: the memory is taken piece by piece
   } catch (const std::bad_alloc&) {
     return fail(ErrorCode::out_of_memory, "no memory for its " + std::to_string(count) + " bytes");
+  } catch (const std::length_error&) {
+    return fail(ErrorCode::out_of_memory, "no memory for its " + std::to_string(count) + " bytes");
   }
-  size_t got = 0;
-  while (got < bytes.size()) {
-    const ssize_t n = ::read(file.fd, bytes.data() + got, std::min<size_t>(bytes.size() - got, size_t(1) << 30));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return tl::unexpected(error_from_errno("cannot read it", errno));
-    if (n == 0) break;  // it became shorter meanwhile
-    got += size_t(n);
+  while (bytes.size() < count) {
+    const size_t had = bytes.size();
+    bytes.resize(size_t(std::min<uint64_t>(count, had + kPieceBytes)));
+    size_t got = had;
+    while (got < bytes.size()) {
+      const ssize_t n = ::read(file.fd, bytes.data() + got, bytes.size() - got);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return tl::unexpected(error_from_errno("cannot read it", errno));
+      if (n == 0) break;  // it became shorter meanwhile
+      got += size_t(n);
+    }
+    const bool ended = got < bytes.size();
+    bytes.resize(got);
+    if (!going(got - had)) return fail(ErrorCode::cancelled, "stopped");
+    if (ended) break;
   }
-  bytes.resize(got);
   return bytes;
+}
+
+Result<std::vector<uint8_t>> read_up_to(const File& file, uint64_t count) {
+  return read_pieces(file, count, [](size_t) { return true; });
 }
 
 }  // namespace
@@ -76,11 +94,37 @@ Result<std::vector<uint8_t>> read_file(const std::filesystem::path& file, uint64
   return read_up_to(f, *size);
 }
 
-Result<std::vector<uint8_t>> read_input(const std::filesystem::path& file, uint64_t limit, const Progress& progress) {
+Result<std::vector<uint8_t>> read_input(const std::filesystem::path& file, uint64_t limit, const Progress& progress, const MemoryBudget* budget, uint64_t becomes) {
   progress.say("read", -1);
-  auto bytes = read_file(file, limit);
-  if (bytes && progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-  return bytes;
+  File f;
+  const auto size = open_file(file, &f);
+  if (!size) return tl::unexpected(size.error());
+  if (*size > limit)
+    return fail(ErrorCode::unsupported, "it is " + std::to_string(*size) + " bytes long; at most " + std::to_string(limit) + " are read");
+  auto promise = MemoryBudget::promise(budget, *size + becomes, "reading it");
+  if (!promise) return tl::unexpected(promise.error());
+  return read_pieces(f, *size, [&](size_t piece) {
+    promise->taken(piece);
+    return !progress.cancelled();
+  });
+}
+
+Result<void> ByteWindow::move(size_t begin, size_t end) {
+  if (!file_) return {};
+  if (progress_->cancelled()) return fail(ErrorCode::cancelled, "stopped");
+  if (begin < from_ || begin > to_) {  // back to what is gone, or on to what nobody looked at
+    file_->drop(from_, to_);
+    from_ = to_ = begin;
+  }
+  const size_t wanted = std::min(all_.size(), std::max(end, to_ + kPieceBytes));
+  // Whole pages go; the page in which `begin` lies stays.
+  if (const size_t keep = begin / kPieceBytes * kPieceBytes; keep > from_) {
+    file_->drop(from_, keep);
+    from_ = keep;
+  }
+  if (auto loaded = file_->load(to_, wanted); !loaded) return loaded;
+  to_ = wanted;
+  return {};
 }
 
 Result<LazyFile> LazyFile::open(const std::filesystem::path& file, uint64_t limit) {

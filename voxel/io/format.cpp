@@ -17,6 +17,7 @@
 #include "voxel/io/store.hpp"
 #include "voxel/io/store_reader.hpp"
 #include "voxel/io/store_salvage.hpp"
+#include "voxel/io/store_tables.hpp"
 #include "voxel/io/vdb.hpp"
 #include "voxel/io/volume_write.hpp"
 #include "voxel/io/vox.hpp"
@@ -36,18 +37,34 @@ bool begins_with(std::span<const uint8_t> head, const char (&text)[N]) {  // the
 
 bool is_png(std::span<const uint8_t> head) { return begins_with(head, "\x89PNG\r\n\x1a\n"); }
 
+// What a world beside a file of its own name is read with.
+void note_companions(const std::filesystem::path& file, const ReadOptions& options) {
+  for (const char* suffix : {"-wal", "-journal"}) options.note_asked_for(file.string() + suffix);
+}
+
 Result<Scene> read_quarry(const std::filesystem::path& file, const ReadOptions& options) {
+  note_companions(file, options);
+  // One that is small fits, however densely it is packed, or is stopped soon.
+  constexpr uintmax_t kCountedFrom = uintmax_t(1) << 20;
+  std::error_code error;
+  if (const uintmax_t size = std::filesystem::file_size(file, error); options.budget && !error && size >= kCountedFrom) {
+    uint64_t bricks = 0;
+    if (options.salvage) bricks = size / kBrickMemoryBytes;  // the file itself is read whole
+    else if (const auto store = StoreReader::open(file)) bricks = store->bricks();
+    if (const auto promise = options.budget->promise(bricks * kBrickMemoryBytes, "reading it"); !promise) return tl::unexpected(promise.error());
+  }
   return options.salvage ? salvage_store(file, *options.salvage, options.warnings, options.progress) : Store::read(file, options.progress, nullptr, nullptr, options.warnings);
 }
 
 Result<RegionsDone> read_quarry_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
+  note_companions(file, options);
   auto store = StoreReader::open(file, options.warnings);
   if (!store) return tl::unexpected(store.error());
   return store->read_all(sink, options.progress);
 }
 
 Result<Scene> read_vox(const std::filesystem::path& file, const ReadOptions& options) {
-  const auto bytes = read_input(file, kMaxVoxFileBytes, options.progress);
+  const auto bytes = read_input(file, kMaxVoxFileBytes, options.progress, options.budget);
   if (!bytes) return tl::unexpected(bytes.error());
   return parse_vox(*bytes, options.warnings, options.salvage);
 }
@@ -73,16 +90,16 @@ const Format kOwnFormats[] = {
      read_quarry_regions},
     {"vox", "MagicaVoxel scene", kVoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "VOX "); }, read_vox, write_vox, kKeepsAll, true, nullptr,
      read_vox_in_regions},
-    {"binvox", "binvox occupancy", kBinvoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "#binvox"); }, read_binvox, write_binvox, 0, false, nullptr, nullptr,
+    {"binvox", "binvox occupancy", kBinvoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "#binvox"); }, read_binvox, write_binvox, 0, false, nullptr, read_binvox_regions,
      write_binvox_regions},
-    {"raw", "raw volume with NRRD header", kRawExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "NRRD000"); }, read_raw, write_raw, kKeepsColours, false, nullptr, nullptr,
+    {"raw", "raw volume with NRRD header", kRawExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "NRRD000"); }, read_raw, write_raw, kKeepsColours, false, nullptr, read_raw_regions,
      write_raw_regions},
-    {"qb", "Qubicle matrices", kQbExtensions, looks_like_qb, read_qb, nullptr},
-    {"qbcl", "Qubicle project", kQbclExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "QBCL"); }, read_qbcl, nullptr},
-    {"heightmap", "Height map read, view from above written", kHeightmapExtensions, is_png, read_heightmap, write_top_view, kKeepsColours},
-    {"minecraft", "Minecraft schematic or litematic", kMinecraftExtensions, nullptr, read_minecraft, nullptr},
-    {"las", "LAS point cloud", kLasExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "LASF"); }, read_las, nullptr},
-    {"xyz", "XYZ point cloud", kXyzExtensions, nullptr, read_xyz, nullptr},
+    {"qb", "Qubicle matrices", kQbExtensions, looks_like_qb, read_qb, nullptr, 0, false, nullptr, read_qb_regions},
+    {"qbcl", "Qubicle project", kQbclExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "QBCL"); }, read_qbcl, nullptr, 0, false, nullptr, read_qbcl_regions},
+    {"heightmap", "Height map read, view from above written", kHeightmapExtensions, is_png, read_heightmap, write_top_view, kKeepsColours, false, nullptr, read_heightmap_regions},
+    {"minecraft", "Minecraft schematic or litematic", kMinecraftExtensions, nullptr, read_minecraft, nullptr, 0, false, nullptr, read_minecraft_regions},
+    {"las", "LAS point cloud", kLasExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "LASF"); }, read_las, nullptr, 0, false, nullptr, read_las_regions},
+    {"xyz", "XYZ point cloud", kXyzExtensions, nullptr, read_xyz, nullptr, 0, false, nullptr, read_xyz_regions},
     {"vdb", "OpenVDB volume", kVdbExtensions, [](std::span<const uint8_t> head) { return begins_with(head, " BDV\0\0\0\0"); }, read_vdb, write_vdb,
      kKeepsColours | kKeepsSurfaces | kKeepsMaterialNames, false, kVdbAbsent},
     {"nvdb", "NanoVDB volume", kNvdbExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "NanoVDB"); }, read_vdb, write_vdb, kKeepsColours, false, kVdbAbsent},

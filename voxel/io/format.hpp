@@ -10,12 +10,16 @@
 #include "hashgrid/result.hpp"
 #include "voxel/io/salvage.hpp"
 #include "voxel/io/whole_file.hpp"
+#include "voxel/memory_budget.hpp"
 #include "voxel/progress.hpp"
 #include "voxel/region_sink.hpp"
 #include "voxel/scene.hpp"
 #include "voxel/voxelize_options.hpp"
 
 namespace quarry::io {
+
+class ByteWindow;  // file_bytes.hpp: the bytes of a file as they come
+struct BrickRoom;  // volume_builder.hpp: where bricks go
 
 struct ReadOptions {
   int32_t resolution = 256;      // meshes: voxels along the longest edge of the bounds
@@ -24,16 +28,25 @@ struct ReadOptions {
   FillRule fill = FillRule::none;                // whether and how what is inside is added, and
   VoxelizeExecutor executor = VoxelizeExecutor::automatic;  // who does it: voxelize.hpp
   std::string up = "";           // meshes: "y", "z" or "" for what the format says
-  uint64_t memory_limit_bytes = uint64_t(1) << 30;  // of the mesh reading process
+  uint64_t memory_limit_bytes = uint64_t(1) << 30;  // of one reading process, one decoded picture, one inflated file; less where `budget` has less room
+  const MemoryBudget* budget = nullptr;  // of the whole command, its children included; what does not fit is refused before it is read. Null: no limit
   double time_limit_s = 120;     // of the mesh reading process
   int32_t height = 256;          // height maps: voxels from the lowest to the highest possible value
   std::filesystem::path color_map;  // height maps: a PNG with their colours; empty: the map's own
   Int3 raw_size{};               // raw grids: voxels along x, y, z; {0,0,0}: as an NRRD header says
   uint32_t threads = 0;
   Progress progress;
-  std::vector<std::filesystem::path>* asked_for = nullptr;  // files beside the input that reading opened or looked for, absolute
+  std::vector<std::filesystem::path>* asked_for = nullptr;  // files beside the input that reading opened or looked for, absolute; also of a file that is refused
   std::vector<std::string>* warnings = nullptr;  // what was skipped or mended, one sentence each
   Salvage* salvage = nullptr;    // given: read what is whole of a damaged file, if the format's row says that it can; counts what is lost
+
+  // For readers: `file` is opened or looked for.
+  void note_asked_for(const std::filesystem::path& file) const {
+    if (asked_for) {
+      std::error_code ignored;
+      asked_for->push_back(std::filesystem::absolute(file, ignored).lexically_normal());
+    }
+  }
 };
 
 // What of a Scene a written file can hold (export_loss.hpp counts the rest).

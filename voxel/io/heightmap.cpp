@@ -41,16 +41,30 @@ uint32_t colour_of(const PngImage& image, const uint16_t* p) {
   return rgba_of(image.byte(p[0]), image.byte(p[1]), image.byte(p[2]));
 }
 
+Result<Scene> read_with(const std::filesystem::path& file, const ReadOptions& options, BricksAside* aside) {
+  const auto bytes = read_input(file, kMaxPictureBytes, options.progress, options.budget);
+  if (!bytes) return tl::unexpected(bytes.error());
+  std::vector<uint8_t> colours;
+  if (!options.color_map.empty()) {
+    options.note_asked_for(options.color_map);
+    auto read = read_input(options.color_map, kMaxPictureBytes, options.progress, options.budget);
+    if (!read) return fail(read.error().code, "the colour map " + options.color_map.string() + ": " + read.error().message);
+    if (read->empty()) return fail(ErrorCode::malformed_input, "the colour map " + options.color_map.string() + " is empty");
+    colours = std::move(*read);
+  }
+  return named_after(file, parse_heightmap(*bytes, colours, {options.height, options.memory_limit_bytes, options.budget, aside}, options.warnings));
+}
+
 }  // namespace
 
 Result<Scene> parse_heightmap(std::span<const uint8_t> png, std::span<const uint8_t> color_map, const HeightmapOptions& options, std::vector<std::string>* warnings) {
   if (options.height < 1 || options.height > kWorldMax.y - kWorldMin.y + 1)
     return fail(ErrorCode::invalid_argument, "the height of a height map must be 1 to 8192 voxels, not " + std::to_string(options.height));
-  const auto map = decode_png(png, options.memory_limit_bytes, warnings);
+  const auto map = decode_png(png, options.memory_limit_bytes, warnings, options.budget);
   if (!map) return tl::unexpected(map.error());
   PngImage colours;
   if (!color_map.empty()) {
-    auto decoded = decode_png(color_map, options.memory_limit_bytes, warnings);
+    auto decoded = decode_png(color_map, options.memory_limit_bytes, warnings, options.budget);
     if (!decoded) return fail(decoded.error().code, "the colour map: " + decoded.error().message);
     colours = std::move(*decoded);
   }
@@ -61,8 +75,8 @@ Result<Scene> parse_heightmap(std::span<const uint8_t> png, std::span<const uint
   };
 
   const uint64_t pixels = uint64_t(map->width) * map->height;
-  BrickBudget budget(pixels * 4);
-  ColorTable table;
+  BrickBudget budget(pixels * 4, {options.budget, options.aside});
+  ColorTable table(options.budget);
   uint64_t voxels = 0;
   for (uint32_t z = 0; z < map->height; ++z)
     for (uint32_t x = 0; x < map->width; ++x) {
@@ -72,14 +86,15 @@ Result<Scene> parse_heightmap(std::span<const uint8_t> png, std::span<const uint
     }
   const auto too_many = [&] {
     Error e = budget.error("");
-    e.message += ", or ask for a smaller height than " + std::to_string(options.height);
+    if (e.code == ErrorCode::unsupported) e.message += ", or ask for a smaller height than " + std::to_string(options.height);
     return tl::unexpected(std::move(e));
   };
   if (!budget.holds(voxels)) return too_many();
+  if (const auto good = table.good(); !good) return tl::unexpected(good.error());
   Scene scene;
   table.finish(scene, warnings);
 
-  BrickMap bricks;
+  VolumeBuilder bricks(budget);
   int32_t highest = 0;
   for (uint32_t bx = 0; bx < map->width; bx += 8)
     for (uint32_t bz = 0; bz < map->height; bz += 8) {
@@ -95,32 +110,22 @@ Result<Scene> parse_heightmap(std::span<const uint8_t> png, std::span<const uint
       const int32_t top = *std::max_element(tops.begin(), tops.end());
       highest = std::max(highest, top);
       for (int32_t by = 0; by <= top; by += 8) {
-        if (!budget.take(1)) return too_many();
         Brick brick;
         for (int32_t i = 0; i < 64; ++i)
           for (int32_t y = by; y <= std::min(by + 7, tops[size_t(i)]); ++y) brick.set(voxel_index({i & 7, y & 7, i >> 3}), materials[size_t(i)]);
-        bricks.put({int32_t(bx >> 3), by >> 3, int32_t(bz >> 3)}, brick);
+        if (!bricks.put({int32_t(bx >> 3), by >> 3, int32_t(bz >> 3)}, brick)) return too_many();
       }
     }
   scene.metadata["heightmap.from"] = from == HeightFrom::grey ? "grey" : from == HeightFrom::alpha ? "alpha" : "luminance";
   scene.metadata["heightmap.height"] = std::to_string(options.height);
-  add_single_volume(scene, "terrain", std::move(bricks), {int32_t(map->width), highest + 1, int32_t(map->height)});
+  add_single_volume(scene, "terrain", bricks.take(), {int32_t(map->width), highest + 1, int32_t(map->height)});
   return scene;
 }
 
-Result<Scene> read_heightmap(const std::filesystem::path& file, const ReadOptions& options) {
-  options.progress.say("read", -1);
-  const auto bytes = read_file(file, kMaxPictureBytes);
-  if (!bytes) return tl::unexpected(bytes.error());
-  std::vector<uint8_t> colours;
-  if (!options.color_map.empty()) {
-    auto read = read_file(options.color_map, kMaxPictureBytes);
-    if (!read) return fail(read.error().code, "the colour map " + options.color_map.string() + ": " + read.error().message);
-    if (read->empty()) return fail(ErrorCode::malformed_input, "the colour map " + options.color_map.string() + " is empty");
-    colours = std::move(*read);
-  }
-  if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-  return named_after(file, parse_heightmap(*bytes, colours, {options.height, options.memory_limit_bytes}, options.warnings));
+Result<Scene> read_heightmap(const std::filesystem::path& file, const ReadOptions& options) { return read_with(file, options, nullptr); }
+
+Result<RegionsDone> read_heightmap_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
+  return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return read_with(file, options, room.aside); });
 }
 
 }  // namespace quarry::io

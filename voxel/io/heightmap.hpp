@@ -19,9 +19,13 @@
 
 namespace quarry::io {
 
+class BricksAside;
+
 struct HeightmapOptions {
   int32_t height = 256;  // cells from the lowest to the highest possible value: value v of b bits gives cells 0 .. floor(v * height / 2^b); 1..8192
   uint64_t memory_limit_bytes = uint64_t(1) << 30;  // of the decoded pictures
+  const MemoryBudget* budget = nullptr;  // for them and the bricks; may be null
+  BricksAside* aside = nullptr;          // where bricks go that do not fit it; may be null
 };
 
 // `color_map`: bytes of a PNG, or empty. Errors: malformed_input with the byte offset, unsupported past a limit.
@@ -29,5 +33,6 @@ struct HeightmapOptions {
 Result<Scene> parse_heightmap(std::span<const uint8_t> png, std::span<const uint8_t> color_map, const HeightmapOptions& options, std::vector<std::string>* warnings = nullptr);
 // With ReadOptions::height and ReadOptions::color_map.
 Result<Scene> read_heightmap(const std::filesystem::path& file, const ReadOptions& options);
+Result<RegionsDone> read_heightmap_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
 
 }  // namespace quarry::io

@@ -1,8 +1,8 @@
 // las.cpp - LAS point clouds, after the ASPRS "LAS Specification" 1.4 R15. Not LAZ, its compressed form.
 #include <algorithm>
+#include <array>
 
 #include "voxel/io/byte_reader.hpp"
-#include "voxel/io/file_bytes.hpp"
 #include "voxel/io/points.hpp"
 #include "voxel/io/volume_builder.hpp"
 
@@ -26,10 +26,25 @@ T field(const uint8_t* at) {
   return value;
 }
 
-}  // namespace
+// Calls visit(a point's first byte) for all of them; false from it ends the walk.
+template <class Visit>
+Result<void> walk_records(FilePieces& bytes, uint64_t at, uint64_t count, size_t length, const Progress& progress, const Visit& visit) {
+  bytes.seek(at);
+  for (uint64_t i = 0; i < count; ++i) {
+    const auto record = bytes.peek(length);
+    if (bytes.error()) return tl::unexpected(*bytes.error());
+    if (!visit(record.data())) return {};
+    bytes.take(length);
+    if (i % 65536 == 0 && progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
+  }
+  return {};
+}
 
-Result<Scene> parse_las(std::span<const uint8_t> bytes, const ReadOptions& options) {
-  ByteReader in(bytes);
+Result<PointCloud> cloud_of(FilePieces& bytes, const ReadOptions& options) {
+  constexpr size_t kHeadBytes = 375;  // of version 1.4
+  const auto head = bytes.peek(kHeadBytes);
+  if (bytes.error()) return tl::unexpected(*bytes.error());
+  ByteReader in(head.first(std::min(head.size(), kHeadBytes)));
   if (in.text(4, "'LASF', the beginning of a LAS file") != "LASF") in.fail_at(0, "expected 'LASF', the beginning of a LAS file");
   in.skip(20, "the header");
   const uint8_t major = in.u8("the version"), minor = in.u8("the version");
@@ -63,40 +78,49 @@ Result<Scene> parse_las(std::span<const uint8_t> bytes, const ReadOptions& optio
     return fail(ErrorCode::malformed_input, at_byte(107) + "the header says " + std::to_string(count) + " points, but there are bytes for only " + std::to_string((bytes.size() - points_at) / length) +
                                                 "; the file is cut short or damaged");
 
-  const uint8_t* const first = bytes.data() + points_at;
   uint16_t brightest = 0, strongest = 0;  // of colour, of intensity
-  for (uint64_t i = 0; i < count; ++i) {
-    const uint8_t* p = first + i * length;
+  const auto looked = walk_records(bytes, points_at, count, length, options.progress, [&](const uint8_t* p) {
     strongest = std::max(strongest, field<uint16_t>(p + kIntensityAt));
     for (size_t c = 0; c < 3 && format->color_at; ++c) brightest = std::max(brightest, field<uint16_t>(p + format->color_at + 2 * c));
-  }
+    return true;
+  });
+  if (!looked) return tl::unexpected(looked.error());
   const uint32_t shift = brightest > 255 ? 8 : 0;  // sixteen bits are the rule; many writers put bytes there
-  const auto colour_of = [&](const uint8_t* p) {
+  const auto colour_of = [=](const uint8_t* p) {
     if (brightest) {
       const uint8_t* c = p + format->color_at;
-      return rgba_of(uint32_t(field<uint16_t>(c)) >> shift, uint32_t(field<uint16_t>(c + 2)) >> shift, uint32_t(field<uint16_t>(c + 4)) >> shift);
+      const auto channel = [&](size_t at) { return std::min(uint32_t(field<uint16_t>(c + at)) >> shift, 255u); };
+      return rgba_of(channel(0), channel(2), channel(4));
     }
-    const uint32_t grey = strongest ? uint32_t(field<uint16_t>(p + kIntensityAt)) * 255 / strongest : 200;
+    const uint32_t grey = strongest ? std::min(uint32_t(field<uint16_t>(p + kIntensityAt)) * 255 / strongest, 255u) : 200;
     return rgba_of(grey, grey, grey);
   };
-  auto scene = voxelize_points(
-      [&](const PointVisitor& visit) {
-        for (uint64_t i = 0; i < count; ++i) {
-          const uint8_t* p = first + i * length;
-          double position[3];
-          for (size_t a = 0; a < 3; ++a) position[a] = field<int32_t>(p + 4 * a) * scale[a] + offset[a];
-          visit(position, colour_of(p));
-        }
-      },
-      count, true, bytes.size(), options);
-  if (scene) scene->metadata["points.color"] = brightest ? "rgb" : strongest ? "intensity" : "none";
-  return scene;
+  PointCloud cloud;
+  const std::array<double, 3> scales{scale[0], scale[1], scale[2]}, offsets{offset[0], offset[1], offset[2]};
+  cloud.walk = [=, &bytes, progress = &options.progress](const PointVisitor& visit) {
+    return walk_records(bytes, points_at, count, length, *progress, [&](const uint8_t* p) {
+      double position[3];
+      for (size_t a = 0; a < 3; ++a) position[a] = field<int32_t>(p + 4 * a) * scales[a] + offsets[a];
+      return visit(position, colour_of(p));
+    });
+  };
+  cloud.points = count;
+  cloud.z_up = true;
+  cloud.file_bytes = bytes.size();
+  cloud.color = brightest ? "rgb" : strongest ? "intensity" : "none";
+  return cloud;
 }
 
-Result<Scene> read_las(const std::filesystem::path& file, const ReadOptions& options) {
-  const auto bytes = read_input(file, kMaxLasBytes, options.progress);
-  if (!bytes) return tl::unexpected(bytes.error());
-  return named_after(file, parse_las(*bytes, options));
+}  // namespace
+
+Result<Scene> parse_las(std::span<const uint8_t> bytes, const ReadOptions& options) {
+  FilePieces all(bytes);
+  const auto cloud = cloud_of(all, options);
+  if (!cloud) return tl::unexpected(cloud.error());
+  return voxelize_points(*cloud, options);
 }
+
+Result<Scene> read_las(const std::filesystem::path& file, const ReadOptions& options) { return read_cloud(file, kMaxLasBytes, options, cloud_of); }
+Result<RegionsDone> read_las_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) { return read_cloud_regions(file, kMaxLasBytes, options, sink, cloud_of); }
 
 }  // namespace quarry::io

@@ -72,8 +72,7 @@ bool is_point_cloud(const std::filesystem::path& file) {
 Result<Scene> read_ply(const std::filesystem::path& file, const ReadOptions& options) { return is_point_cloud(file) ? read_ply_points(file, options) : read(file, options); }
 
 Result<RegionsDone> read_ply_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
-  if (is_point_cloud(file)) return fail(ErrorCode::unsupported, "point clouds are not read region by region; raise the memory limit, or use a lower resolution");
-  return read_regions(file, options, sink);
+  return is_point_cloud(file) ? read_ply_points_regions(file, options, sink) : read_regions(file, options, sink);
 }
 
 bool starts_with(std::span<const uint8_t> head, std::string_view magic) {

@@ -15,6 +15,7 @@ namespace quarry::io {
 namespace {
 
 constexpr uint64_t kMaxMinecraftBytes = uint64_t(1) << 31;
+constexpr const char* kEmpty = "expected gzip'd NBT, as Minecraft tools write it (the file is empty)";
 
 tl::unexpected<Error> bad(size_t at, const std::string& what) { return fail(ErrorCode::malformed_input, at_byte(at) + what); }
 
@@ -185,7 +186,7 @@ Result<Region> read_litematic_region(const Nbt& nbt, const NbtTag& tag, BlockTab
   return region;
 }
 
-Result<Scene> parse_nbt(std::span<const uint8_t> bytes, std::vector<std::string>* warnings) {
+Result<Scene> parse_nbt(std::span<const uint8_t> bytes, const BrickRoom& room, std::vector<std::string>* warnings) {
   const auto checked = Nbt::check(bytes);
   if (!checked) return tl::unexpected(checked.error());
   const Nbt& nbt = *checked;
@@ -230,7 +231,7 @@ Result<Scene> parse_nbt(std::span<const uint8_t> bytes, std::vector<std::string>
   const int64_t data_version = std::max(number(nbt, root, "DataVersion", -1), number(nbt, root, "MinecraftDataVersion", -1));
   if (data_version >= 0) scene.metadata["minecraft.data_version"] = std::to_string(data_version);
 
-  BrickBudget budget(bytes.size());
+  BrickBudget budget(bytes.size(), room);
   uint64_t voxels = 0;
   for (const Region& region : regions) {
     const auto counted = walk_blocks(region, [&](uint64_t, uint32_t block) {
@@ -243,7 +244,7 @@ Result<Scene> parse_nbt(std::span<const uint8_t> bytes, std::vector<std::string>
   if (!budget.holds(voxels)) return tl::unexpected(budget.error(""));
   blocks.finish(scene, warnings);
   for (Region& region : regions) {
-    VolumeBuilder volume(budget);
+    VolumeBuilder volume(budget, scene.volumes.size());
     bool enough = true;
     const auto walked = walk_blocks(region, [&](uint64_t cell, uint32_t block) {
       const uint8_t material = blocks.material(block);
@@ -263,20 +264,30 @@ Result<Scene> parse_nbt(std::span<const uint8_t> bytes, std::vector<std::string>
   return scene;
 }
 
+Result<Scene> read_with(const std::filesystem::path& file, const ReadOptions& options, const BrickRoom& room) {
+  auto bytes = read_input(file, kMaxMinecraftBytes, options.progress, options.budget);
+  if (!bytes) return tl::unexpected(bytes.error());
+  if (bytes->empty()) return bad(0, kEmpty);
+  const auto plain = inflated(*bytes, options.memory_limit_bytes, options.budget);
+  if (!plain) return tl::unexpected(plain.error());
+  std::vector<uint8_t>().swap(*bytes);
+  auto scene = parse_nbt(*plain, room, options.warnings);
+  return scene && scene->metadata["source_format"] == "schem" ? named_after(file, std::move(scene)) : scene;
+}
+
 }  // namespace
 
 Result<Scene> parse_minecraft(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes, std::vector<std::string>* warnings) {
-  if (bytes.empty()) return bad(0, "expected gzip'd NBT, as Minecraft tools write it (the file is empty)");
+  if (bytes.empty()) return bad(0, kEmpty);
   const auto plain = inflated(bytes, memory_limit_bytes);
   if (!plain) return tl::unexpected(plain.error());
-  return parse_nbt(*plain, warnings);
+  return parse_nbt(*plain, {}, warnings);
 }
 
-Result<Scene> read_minecraft(const std::filesystem::path& file, const ReadOptions& options) {
-  const auto bytes = read_input(file, kMaxMinecraftBytes, options.progress);
-  if (!bytes) return tl::unexpected(bytes.error());
-  auto scene = parse_minecraft(*bytes, options.memory_limit_bytes, options.warnings);
-  return scene && scene->metadata["source_format"] == "schem" ? named_after(file, std::move(scene)) : scene;
+Result<Scene> read_minecraft(const std::filesystem::path& file, const ReadOptions& options) { return read_with(file, options, {options.budget, nullptr}); }
+
+Result<RegionsDone> read_minecraft_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
+  return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return read_with(file, options, room); });
 }
 
 }  // namespace quarry::io

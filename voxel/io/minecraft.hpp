@@ -23,5 +23,6 @@ constexpr int64_t kMinecraftMaxPaletteId = (1 << 20) - 1;
 // Memory: at most 640 MiB + 60 times the inflated bytes; these are at most 1032 times the file's, and within the limit.
 Result<Scene> parse_minecraft(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes, std::vector<std::string>* warnings = nullptr);
 Result<Scene> read_minecraft(const std::filesystem::path& file, const ReadOptions& options);
+Result<RegionsDone> read_minecraft_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
 
 }  // namespace quarry::io

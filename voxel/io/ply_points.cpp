@@ -1,5 +1,6 @@
 // ply_points.cpp - PLY files without faces: vertices with positions and maybe colours. Those with faces are meshes and go to the mesh reader.
 #include <algorithm>
+#include <memory>
 
 #include "voxel/io/byte_reader.hpp"
 #include "voxel/io/ply_body.hpp"
@@ -11,11 +12,13 @@ namespace {
 
 constexpr uint64_t kMaxPlyBytes = uint64_t(1) << 37;
 
-Result<Scene> read_points(FilePieces& bytes, const ReadOptions& options) {
+Result<PointCloud> cloud_of(FilePieces& bytes, const ReadOptions& options) {
   const auto header = read_ply_header(bytes.peek(kPlyHeaderBytes).first(size_t(std::min<uint64_t>(bytes.size(), kPlyHeaderBytes))));
   if (bytes.error()) return tl::unexpected(*bytes.error());
   if (!header) return tl::unexpected(header.error());
-  const PlyHeader& h = *header;
+  // Kept with the walk, which begins at the vertices each time.
+  const auto shared = std::make_shared<const PlyHeader>(*header);
+  const PlyHeader& h = *shared;
   const auto bad = [](size_t at, const std::string& what) { return fail(ErrorCode::malformed_input, at_byte(at) + what); };
   const PlyElement* vertices = h.find("vertex");
   if (!vertices || vertices->count == 0) return bad(h.body_at, "expected at least one vertex, found none");
@@ -32,23 +35,25 @@ Result<Scene> read_points(FilePieces& bytes, const ReadOptions& options) {
   const uint64_t begin = bytes.at();
   // Seen to be whole before anything is made of it.
   if (!body.skip(*vertices)) return tl::unexpected(body.error());
-  std::vector<double> row(vertices->properties.size());
-  bool whole = true;
-  auto scene = voxelize_points(
-      [&](const PointVisitor& visit) {
-        bytes.seek(begin);
-        for (uint64_t i = 0; i < vertices->count; ++i) {
-          if (!body.read(*vertices, i, row.data())) whole = false;  // it was changed meanwhile: the same points again, then the error below
-          const double at[3] = {row[size_t(position[0])], row[size_t(position[1])], row[size_t(position[2])]};
-          uint32_t c[3] = {200, 200, 200};
-          for (size_t a = 0; a < 3 && coloured; ++a) c[a] = ply_channel(row[size_t(color[a])], vertices->properties[size_t(color[a])].type);
-          visit(at, rgba_of(c[0], c[1], c[2]));
-        }
-      },
-      vertices->count, false, bytes.size(), options);
-  if (!whole) return tl::unexpected(body.error());
-  if (scene) scene->metadata["points.color"] = coloured ? "rgb" : "none";
-  return scene;
+  PointCloud cloud;
+  cloud.walk = [=, &bytes, progress = &options.progress, x = position[0], y = position[1], z = position[2], r = color[0], g = color[1], b = color[2]](const PointVisitor& visit) -> Result<void> {
+    const PlyElement& element = *shared->find("vertex");
+    PlyBody again(*shared, bytes);
+    std::vector<double> row(element.properties.size());
+    bytes.seek(begin);
+    for (uint64_t i = 0; i < element.count; ++i) {
+      if (!again.read(element, i, row.data())) return tl::unexpected(again.error());  // it was changed meanwhile
+      const double at[3] = {row[size_t(x)], row[size_t(y)], row[size_t(z)]};
+      const auto channel = [&](int c) -> uint32_t { return coloured ? ply_channel(row[size_t(c)], element.properties[size_t(c)].type) : 200; };
+      if (!visit(at, rgba_of(channel(r), channel(g), channel(b)))) return {};
+      if (i % 65536 == 0 && progress->cancelled()) return fail(ErrorCode::cancelled, "stopped");
+    }
+    return {};
+  };
+  cloud.points = vertices->count;
+  cloud.file_bytes = bytes.size();
+  cloud.color = coloured ? "rgb" : "none";
+  return cloud;
 }
 
 }  // namespace
@@ -62,14 +67,14 @@ bool ply_is_points(std::span<const uint8_t> head) {
 
 Result<Scene> parse_ply_points(std::span<const uint8_t> bytes, const ReadOptions& options) {
   FilePieces pieces(bytes);
-  return read_points(pieces, options);
+  const auto cloud = cloud_of(pieces, options);
+  if (!cloud) return tl::unexpected(cloud.error());
+  return voxelize_points(*cloud, options);
 }
 
-Result<Scene> read_ply_points(const std::filesystem::path& file, const ReadOptions& options) {
-  options.progress.say("read", -1);
-  auto bytes = FilePieces::open(file, kMaxPlyBytes);
-  if (!bytes) return tl::unexpected(bytes.error());
-  return named_after(file, read_points(*bytes, options));
+Result<Scene> read_ply_points(const std::filesystem::path& file, const ReadOptions& options) { return read_cloud(file, kMaxPlyBytes, options, cloud_of); }
+Result<RegionsDone> read_ply_points_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
+  return read_cloud_regions(file, kMaxPlyBytes, options, sink, cloud_of);
 }
 
 }  // namespace quarry::io

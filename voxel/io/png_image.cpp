@@ -107,7 +107,7 @@ Result<std::vector<uint8_t>> encode_png(const PngImage& image) {
   return out;
 }
 
-Result<PngImage> decode_png(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes, std::vector<std::string>* warnings) {
+Result<PngImage> decode_png(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes, std::vector<std::string>* warnings, const MemoryBudget* budget) {
   if (bytes.size() < 8 || png_sig_cmp(bytes.data(), 0, 8) != 0)
     return fail(ErrorCode::malformed_input, at_byte(0) + "expected the beginning of a PNG picture (8 bytes)" + (bytes.empty() ? " (the file is empty)" : ""));
   Source source{bytes.data(), bytes.size()};
@@ -132,6 +132,8 @@ Result<PngImage> decode_png(std::span<const uint8_t> bytes, uint64_t memory_limi
   if (needed > memory_limit_bytes)
     return fail(ErrorCode::unsupported, at_byte(16) + "the picture of " + std::to_string(image.width) + " x " + std::to_string(image.height) + " pixels needs " +
                                             std::to_string(needed >> 20) + " MiB, more than the limit of " + std::to_string(memory_limit_bytes >> 20) + " MiB; raise it or make the picture smaller");
+  const auto promise = MemoryBudget::promise(budget, needed, "the picture of " + std::to_string(image.width) + " x " + std::to_string(image.height) + " pixels: decoding it");
+  if (!promise) return tl::unexpected(promise.error());
   image.samples.resize(size_t(image.width) * image.channels * image.height);
   // Rows of bytes are read into the upper half of their row of samples, and widened in place from the front.
   auto* base = reinterpret_cast<uint8_t*>(image.samples.data());

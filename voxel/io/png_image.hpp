@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hashgrid/result.hpp"
+#include "voxel/memory_budget.hpp"
 
 namespace quarry::io {
 
@@ -24,7 +25,8 @@ struct PngImage {
 
 // Errors: malformed_input with the byte at which libpng gave up; unsupported for edges above the limit, or more bytes of samples than
 // `memory_limit_bytes`. Memory: the samples, and libpng's row buffers (chunks beside the picture are not kept).
-Result<PngImage> decode_png(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes, std::vector<std::string>* warnings);
+// out_of_memory for more than `budget` (may be null) has room for.
+Result<PngImage> decode_png(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes, std::vector<std::string>* warnings, const MemoryBudget* budget = nullptr);
 
 // The same samples as a PNG file, not interlaced. Errors: invalid_argument (sizes that do not fit each other), out_of_memory.
 Result<std::vector<uint8_t>> encode_png(const PngImage& image);

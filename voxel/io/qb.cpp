@@ -112,20 +112,26 @@ QbExtent read_qb_extent(ByteReader& in) {
 }
 
 Result<Scene> parse_qb(std::span<const uint8_t> bytes, std::vector<std::string>* warnings) {
+  ByteWindow all(bytes);
+  return parse_qb(all, warnings, {});
+}
+
+Result<Scene> parse_qb(ByteWindow& bytes, std::vector<std::string>* warnings, const BrickRoom& room) {
   ByteReader check(bytes);
   const QbHeader h = read_header(check);
   const size_t begin = check.at();
-  BrickBudget budget(bytes.size());
-  ColorTable colours;
+  BrickBudget budget(bytes.size(), room);
+  ColorTable colours(room.memory);
   uint64_t voxels = 0;
   for (uint32_t i = 0; i < h.matrices && check.ok(); ++i) {
     const Matrix m = read_matrix(check, h);
     const size_t at = check.at();
     const auto count_run = [&](uint64_t, uint32_t count, uint32_t colour, uint32_t) {
       colours.count(colour, count);
-      return budget.holds(voxels += count);
+      return budget.holds(voxels += count) && colours.good();
     };
     if (check.ok()) walk_voxels(check, h, m, count_run);
+    if (const auto good = colours.good(); !good) return tl::unexpected(good.error());
     if (!budget.holds(voxels)) return tl::unexpected(budget.error(at_byte(at)));
   }
   if (!check.ok()) return tl::unexpected(check.error());
@@ -143,15 +149,17 @@ Result<Scene> parse_qb(std::span<const uint8_t> bytes, std::vector<std::string>*
     const size_t at = in.at();
     Matrix m = read_matrix(in, h);
     if (m.name.empty()) m.name = "matrix " + std::to_string(i);
-    VolumeBuilder volume(budget);
-    bool enough = true;
+    VolumeBuilder volume(budget, i);
+    bool enough = true, changed = false;
     walk_voxels(in, h, m, [&](uint64_t place, uint32_t count, uint32_t colour, uint32_t z) {
-      const uint8_t material = colours.material(colour);
+      const uint8_t material = colours.material(colour, &changed);
       const int32_t flipped = int32_t(h.right_handed ? z : m.size[2] - 1 - z);
       for (uint64_t p = place; enough && p < place + count; ++p) enough = volume.set({int32_t(p % m.size[0]), int32_t(p / m.size[0]), flipped}, material);
       return enough;
     });
     if (!enough) return tl::unexpected(budget.error(at_byte(at)));
+    if (!in.ok()) return tl::unexpected(in.error());
+    if (changed) return fail(ErrorCode::conflict, "it was changed while it was read");
     Instance instance;
     instance.volume = i;
     instance.name = m.name;
@@ -171,9 +179,19 @@ bool looks_like_qb(std::span<const uint8_t> head) {
 }
 
 Result<Scene> read_qb(const std::filesystem::path& file, const ReadOptions& options) {
-  const auto bytes = read_input(file, kMaxQbBytes, options.progress);
+  options.progress.say("read", -1);
+  auto bytes = LazyFile::open(file, kMaxQbBytes);
   if (!bytes) return tl::unexpected(bytes.error());
-  return parse_qb(*bytes, options.warnings);
+  ByteWindow window(*bytes, options.progress);
+  return parse_qb(window, options.warnings, {options.budget, nullptr});
+}
+
+Result<RegionsDone> read_qb_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
+  options.progress.say("read", -1);
+  auto bytes = LazyFile::open(file, kMaxQbBytes);
+  if (!bytes) return tl::unexpected(bytes.error());
+  ByteWindow window(*bytes, options.progress);
+  return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return parse_qb(window, options.warnings, room); });
 }
 
 }  // namespace quarry::io

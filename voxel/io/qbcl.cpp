@@ -133,6 +133,11 @@ Result<void> walk_columns(std::span<const uint8_t> inflated_bytes, const Node& m
 }  // namespace
 
 Result<Scene> parse_qbcl(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes, std::vector<std::string>* warnings) {
+  ByteWindow all(bytes);
+  return parse_qbcl(all, memory_limit_bytes, warnings, {});
+}
+
+Result<Scene> parse_qbcl(ByteWindow& bytes, uint64_t memory_limit_bytes, std::vector<std::string>* warnings, const BrickRoom& room) {
   ByteReader in(bytes);
   if (in.text(4, "'QBCL', the beginning of a Qubicle project") != "QBCL") in.fail_at(0, "expected 'QBCL', the beginning of a Qubicle project");
   in.skip(4, "the program's version");
@@ -153,35 +158,42 @@ Result<Scene> parse_qbcl(std::span<const uint8_t> bytes, uint64_t memory_limit_b
   if (in.left()) add_warning(warnings, at_byte(in.at()) + std::to_string(in.left()) + " bytes after the last node were not read");
 
   // Each matrix is inflated twice (colours first), so that only one at a time is in memory.
-  BrickBudget budget(bytes.size());
-  ColorTable colors;
+  BrickBudget budget(bytes.size(), room);
+  ColorTable colors(room.memory);
   uint64_t voxels = 0;
   const auto each = [&](const Node& m, const auto& run) -> Result<void> {
     if (m.data_bytes == 0) return {};
-    const auto data = inflated(bytes.subspan(m.data_at, m.data_bytes), memory_limit_bytes);
+    const std::string of = "the voxels of matrix '" + m.name + "': ";
+    const auto promise = MemoryBudget::promise(room.memory, m.data_bytes, of + "reading them");
+    if (!promise) return tl::unexpected(promise.error());
+    const auto packed = bytes.look(m.data_at, m.data_at + m.data_bytes);
+    if (!packed) return tl::unexpected(packed.error());
+    const auto data = inflated(*packed, memory_limit_bytes, room.memory);
     if (!data) return fail(data.error().code, at_byte(m.data_at) + "the voxels of matrix '" + m.name + "': " + data.error().message);
     return walk_columns(*data, m, run);
   };
   for (const Node& m : matrices) {
     const auto walked = each(m, [&](uint32_t, uint32_t, uint32_t, uint32_t count, uint32_t color) {
       colors.count(color, count);
-      return budget.holds(voxels += count);
+      return budget.holds(voxels += count) && colors.good();
     });
     if (!walked) return tl::unexpected(walked.error());
+    if (const auto good = colors.good(); !good) return tl::unexpected(good.error());
     if (!budget.holds(voxels)) return tl::unexpected(budget.error(at_byte(m.data_at)));
   }
   scene.overlap = OverlapRule::last_instance_wins;
   colors.finish(scene, warnings);
   for (const Node& m : matrices) {
-    VolumeBuilder volume(budget);
-    bool enough = true;
+    VolumeBuilder volume(budget, scene.volumes.size());
+    bool enough = true, changed = false;
     const auto walked = each(m, [&](uint32_t x, uint32_t y, uint32_t z, uint32_t count, uint32_t color) {
-      const uint8_t material = colors.material(color);
+      const uint8_t material = colors.material(color, &changed);
       for (uint32_t i = 0; enough && i < count; ++i) enough = volume.set({int32_t(x), int32_t(y + i), int32_t(m.size[2] - 1 - z)}, material);
       return enough;
     });
     if (!walked) return tl::unexpected(walked.error());
     if (!enough) return tl::unexpected(budget.error(at_byte(m.data_at)));
+    if (changed) return fail(ErrorCode::conflict, "it was changed while it was read");
     Instance instance;
     instance.volume = uint32_t(scene.volumes.size());
     instance.name = m.name;
@@ -195,9 +207,19 @@ Result<Scene> parse_qbcl(std::span<const uint8_t> bytes, uint64_t memory_limit_b
 }
 
 Result<Scene> read_qbcl(const std::filesystem::path& file, const ReadOptions& options) {
-  const auto bytes = read_input(file, kMaxQbclBytes, options.progress);
+  options.progress.say("read", -1);
+  auto bytes = LazyFile::open(file, kMaxQbclBytes);
   if (!bytes) return tl::unexpected(bytes.error());
-  return parse_qbcl(*bytes, options.memory_limit_bytes, options.warnings);
+  ByteWindow window(*bytes, options.progress);
+  return parse_qbcl(window, options.memory_limit_bytes, options.warnings, {options.budget, nullptr});
+}
+
+Result<RegionsDone> read_qbcl_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
+  options.progress.say("read", -1);
+  auto bytes = LazyFile::open(file, kMaxQbclBytes);
+  if (!bytes) return tl::unexpected(bytes.error());
+  ByteWindow window(*bytes, options.progress);
+  return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return parse_qbcl(window, options.memory_limit_bytes, options.warnings, room); });
 }
 
 }  // namespace quarry::io

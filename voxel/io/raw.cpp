@@ -14,6 +14,7 @@ namespace quarry::io {
 namespace {
 
 constexpr uint64_t kMaxRawBytes = uint64_t(1) << 36;
+constexpr size_t kMaxHeaderBytes = size_t(1) << 20;
 constexpr double kMaxOrigin = 1 << 24;
 
 Result<void> check_size(Int3 size) {
@@ -24,16 +25,32 @@ Result<void> check_size(Int3 size) {
   return {};
 }
 
-// material(number of the voxel) for each cell; 0 is none.
-template <class Material>
-Result<BrickMap> fill(Int3 size, uint64_t bytes, const Material& material) {
-  BrickBudget budget(bytes);
-  VolumeBuilder volume(budget);
-  uint64_t n = 0;
+// Calls visit(y, z, a row's first byte) for the grid's rows as they lie in `bytes` from `at` on; `step` bytes a voxel. False from it ends the walk.
+template <class Visit>
+Result<void> walk_rows(ByteWindow& bytes, size_t at, size_t step, Int3 size, const Visit& visit) {
+  const size_t length = size_t(size.x) * step;
   for (int32_t z = 0; z < size.z; ++z)
-    for (int32_t y = 0; y < size.y; ++y)
-      for (int32_t x = 0; x < size.x; ++x, ++n)
-        if (const uint8_t m = material(n); m && !volume.set({x, y, z}, m)) return tl::unexpected(budget.error(""));
+    for (int32_t y = 0; y < size.y; ++y, at += length) {
+      const auto row = bytes.look(at, at + length);
+      if (!row) return tl::unexpected(row.error());
+      if (!visit(y, z, row->data())) return {};
+    }
+  return {};
+}
+
+// material(a voxel's first byte) for each cell; 0 is none.
+template <class Material>
+Result<BrickMap> fill(ByteWindow& bytes, size_t at, size_t step, Int3 size, const BrickRoom& room, const Material& material) {
+  BrickBudget budget(bytes.size() - at, room);
+  VolumeBuilder volume(budget);
+  bool enough = true;
+  const auto walked = walk_rows(bytes, at, step, size, [&](int32_t y, int32_t z, const uint8_t* p) {
+    for (int32_t x = 0; enough && x < size.x; ++x, p += step)
+      if (const uint8_t m = material(p)) enough = volume.set({x, y, z}, m);
+    return enough;
+  });
+  if (!walked) return tl::unexpected(walked.error());
+  if (!enough) return tl::unexpected(budget.error(""));
   return volume.take();
 }
 
@@ -88,24 +105,55 @@ std::string_view data_file_of(std::string_view header) {
 }
 
 // A header of its own: the file that it names must lie beside it, so that a header from elsewhere cannot have other files read.
-Result<Scene> read_detached(const std::filesystem::path& header_file, std::span<const uint8_t> header, std::string_view name) {
-  constexpr size_t kMaxHeaderBytes = size_t(1) << 20;
-  if (header.size() > kMaxHeaderBytes) return fail(ErrorCode::unsupported, "expected a header of at most 1 MiB, for its voxels are in a file of their own");
+Result<Scene> read_detached(const std::filesystem::path& header_file, const ByteWindow& whole, std::span<const uint8_t> header, std::string_view name, const ReadOptions& options, const BrickRoom& room) {
+  if (whole.size() > kMaxHeaderBytes) return fail(ErrorCode::unsupported, "expected a header of at most 1 MiB, for its voxels are in a file of their own");
   if (name == "LIST" || name.starts_with("LIST ") || name.find('%') != std::string_view::npos) return fail(ErrorCode::unsupported, "voxels in several files are not read; expected one 'data file'");
   if (name.size() > 255 || name.find('/') != std::string_view::npos || name.find('\\') != std::string_view::npos || name.find('\0') != std::string_view::npos || name == "." || name == "..")
     return fail(ErrorCode::unsupported, "its voxels are in '" + std::string(name.substr(0, 255)) + "'; expected the name of a file in the header's own folder");
   const auto file = header_file.parent_path() / std::string(name);
   std::error_code ignored;
   if (std::filesystem::is_symlink(file, ignored)) return fail(ErrorCode::unsupported, "its voxels are in " + file.string() + ", which is a link; expected a file in the header's own folder");
-  const auto data = read_file(file, kMaxRawBytes);
+  options.note_asked_for(file);
+  auto data = LazyFile::open(file, kMaxRawBytes);
   if (!data) return fail(data.error().code, "its voxels in " + file.string() + ": " + data.error().message);
-  if (data->empty()) return fail(ErrorCode::malformed_input, "its voxels in " + file.string() + ": the file is empty");
-  return parse_nrrd(header, *data);
+  if (data->span().empty()) return fail(ErrorCode::malformed_input, "its voxels in " + file.string() + ": the file is empty");
+  ByteWindow window(*data, options.progress);
+  return parse_nrrd(header, window, true, room);
+}
+
+Result<Scene> read_with(const std::filesystem::path& file, const ReadOptions& options, const BrickRoom& room) {
+  options.progress.say("read", -1);
+  auto bytes = LazyFile::open(file, kMaxRawBytes);
+  if (!bytes) return tl::unexpected(bytes.error());
+  ByteWindow window(*bytes, options.progress);
+  if (options.raw_size != Int3{}) return named_after(file, parse_raw(window, options.raw_size, options.warnings, room));
+  const auto first = window.look(0, std::min(window.size(), kMaxHeaderBytes));
+  if (!first) return tl::unexpected(first.error());
+  const std::vector<uint8_t> head(first->begin(), first->end());
+  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  if (text.starts_with("NRRD000")) {
+    const std::string_view data_file = data_file_of(text);
+    return named_after(file, data_file.empty() ? parse_nrrd(head, window, false, room) : read_detached(file, window, head, data_file, options, room));
+  }
+  auto beside = file;
+  beside.replace_extension(".nhdr");
+  options.note_asked_for(beside);
+  std::error_code ignored;
+  if (!std::filesystem::exists(beside, ignored) || head.empty())
+    return fail(ErrorCode::invalid_argument, "a raw grid does not say how large it is: give its size as WIDTHxHEIGHTxDEPTH (--raw-size), or put an .nhdr of the same name beside it");
+  const auto header = read_file(beside, kMaxHeaderBytes);
+  if (!header) return fail(header.error().code, "its header " + beside.string() + ": " + header.error().message);
+  return named_after(file, parse_nrrd(*header, window, true, room));
 }
 
 }  // namespace
 
 Result<Scene> parse_raw(std::span<const uint8_t> bytes, Int3 size, std::vector<std::string>* warnings) {
+  ByteWindow all(bytes);
+  return parse_raw(all, size, warnings, {});
+}
+
+Result<Scene> parse_raw(ByteWindow& bytes, Int3 size, std::vector<std::string>* warnings, const BrickRoom& room) {
   if (auto checked = check_size(size); !checked) return tl::unexpected(checked.error());
   const uint64_t total = uint64_t(size.x) * uint64_t(size.y) * uint64_t(size.z);
   if (bytes.size() != total && bytes.size() != total * 4)
@@ -114,17 +162,20 @@ Result<Scene> parse_raw(std::span<const uint8_t> bytes, Int3 size, std::vector<s
   Scene scene;
   Result<BrickMap> bricks;
   if (bytes.size() == total) {
-    bricks = fill(size, bytes.size(), [&](uint64_t n) { return bytes[n]; });
+    bricks = fill(bytes, 0, 1, size, room, [](const uint8_t* p) { return *p; });
   } else {
-    const auto rgba_at = [&](uint64_t n) {
-      const uint8_t* p = bytes.data() + n * 4;
-      return rgba_of(p[0], p[1], p[2], p[3]);
-    };
-    ColorTable colours;
-    for (uint64_t n = 0; n < total; ++n)
-      if (bytes[n * 4 + 3]) colours.count(rgba_at(n));
+    ColorTable colours(room.memory);
+    const auto walked = walk_rows(bytes, 0, 4, size, [&](int32_t, int32_t, const uint8_t* p) {
+      for (int32_t x = 0; x < size.x; ++x, p += 4)
+        if (p[3]) colours.count(rgba_of(p[0], p[1], p[2], p[3]));
+      return colours.good().has_value();
+    });
+    if (!walked) return tl::unexpected(walked.error());
+    if (const auto good = colours.good(); !good) return tl::unexpected(good.error());
     colours.finish(scene, warnings);
-    bricks = fill(size, bytes.size(), [&](uint64_t n) { return bytes[n * 4 + 3] ? colours.material(rgba_at(n)) : uint8_t(0); });
+    bool changed = false;  // meanwhile: a colour that was not there before
+    bricks = fill(bytes, 0, 4, size, room, [&](const uint8_t* p) { return p[3] ? colours.material(rgba_of(p[0], p[1], p[2], p[3]), &changed) : uint8_t(0); });
+    if (changed) return fail(ErrorCode::conflict, "it was changed while it was read");
   }
   if (!bricks) return tl::unexpected(bricks.error());
   add_single_volume(scene, "raw", std::move(*bricks), size);
@@ -132,6 +183,11 @@ Result<Scene> parse_raw(std::span<const uint8_t> bytes, Int3 size, std::vector<s
 }
 
 Result<Scene> parse_nrrd(std::span<const uint8_t> header, std::span<const uint8_t> data) {
+  ByteWindow grid(data.empty() ? header : data);
+  return parse_nrrd(header, grid, !data.empty(), {});
+}
+
+Result<Scene> parse_nrrd(std::span<const uint8_t> header, ByteWindow& grid, bool detached, const BrickRoom& room) {
   const std::string_view text(reinterpret_cast<const char*>(header.data()), header.size());
   const auto bad = [](size_t at, const std::string& what) { return fail(ErrorCode::malformed_input, at_byte(at) + what); };
   if (text.substr(0, 7) != "NRRD000") return bad(0, "expected 'NRRD000', the beginning of an NRRD header");
@@ -142,7 +198,7 @@ Result<Scene> parse_nrrd(std::span<const uint8_t> header, std::span<const uint8_
   size_t at = 0;
   for (;;) {
     const size_t end = std::min(text.find('\n', at), text.size());
-    if (end == text.size() && data.empty()) return bad(at, "expected an empty line, the end of the NRRD header, but the data ends");
+    if (end == text.size() && !detached) return bad(at, "expected an empty line, the end of the NRRD header, but the data ends");
     std::string_view line = text.substr(at, end - at);
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
     const size_t line_at = at;
@@ -179,11 +235,11 @@ Result<Scene> parse_nrrd(std::span<const uint8_t> header, std::span<const uint8_
     if (over || end == text.size()) break;
   }
   if (!has_type || !has_encoding || sizes[0] == 0) return bad(at, "expected the fields type, encoding and sizes in the NRRD header");
-  const std::span<const uint8_t> grid = data.empty() ? header.subspan(at) : data;
+  const size_t begin = detached ? 0 : at;
   const Int3 size{int32_t(sizes[0]), int32_t(sizes[1]), int32_t(sizes[2])};
   const uint64_t total = uint64_t(size.x) * uint64_t(size.y) * uint64_t(size.z);
-  if (grid.size() != total) return bad(data.empty() ? at : 0, "expected " + std::to_string(total) + " bytes for " + edges_text(size) + " voxels, found " + std::to_string(grid.size()));
-  auto bricks = fill(size, grid.size(), [&](uint64_t n) { return grid[n]; });
+  if (grid.size() - begin != total) return bad(begin, "expected " + std::to_string(total) + " bytes for " + edges_text(size) + " voxels, found " + std::to_string(grid.size() - begin));
+  auto bricks = fill(grid, begin, 1, size, room, [](const uint8_t* p) { return *p; });
   if (!bricks) return tl::unexpected(bricks.error());
   Scene scene;
   scene.palette = palette;
@@ -194,26 +250,10 @@ Result<Scene> parse_nrrd(std::span<const uint8_t> header, std::span<const uint8_
   return scene;
 }
 
-Result<Scene> read_raw(const std::filesystem::path& file, const ReadOptions& options) {
-  const auto bytes = read_input(file, kMaxRawBytes, options.progress);
-  if (!bytes) return tl::unexpected(bytes.error());
-  auto beside = file;
-  beside.replace_extension(".nhdr");
-  std::error_code ignored;
-  Result<Scene> scene;
-  if (options.raw_size != Int3{}) {
-    scene = parse_raw(*bytes, options.raw_size, options.warnings);
-  } else if (bytes->size() >= 7 && std::string_view(reinterpret_cast<const char*>(bytes->data()), 7) == "NRRD000") {
-    const std::string_view data_file = data_file_of({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
-    scene = data_file.empty() ? parse_nrrd(*bytes, {}) : read_detached(file, *bytes, data_file);
-  } else if (std::filesystem::exists(beside, ignored) && !bytes->empty()) {
-    const auto header = read_file(beside, 1 << 20);
-    if (!header) return fail(header.error().code, "its header " + beside.string() + ": " + header.error().message);
-    scene = parse_nrrd(*header, *bytes);
-  } else {
-    return fail(ErrorCode::invalid_argument, "a raw grid does not say how large it is: give its size as WIDTHxHEIGHTxDEPTH (--raw-size), or put an .nhdr of the same name beside it");
-  }
-  return named_after(file, std::move(scene));
+Result<Scene> read_raw(const std::filesystem::path& file, const ReadOptions& options) { return read_with(file, options, {options.budget, nullptr}); }
+
+Result<RegionsDone> read_raw_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
+  return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return read_with(file, options, room); });
 }
 
 }  // namespace quarry::io

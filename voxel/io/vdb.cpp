@@ -123,7 +123,7 @@ Result<Scene> read_vdb(const fs::path& file, const ReadOptions& options) {
 
   Scene scene;
   std::vector<ReadGrid> grids;
-  ColorTable colors;
+  ColorTable colors(options.budget);
   bool own_materials = false, any_color = false, any_plain = false;
   // Twice over the stream: colours are counted before they become materials.
   VoxelStreamEvents count;
@@ -141,7 +141,7 @@ Result<Scene> read_vdb(const fs::path& file, const ReadOptions& options) {
   count.brick = [&](Int3, const BrickMask&, std::span<const uint8_t> looks) -> Result<void> {
     if (look_bytes == 4)
       for (size_t i = 0; i < looks.size(); i += 4) colors.count(rgba_of(looks[i], looks[i + 1], looks[i + 2], looks[i + 3]));
-    return {};
+    return colors.good();
   };
   std::vector<std::string> warnings;
   if (auto parsed = parse_voxel_stream(answer->stream, kProgram.role, count, &warnings); !parsed) return tl::unexpected(answer->end ? *answer->end : parsed.error());
@@ -151,6 +151,7 @@ Result<Scene> read_vdb(const fs::path& file, const ReadOptions& options) {
   if (any_color) colors.finish(scene, options.warnings);
   else if (!own_materials) scene.palette = Palette::standard();
 
+  BrickBudget budget(answer->stream.size(), {options.budget, nullptr});
   VoxelStreamEvents build;
   build.grid = [&](const StreamGrid& head) -> Result<void> {
     grids.push_back({head, {}});
@@ -167,6 +168,7 @@ Result<Scene> read_vdb(const fs::path& file, const ReadOptions& options) {
         const uint8_t material = bytes == 0 ? kPlain : bytes == 1 ? std::max<uint8_t>(look[0], 1) : colors.material(rgba_of(look[0], look[1], look[2], look[3]));
         brick.materials[octant * 64 + uint32_t(std::countr_zero(word))] = material;
       }
+    if (!budget.take(1)) return tl::unexpected(budget.error(""));
     grids.back().bricks.put(at, brick);
     return {};
   };

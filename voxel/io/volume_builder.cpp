@@ -25,6 +25,24 @@ void ColorTable::finish(Scene& scene, std::vector<std::string>* warnings) {
   counts_.clear();
 }
 
+bool VolumeBuilder::put_aside() {
+  // Where so few bricks are too many, others hold what there is: waiting would not help.
+  constexpr uint64_t kLeastBricks = 2048;
+  if (bricks_.bricks().size() < kLeastBricks) return budget_.give_up();
+  const bool good = budget_.aside()->add(volume_, std::move(bricks_));
+  bricks_ = {};
+  counted_ = 0;
+  budget_.gone();
+  return good;
+}
+
+BrickMap VolumeBuilder::take() {
+  if (!budget_.aside()) return std::move(bricks_);
+  if (!bricks_.empty()) budget_.aside()->add(volume_, std::move(bricks_));
+  bricks_ = {};
+  return {};
+}
+
 Int3 fitting_offset(Int3 size) {
   const auto along = [](int32_t edge, int32_t max) { return edge - 1 <= max ? 0 : -(edge / 2); };
   return {along(size.x, kWorldMax.x), along(size.y, kWorldMax.y), along(size.z, kWorldMax.z)};

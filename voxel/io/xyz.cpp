@@ -3,7 +3,6 @@
 #include <charconv>
 
 #include "voxel/io/byte_reader.hpp"
-#include "voxel/io/file_bytes.hpp"
 #include "voxel/io/points.hpp"
 #include "voxel/io/volume_builder.hpp"
 
@@ -33,25 +32,36 @@ int numbers_of(std::string_view line, double out[kColumns]) {
 
 // Calls visit(numbers, how many, byte of the line) for each line that is no comment and not empty, until it answers false.
 template <class Visit>
-void walk_lines(std::string_view text, const Visit& visit) {
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view line = text.substr(at, end - at);
+Result<void> walk_lines(FilePieces& bytes, const Progress& progress, const Visit& visit) {
+  constexpr size_t kUsualLine = 256, kLongestLine = size_t(1) << 20;
+  bytes.seek(0);
+  for (uint64_t lines = 0; bytes.left() > 0; ++lines) {
+    const uint64_t at = bytes.at();
+    std::string_view text;
+    size_t end = std::string_view::npos;
+    for (size_t wanted = kUsualLine; end == std::string_view::npos; wanted *= 8) {
+      const auto piece = bytes.peek(wanted);
+      if (bytes.error()) return tl::unexpected(*bytes.error());
+      text = {reinterpret_cast<const char*>(piece.data()), piece.size()};
+      end = text.find('\n');
+      if (end == std::string_view::npos && text.size() == bytes.left()) end = text.size();
+      if (end == std::string_view::npos && text.size() > kLongestLine) return fail(ErrorCode::malformed_input, at_byte(size_t(at)) + "expected lines of text, found one of more than 1 MiB");
+    }
+    std::string_view line = text.substr(0, end);
+    bytes.take(end + 1);
     while (!line.empty() && separates(line.front())) line.remove_prefix(1);
     double numbers[kColumns];
-    if (!line.empty() && line.front() != '#' && line.substr(0, 2) != "//" && !visit(numbers, numbers_of(line, numbers), at)) return;
-    at = end + 1;
+    if (!line.empty() && line.front() != '#' && line.substr(0, 2) != "//" && !visit(numbers, numbers_of(line, numbers), size_t(at))) return {};
+    if (lines % 65536 == 0 && progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
   }
+  return {};
 }
 
-}  // namespace
-
-Result<Scene> parse_xyz(std::span<const uint8_t> bytes, const ReadOptions& options) {
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+Result<PointCloud> cloud_of(FilePieces& bytes, const ReadOptions& options) {
   uint64_t points = 0, lines = 0;
   bool skip_first = false, coloured = true;
   std::optional<Error> error;
-  walk_lines(text, [&](const double n[kColumns], int count, size_t at) {
+  const auto walked = walk_lines(bytes, options.progress, [&](const double n[kColumns], int count, size_t at) {
     if (++lines == 1 && (count == -1 || count == 1)) {  // the names of the columns, or how many points follow
       skip_first = true;
       return true;
@@ -64,25 +74,37 @@ Result<Scene> parse_xyz(std::span<const uint8_t> bytes, const ReadOptions& optio
     ++points;
     return true;
   });
+  if (!walked) return tl::unexpected(walked.error());
   if (error) return tl::unexpected(*error);
-  if (points == 0) return fail(ErrorCode::malformed_input, at_byte(0) + "expected lines of x, y and z, found no point" + (bytes.empty() ? " (the file is empty)" : ""));
-  auto scene = voxelize_points(
-      [&](const PointVisitor& visit) {
-        bool first = skip_first;
-        walk_lines(text, [&](const double n[kColumns], int, size_t) {
-          if (!std::exchange(first, false)) visit(n, coloured ? rgba_of(uint32_t(n[3]), uint32_t(n[4]), uint32_t(n[5])) : rgba_of(200, 200, 200));
-          return true;
-        });
-      },
-      points, true, bytes.size(), options);
-  if (scene) scene->metadata["points.color"] = coloured ? "rgb" : "none";
-  return scene;
+  if (points == 0) return fail(ErrorCode::malformed_input, at_byte(0) + "expected lines of x, y and z, found no point" + (bytes.size() == 0 ? " (the file is empty)" : ""));
+  PointCloud cloud;
+  cloud.walk = [=, &bytes, progress = &options.progress](const PointVisitor& visit) -> Result<void> {
+    bool first = skip_first, changed = false;
+    auto again = walk_lines(bytes, *progress, [&](const double n[kColumns], int count, size_t) {
+      if (std::exchange(first, false)) return true;
+      changed = count < 3 || (coloured && (count < 6 || !std::all_of(n + 3, n + 6, [](double c) { return c >= 0 && c <= 255; })));
+      return !changed && visit(n, coloured ? rgba_of(uint32_t(n[3]), uint32_t(n[4]), uint32_t(n[5])) : rgba_of(200, 200, 200));
+    });
+    if (again && changed) return fail(ErrorCode::conflict, "it was changed while it was read");
+    return again;
+  };
+  cloud.points = points;
+  cloud.z_up = true;
+  cloud.file_bytes = bytes.size();
+  cloud.color = coloured ? "rgb" : "none";
+  return cloud;
 }
 
-Result<Scene> read_xyz(const std::filesystem::path& file, const ReadOptions& options) {
-  const auto bytes = read_input(file, kMaxXyzBytes, options.progress);
-  if (!bytes) return tl::unexpected(bytes.error());
-  return named_after(file, parse_xyz(*bytes, options));
+}  // namespace
+
+Result<Scene> parse_xyz(std::span<const uint8_t> bytes, const ReadOptions& options) {
+  FilePieces all(bytes);
+  const auto cloud = cloud_of(all, options);
+  if (!cloud) return tl::unexpected(cloud.error());
+  return voxelize_points(*cloud, options);
 }
+
+Result<Scene> read_xyz(const std::filesystem::path& file, const ReadOptions& options) { return read_cloud(file, kMaxXyzBytes, options, cloud_of); }
+Result<RegionsDone> read_xyz_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) { return read_cloud_regions(file, kMaxXyzBytes, options, sink, cloud_of); }
 
 }  // namespace quarry::io

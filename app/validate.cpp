@@ -6,6 +6,7 @@
 
 #include "app/load.hpp"
 #include "app/terminal.hpp"
+#include "voxel/io/store.hpp"
 
 namespace quarry::app {
 namespace {
@@ -25,7 +26,9 @@ Result<void> judge(const std::string& file, io::ReadOptions options, Verdict& ve
   options.warnings = &verdict.warnings;
   ProgressLine line(file);
   options.progress = line.progress();
-  const auto scene = io::read_scene(file, options);
+  // What an editor would refuse is not sound: of a world file its history counts, too.
+  std::vector<UndoRecord> history;
+  const auto scene = verdict.format == "quarry" ? io::Store::read(file, options.progress, &history, nullptr, options.warnings) : io::read_scene(file, options);
   line.clear();
   if (!scene) return tl::unexpected<Error>(scene.error());
   const auto bricks = flatten(*scene, false);

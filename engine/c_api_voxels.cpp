@@ -117,6 +117,15 @@ qry_result finish(qry_world& world, const Result<const UndoRecord*>& done, uint6
   return QRY_OK;
 }
 
+qry_result finish(qry_world& world, const Result<std::span<const UndoRecord>>& step, uint64_t* changed) {
+  if (!step) return refuse(step.error());
+  uint64_t voxels = 0;
+  for (const UndoRecord& record : *step) voxels += record.voxels_changed;
+  ++world.version;
+  if (changed) *changed = voxels;
+  return QRY_OK;
+}
+
 qry_result write_batch(qry_world& world, uint32_t volume, BrickBatch& batch, const char* label, uint64_t* changed) {
   const std::vector<World::BrickWrite> writes = batch.take_changed();
   if (writes.empty()) {

@@ -226,8 +226,8 @@ qry_result qry_world_get_state(qry_world* world, qry_world_state* state) {
     state->voxel_count = voxels.voxel_count();
     state->brick_count = voxels.brick_count();
     state->size_bytes = voxels.size_bytes();
-    state->history_length = world->document->history().size();
-    state->history_position = world->document->history_position();
+    state->history_length = world->document->step_count();
+    state->history_position = world->document->step_position();
     state->volume_count = uint32_t(world->document->scene().volumes.size());
     state->instance_count = uint32_t(world->document->scene().instances.size());
     const int32_t min[3] = {bounds.min.x, bounds.min.y, bounds.min.z}, max[3] = {bounds.max.x, bounds.max.y, bounds.max.z};

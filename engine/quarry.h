@@ -393,7 +393,8 @@ typedef struct qry_edit {
  * Errors: INVALID_ARGUMENT, UNKNOWN_STRUCT, OUT_OF_BOUNDS, FULL, OUT_OF_MEMORY. [write] */
 QRY_API qry_result QRY_CALL qry_world_edit(qry_world* world, const qry_edit* edit, uint64_t* changed);
 
-/* One step back or forth in the history; voxels are restored exactly. QRY_NOTHING_TO_DO at its end. changed may be NULL.
+/* One step back or forth in the history; voxels are restored exactly, and materials by the steps of a .quarry file that changed them.
+ * All of a step or nothing: of a stroke all parts. QRY_NOTHING_TO_DO at its end. changed may be NULL.
  * A writing call drops the steps that could have been redone. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. [write] */
 QRY_API qry_result QRY_CALL qry_world_undo(qry_world* world, uint64_t* changed);
 QRY_API qry_result QRY_CALL qry_world_redo(qry_world* world, uint64_t* changed);

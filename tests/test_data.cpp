@@ -35,6 +35,8 @@ fs::path data_dir() {
   return {};
 }
 
+fs::path asset(const std::string& name) { return fs::path(QRY_SOURCE_DIR) / "assets" / name; }
+
 fs::path scratch_dir(const std::string& name) {
   Scratch& s = scratch();
   const std::lock_guard lock(s.mutex);

@@ -3,7 +3,9 @@
 //   edit -> plan_edit: bricks of one volume, before and after -> the volume's BrickMap
 //                                                             -> the world bricks they show up in, flattened again -> World
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -48,49 +50,80 @@ struct Document::State {
                 "there is no volume " + std::to_string(volume) + "; the scene has " + std::to_string(scene.volumes.size()));
   }
 
-  // Makes the bricks `after` (forward) or `before` of every change the volume's, and the world what the scene then flattens into.
-  Result<void> commit(uint32_t volume, const std::vector<BrickChange>& changes, bool forward) {
+  // Volumes and palette as they were, unless the change is kept, also when memory ends on the way.
+  struct TakeBack {
+    Scene& scene;
+    std::map<uint32_t, BrickMap> bricks;  // share everything: what one costs is one pointer per leaf
+    std::optional<Palette> palette;
+    bool kept = false;
+    ~TakeBack() {
+      if (kept) return;
+      for (auto& [volume, saved] : bricks) scene.volumes[volume].bricks = std::move(saved);
+      if (palette) scene.palette = std::move(*palette);
+    }
+  };
+
+  // Makes what is `after` in the records (forward) or `before` the scene's, and the world what the scene then flattens into. Several records are
+  // one change: all or nothing, and each world brick is written once.
+  Result<void> commit(std::span<const UndoRecord> records, bool forward) {
     std::vector<Int3> places;
-    for (const BrickChange& change : changes) {
-      BrickMask either;
-      for (size_t w = 0; w < 8; ++w) either[w] = change.before.mask[w] | change.after.mask[w];
-      if (auto ok = flattener.touched(volume, change.brick, either, places); !ok) return ok;
+    for (const UndoRecord& record : records) {
+      if (auto ok = record.of_palette() ? Result<void>{} : check_volume(record.volume); !ok) return ok;
+      for (const BrickChange& change : record.changes) {
+        BrickMask either;
+        for (size_t w = 0; w < 8; ++w) either[w] = change.before.mask[w] | change.after.mask[w];
+        if (auto ok = flattener.touched(record.volume, change.brick, either, places); !ok) return ok;
+      }
     }
     std::sort(places.begin(), places.end());
     places.erase(std::unique(places.begin(), places.end()), places.end());
 
-    // The volume goes back to what it was unless the world follows it, also when memory ends on the way.
-    struct TakeBack {
-      BrickMap& bricks;
-      BrickMap saved = bricks;  // shares everything: what this costs is one pointer per leaf
-      bool kept = false;
-      ~TakeBack() {
-        if (!kept) bricks = std::move(saved);
+    TakeBack old{scene, {}, {}};
+    for (size_t i = 0; i < records.size(); ++i) {
+      const UndoRecord& record = records[forward ? i : records.size() - 1 - i];
+      if (record.of_palette() && !old.palette) old.palette = scene.palette;
+      for (const MaterialChange& change : record.materials) {
+        scene.palette.materials[change.index] = forward ? change.after : change.before;
+        scene.palette.names[change.index] = forward ? change.name_after : change.name_before;
       }
-    } volume_bricks{scene.volumes[volume].bricks};
-    for (const BrickChange& change : changes) {
-      volume_bricks.bricks.put(change.brick, forward ? change.after : change.before);
-      flattener.volume_has(volume, change.brick);
+      if (record.changes.empty()) continue;
+      BrickMap& bricks = scene.volumes[record.volume].bricks;
+      old.bricks.try_emplace(record.volume, bricks);
+      for (const BrickChange& change : record.changes) {
+        bricks.put(change.brick, forward ? change.after : change.before);
+        flattener.volume_has(record.volume, change.brick);
+      }
     }
-    std::vector<Brick> flat(places.size());
-    flattener.bricks(places, flat);
-    std::vector<World::BrickRef> writes(places.size());
-    for (size_t i = 0; i < places.size(); ++i) writes[i] = {places[i], &flat[i]};
-    if (auto ok = world.write(writes); !ok) return ok;
-    volume_bricks.kept = true;
+    if (!places.empty()) {
+      std::vector<Brick> flat(places.size());
+      flattener.bricks(places, flat);
+      std::vector<World::BrickRef> writes(places.size());
+      for (size_t i = 0; i < places.size(); ++i) writes[i] = {places[i], &flat[i]};
+      if (auto ok = world.write(writes); !ok) return ok;
+    }
+    old.kept = true;
     ++version;
     return {};
   }
 
-  Result<const UndoRecord*> enter(uint32_t volume, UndoRecord record) {
-    record.volume = volume;
-    if (record.changes.empty()) {
+  // The same, and kept elsewhere too, or neither. Where the world was, there is room for it again.
+  Result<void> commit_and_keep(std::span<const UndoRecord> records, bool forward, const Keep& keep) {
+    if (auto ok = commit(records, forward); !ok || !keep) return ok;
+    auto kept = keep(records);
+    if (!kept)
+      if (auto back = commit(records, !forward); !back) return fail(back.error().code, kept.error().message + "; and it could not be taken back: " + back.error().message);
+    return kept;
+  }
+
+  Result<const UndoRecord*> enter(UndoRecord record, const Keep& keep = {}) {
+    if (record.changes.empty() && !record.of_palette()) {
       nothing = std::move(record);
       return &nothing;
     }
+    record.continues = record.continues && position > 0;
     // Room before the change: once it is made, entering it must not fail.
     if (history.capacity() < position + 1) history.reserve(std::max(position + 1, 2 * history.capacity()));
-    if (auto ok = commit(volume, record.changes, true); !ok) return tl::unexpected(ok.error());
+    if (auto ok = commit_and_keep({&record, 1}, true, keep); !ok) return tl::unexpected(ok.error());
     history.resize(position);
     history.push_back(std::move(record));
     ++position;
@@ -142,7 +175,7 @@ const std::vector<UndoRecord>& Document::history() const { return state_->histor
 size_t Document::history_position() const { return state_->position; }
 uint64_t Document::version() const { return state_->version; }
 
-Result<const UndoRecord*> Document::apply(uint32_t volume, const Edit& edit, uint32_t threads) {
+Result<const UndoRecord*> Document::apply(uint32_t volume, const Edit& edit, uint32_t threads, bool continues, const Keep& keep) {
   if (auto ok = state_->check_volume(volume); !ok) return tl::unexpected(ok.error());
   const auto bounds = edit_bounds(edit);
   if (!bounds) return tl::unexpected(bounds.error());
@@ -152,7 +185,9 @@ Result<const UndoRecord*> Document::apply(uint32_t volume, const Edit& edit, uin
   }
   auto record = plan_edit(state_->scene.volumes[volume].bricks, edit, threads);
   if (!record) return tl::unexpected(record.error());
-  return state_->enter(volume, std::move(*record));
+  record->volume = volume;
+  record->continues = continues;
+  return state_->enter(std::move(*record), keep);
 }
 
 Result<const UndoRecord*> Document::write(uint32_t volume, std::span<const World::BrickWrite> writes, std::string label) {
@@ -161,6 +196,7 @@ Result<const UndoRecord*> Document::write(uint32_t volume, std::span<const World
   std::iota(order.begin(), order.end(), 0u);
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return writes[a].brick < writes[b].brick; });
   UndoRecord record;
+  record.volume = volume;
   record.label = std::move(label);
   for (size_t i = 0; i < order.size(); ++i) {
     const World::BrickWrite& write = writes[order[i]];
@@ -172,29 +208,43 @@ Result<const UndoRecord*> Document::write(uint32_t volume, std::span<const World
     record.voxels_changed += differing_voxels(before, write.value);
     record.changes.push_back({write.brick, before, write.value});
   }
-  return state_->enter(volume, std::move(record));
+  return state_->enter(std::move(record));
 }
 
-Result<const UndoRecord*> Document::undo() {
+Result<const UndoRecord*> Document::change_palette(const Palette& palette, const Keep& keep) {
+  return state_->enter(plan_palette_change(state_->scene.palette, palette), keep);
+}
+
+Result<std::span<const UndoRecord>> Document::undo(const Keep& keep) {
   if (!can_undo()) return fail(ErrorCode::invalid_argument, "there is nothing to undo");
-  const UndoRecord& record = state_->history[state_->position - 1];
-  if (auto ok = state_->check_volume(record.volume); !ok) return tl::unexpected(ok.error());
-  if (auto ok = state_->commit(record.volume, record.changes, false); !ok) return tl::unexpected(ok.error());
-  --state_->position;
-  return &record;
+  size_t first = state_->position - 1;
+  while (first > 0 && state_->history[first].continues) --first;
+  const std::span<const UndoRecord> step(state_->history.data() + first, state_->position - first);
+  if (auto ok = state_->commit_and_keep(step, false, keep); !ok) return tl::unexpected(ok.error());
+  state_->position = first;
+  return step;
 }
 
-Result<const UndoRecord*> Document::redo() {
+Result<std::span<const UndoRecord>> Document::redo(const Keep& keep) {
   if (!can_redo()) return fail(ErrorCode::invalid_argument, "there is nothing to redo");
-  const UndoRecord& record = state_->history[state_->position];
-  if (auto ok = state_->check_volume(record.volume); !ok) return tl::unexpected(ok.error());
-  if (auto ok = state_->commit(record.volume, record.changes, true); !ok) return tl::unexpected(ok.error());
-  ++state_->position;
-  return &record;
+  size_t end = state_->position + 1;
+  while (end < state_->history.size() && state_->history[end].continues) ++end;
+  const std::span<const UndoRecord> step(state_->history.data() + state_->position, end - state_->position);
+  if (auto ok = state_->commit_and_keep(step, true, keep); !ok) return tl::unexpected(ok.error());
+  state_->position = end;
+  return step;
+}
+
+size_t Document::step_count() const {
+  return size_t(std::count_if(state_->history.begin(), state_->history.end(), [](const UndoRecord& record) { return !record.continues; }));
+}
+size_t Document::step_position() const {
+  return size_t(std::count_if(state_->history.begin(), state_->history.begin() + std::ptrdiff_t(state_->position), [](const UndoRecord& record) { return !record.continues; }));
 }
 
 void Document::restore_history(std::vector<UndoRecord> records, size_t position) {
   state_->history = std::move(records);
+  if (!state_->history.empty()) state_->history.front().continues = false;
   state_->position = std::min(position, state_->history.size());
 }
 

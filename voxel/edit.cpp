@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
 #include <string>
 
 #include "hashgrid/parallel.hpp"
@@ -30,6 +31,42 @@ const char* name_of(Mode mode) {
     case Mode::fill: return "fill";
   }
   return "edit";
+}
+
+std::string colour_text(const Material& m) {
+  char text[8];
+  std::snprintf(text, sizeof text, "#%02X%02X%02X", m.r, m.g, m.b);
+  return text;
+}
+
+std::string number_text(float value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", double(value));
+  return text;
+}
+
+std::string palette_label(const std::vector<MaterialChange>& changes) {
+  if (changes.size() != 1) return "palette: " + std::to_string(changes.size()) + " materials";
+  const MaterialChange& c = changes[0];
+  std::string names, values;
+  size_t count = 0;
+  const auto note = [&](const char* name, const std::string& before, const std::string& after) {
+    names += (count++ ? ", " : "") + std::string(name);
+    values = before == after ? "" : " " + before + " to " + after;
+  };
+  const Material &a = c.before, &b = c.after;
+  if (a.r != b.r || a.g != b.g || a.b != b.b) note("colour", colour_text(a), colour_text(b));
+  if (a.a != b.a) note("alpha", std::to_string(a.a), std::to_string(b.a));
+  const auto number = [&](const char* name, float before, float after) {
+    if (before != after) note(name, number_text(before), number_text(after));
+  };
+  number("roughness", a.roughness, b.roughness);
+  number("metalness", a.metalness, b.metalness);
+  number("emission", a.emission, b.emission);
+  number("transparency", a.transparency, b.transparency);
+  number("refraction", a.ior, b.ior);
+  if (c.name_before != c.name_after) note("name", "", "");
+  return "material " + std::to_string(c.index) + ": " + (names.empty() ? "changed" : names) + (count == 1 ? values : "");
 }
 
 // Changes the voxels of `shape` in `brick`; returns how many differ afterwards.
@@ -134,6 +171,17 @@ Result<UndoRecord> plan_edit(const BrickMap& bricks, const Edit& edit, uint32_t 
     record.voxels_changed += piece.voxels;
     std::vector<BrickChange>().swap(piece.changes);
   }
+  return record;
+}
+
+UndoRecord plan_palette_change(const Palette& before, const Palette& after) {
+  UndoRecord record;
+  for (size_t i = 0; i < before.materials.size(); ++i) {
+    MaterialChange change{uint8_t(i), before.materials[i], after.materials[i], before.names[i], after.names[i]};
+    if (change.before == change.after && change.name_before == change.name_after) continue;
+    record.materials.push_back(std::move(change));
+  }
+  record.label = palette_label(record.materials);
   return record;
 }
 

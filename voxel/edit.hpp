@@ -1,4 +1,5 @@
-// edit.hpp - edits as batches: a shape, a mode, a material; the same batch gives the same world whatever the number of threads.
+// edit.hpp - edits as batches: a shape, a mode, a material; the same batch gives the same world whatever the number of threads. And records
+// of what changed, voxels or palette, from which both ways are restored exactly.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,7 @@
 
 #include "hashgrid/result.hpp"
 #include "voxel/brick_map.hpp"
+#include "voxel/palette.hpp"
 
 namespace quarry {
 
@@ -23,11 +25,13 @@ enum class Mode : uint8_t {
   fill,     // all voxels become `material`
 };
 
+constexpr int kMostEditRadius = 4096;
+
 struct Edit {
   Shape shape = Shape::box;
   Mode mode = Mode::add;
   Int3 a, b;
-  double radius = 0;       // in voxels, 0..4096
+  double radius = 0;       // in voxels, 0..kMostEditRadius
   uint8_t material = 1;
   uint8_t from = 0;
 };
@@ -38,12 +42,25 @@ struct BrickChange {
   Brick before, after;
 };
 
-// Restores exactly: applying `before` (undo) or `after` (redo) of every change in any order. Sorted by brick coordinate.
+// One material of the palette before and after.
+struct MaterialChange {
+  uint8_t index = 0;
+  Material before, after;
+  std::string name_before, name_after;
+  friend bool operator==(const MaterialChange&, const MaterialChange&) = default;
+};
+
+// Restores exactly: applying `before` (undo) or `after` (redo) of every change in any order. Of voxels of one volume, sorted by brick coordinate,
+// or of the palette, sorted by index; never of both.
 struct UndoRecord {
   uint32_t volume = 0;
   std::string label;  // "add sphere", for the history list
   std::vector<BrickChange> changes;
   uint64_t voxels_changed = 0;
+  std::vector<MaterialChange> materials;
+  // It belongs to the step of the record before it, as the later dabs of a stroke do: both are undone and redone together.
+  bool continues = false;
+  bool of_palette() const { return !materials.empty(); }
 };
 
 // One edit changes at most this many bricks (537 million voxels, 1.2 GiB of undo record).
@@ -60,5 +77,8 @@ BrickMask edit_mask(const Edit& edit, Int3 brick);
 // Bricks wholly inside or outside the shape are settled without looking at voxels, empty regions without looking at bricks.
 // Errors: those of edit_bounds; full (more than kMostBricksPerEdit bricks).
 Result<UndoRecord> plan_edit(const BrickMap& bricks, const Edit& edit, uint32_t threads = 0);
+
+// The record that turns one palette into the other. Its label names what changed: "material 12: roughness 0.35 to 0.87".
+UndoRecord plan_palette_change(const Palette& before, const Palette& after);
 
 }  // namespace quarry

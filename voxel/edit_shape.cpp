@@ -12,7 +12,6 @@ namespace {
 
 __extension__ typedef unsigned __int128 Wide;
 
-constexpr double kMostRadius = 4096;
 constexpr int64_t kLongestLine = 32768;  // along one axis; twice the world, and small enough for cross products in 64 bits
 
 // floor(radius^2 * factor), exactly. radius in 0..4096, factor below 2^33.
@@ -59,8 +58,8 @@ int64_t farthest(int64_t at, int64_t low, int64_t edge) { return std::max(std::a
 
 Result<EditShape> EditShape::create(const Edit& edit) {
   const bool round = edit.shape != Shape::box;
-  if (round && !(edit.radius >= 0 && edit.radius <= kMostRadius))
-    return fail(ErrorCode::invalid_argument, "edit: the radius must be between 0 and 4096 voxels, not " + std::to_string(edit.radius));
+  if (round && !(edit.radius >= 0 && edit.radius <= kMostEditRadius))
+    return fail(ErrorCode::invalid_argument, "edit: the radius must be between 0 and " + std::to_string(kMostEditRadius) + " voxels, not " + std::to_string(edit.radius));
   EditShape shape;
   shape.shape_ = edit.shape;
   shape.a_ = edit.a;

@@ -77,6 +77,23 @@ bool store_files(const fs::path& dir) {
   }
   if (!shrink()) return false;
   add("story", 0, file_bytes(small));
+  // A stroke of two edits and a change of the palette.
+  {
+    auto store = io::Store::open(file);
+    if (!store || !story.next(&*store)) return false;
+    scene = story.scene();
+    UndoRecord more;
+    more.label = "more";
+    more.continues = true;
+    Palette other = scene.palette;
+    other.materials[2].roughness = 0.5f;
+    other.names[200] = "lamp";
+    const UndoRecord palette = plan_palette_change(scene.palette, other);
+    scene.palette = other;
+    if (!store->commit_edit(scene, more) || !store->commit_edit(scene, palette)) return false;
+  }
+  if (!shrink()) return false;
+  add("steps", 0, file_bytes(small));
   // With what lies beside it in the middle of a change: first in SQLite's rollback journal, then in its log.
   for (const char* mode : {"delete", "wal"}) {
     if (sqlite3_open(small.c_str(), &db) != SQLITE_OK || !run(db, std::string("PRAGMA journal_mode=") + mode + "; PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=2; PRAGMA cache_spill=2")) return false;
@@ -105,6 +122,12 @@ bool store_files(const fs::path& dir) {
   part.push_back(42);
   add("chunk", 1, chunk, 2);
   add("part", 2, part, 1);
+  std::vector<uint8_t> materials{1, 0, 0, 0, 12};
+  for (int side = 0; side < 2; ++side) {
+    materials.insert(materials.end(), 4 + 7 * 4, uint8_t(side));
+    materials.insert(materials.end(), {1, 0, 0, 0, 'n'});
+  }
+  add("materials", 2, materials, 1);
   add("frame", 3, {0x28, 0xb5, 0x2f, 0xfd, 0x20, 0x03, 0x19, 0x00, 0x00, 1, 2, 3}, 3);
   return true;
 }

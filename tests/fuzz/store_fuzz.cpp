@@ -112,11 +112,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 2: {
       const auto blob = compressed(rest, length);
       (void)decode_part(blob, uint32_t(length), count, &changes);
+      if (std::vector<MaterialChange> materials; decode_materials(blob, uint32_t(length), count, &materials)) {
+        const auto again = encode_materials(materials, {});
+        if (!again || again->count != count || again->plain_bytes != length) std::abort();
+      }
       break;
     }
     default:  // a frame that is not zstd's, or lies about its length
       (void)decode_chunk({rest, length}, count, 1, {0, 0, 0}, &bricks);
       (void)decode_part({rest, length}, count, 1, &changes);
+      if (std::vector<MaterialChange> materials; decode_materials({rest, length}, count, 1, &materials) && materials.size() != 1) std::abort();
   }
   return 0;
 }

@@ -285,3 +285,114 @@ TEST_CASE("document: a new palette is a new version") {
   REQUIRE((document->scene().palette == palette));
   REQUIRE(document->version() > version);
 }
+
+TEST_CASE("document: a step of several records is undone and redone whole, and each world brick is as the scene says") {
+  std::mt19937 random(8);
+  Document document = make(small_scene(random));
+  const Volumes start = volumes_of(document);
+  Edit first;
+  first.b = {30, 3, 3};
+  first.mode = Mode::fill;
+  first.material = 7;
+  REQUIRE(document.apply(0, first, 0, true));  // there is nothing to continue: it begins a step
+  std::vector<Volumes> bounds = {start, volumes_of(document)};
+  std::vector<size_t> lengths = {1};
+  for (int step = 0; step < 8; ++step) {
+    const size_t before = document.history().size();
+    // Both volumes, and places that overlap, so that the order of the records counts.
+    for (int part = 0; part < 4; ++part) REQUIRE(document.apply(uint32_t(part % 2), random_edit(random, 6), 0, document.history().size() > before));
+    if (document.history().size() == before) continue;
+    lengths.push_back(document.history().size() - before);
+    bounds.push_back(volumes_of(document));
+  }
+  REQUIRE(lengths.size() > 4);
+  REQUIRE(document.step_count() == lengths.size());
+  for (size_t at = lengths.size(); at-- > 0;) {
+    const auto step = document.undo();
+    REQUIRE(step);
+    REQUIRE(step->size() == lengths[at]);
+    REQUIRE((volumes_of(document) == bounds[at]));
+    REQUIRE(document.step_position() == at);
+    require_flattened(document);
+  }
+  for (size_t at = 0; at < lengths.size(); ++at) {
+    const auto step = document.redo();
+    REQUIRE(step);
+    REQUIRE(step->size() == lengths[at]);
+    REQUIRE((volumes_of(document) == bounds[at + 1]));
+    require_flattened(document);
+  }
+  REQUIRE_FALSE(document.can_redo());
+}
+
+TEST_CASE("document: a change that cannot be kept elsewhere leaves scene, world and history as they were, with all that could be redone") {
+  std::mt19937 random(9);
+  Document document = make(small_scene(random));
+  for (int n = 0; n < 4; ++n) REQUIRE(document.apply(0, random_edit(random, 12), 0, n == 2));
+  Palette other = document.scene().palette;
+  other.materials[3].roughness = 0.25f;
+  REQUIRE(document.change_palette(other));
+  REQUIRE(document.undo());
+  REQUIRE(document.undo());
+  const Volumes before = volumes_of(document);
+  const Palette palette = document.scene().palette;
+  const size_t entries = document.history().size(), position = document.history_position();
+  REQUIRE(entries > position);
+  size_t asked = 0;
+  const Document::Keep refuse = [&](std::span<const UndoRecord> records) -> Result<void> {
+    asked += records.size();
+    REQUIRE_FALSE((volumes_of(document) == before && document.scene().palette == palette));  // it is asked with the change in place
+    return fail(ErrorCode::io, "the disk is full");
+  };
+  const auto unchanged = [&](const auto& refused) {
+    REQUIRE_FALSE(refused);
+    REQUIRE(refused.error().message == "the disk is full");
+    REQUIRE((volumes_of(document) == before));
+    REQUIRE((document.scene().palette == palette));
+    REQUIRE(document.history().size() == entries);
+    REQUIRE(document.history_position() == position);
+    require_flattened(document);
+  };
+  Edit edit;
+  edit.b = {40, 9, 40};
+  edit.material = 6;
+  edit.mode = Mode::fill;
+  unchanged(document.apply(0, edit, 0, false, refuse));
+  unchanged(document.change_palette(other, refuse));
+  unchanged(document.undo(refuse));
+  unchanged(document.redo(refuse));
+  REQUIRE(asked >= 5);
+  REQUIRE(document.redo());
+  REQUIRE(document.redo());
+  REQUIRE((document.scene().palette == other));
+}
+
+TEST_CASE("document: a change of the palette is a step that says what it changed, and the same palette is none") {
+  auto document = Document::create_empty();
+  REQUIRE(document);
+  const Palette first = document->scene().palette;
+  const uint64_t voxels_version = document->world().version();
+  REQUIRE((*document->change_palette(first))->label == "palette: 0 materials");
+  REQUIRE(document->history().empty());
+  Palette palette = first;
+  palette.materials[12].roughness = 0.35f;
+  REQUIRE(document->change_palette(palette));
+  palette.materials[12].roughness = 0.8675f;
+  REQUIRE(document->change_palette(palette));
+  const UndoRecord& record = document->history().back();
+  REQUIRE(record.label == "material 12: roughness 0.35 to 0.868");
+  REQUIRE(record.of_palette());
+  REQUIRE(record.changes.empty());
+  palette.materials[12].r = 1, palette.materials[12].g = 2, palette.materials[12].b = 0xAB;
+  palette.materials[12].ior = 2;
+  palette.names[12] = "glass";
+  REQUIRE((*document->change_palette(palette))->label == "material 12: colour, refraction, name");
+  palette.materials[0].a = 3;
+  palette.materials[255].emission = 1;
+  REQUIRE((*document->change_palette(palette))->label == "palette: 2 materials");
+  while (document->can_undo()) REQUIRE(document->undo());
+  REQUIRE((document->scene().palette == first));
+  while (document->can_redo()) REQUIRE(document->redo());
+  REQUIRE((document->scene().palette == palette));
+  REQUIRE(document->world().version() == voxels_version);  // no voxel was written
+}

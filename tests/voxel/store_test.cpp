@@ -242,13 +242,13 @@ TEST_CASE("store: a document's edits go through the file and its history goes on
     }
     const auto undone = document->undo();
     REQUIRE(undone);
-    REQUIRE(store->commit_undo(document->scene(), **undone));
+    REQUIRE(store->commit_undo(document->scene(), *undone));
     const auto redone = document->redo();
     REQUIRE(redone);
-    REQUIRE(store->commit_redo(document->scene(), **redone));
+    REQUIRE(store->commit_redo(document->scene(), *redone));
     const auto again = document->undo();
     REQUIRE(again);
-    REQUIRE(store->commit_undo(document->scene(), **again));
+    REQUIRE(store->commit_undo(document->scene(), *again));
     const auto live = store->read_scene({}, nullptr, nullptr);
     REQUIRE(live);
     CHECK(same_scene(document->scene(), *live) == "");
@@ -256,7 +256,7 @@ TEST_CASE("store: a document's edits go through the file and its history goes on
       while (document->can_undo()) {
         const auto record = document->undo();
         REQUIRE(record);
-        REQUIRE(store->commit_undo(document->scene(), **record));
+        REQUIRE(store->commit_undo(document->scene(), *record));
       }
     } else {  // the undone edit is dropped by the next opening's first one
       CHECK(document->history().size() == document->history_position() + 1);
@@ -406,8 +406,8 @@ TEST_CASE("store: what is no Quarry world, or a newer one, is said to be so") {
     if (opened) CHECK_FALSE(opened->read_scene({}, nullptr, nullptr));
     return e;
   };
-  CHECK(tampered("PRAGMA user_version=2").code == ErrorCode::unsupported);
-  CHECK_THAT(tampered("PRAGMA user_version=2").message, Catch::Contains("newer"));
+  CHECK(tampered("PRAGMA user_version=3").code == ErrorCode::unsupported);
+  CHECK_THAT(tampered("PRAGMA user_version=3").message, Catch::Contains("newer"));
   const std::vector<std::pair<std::string, std::string>> cases{
       {"PRAGMA user_version=0", "version is 0"},
       {"CREATE TRIGGER t AFTER INSERT ON meta BEGIN DELETE FROM meta; END", "trigger 't'"},

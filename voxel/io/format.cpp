@@ -87,11 +87,11 @@ constexpr const char* kNvdbExtensions[] = {"nvdb"};
 constexpr const char* kXyzExtensions[] = {"xyz", "asc"};
 const Format kOwnFormats[] = {
     {"quarry", "Quarry world", kQuarryExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "SQLite format 3\0"); }, read_quarry, Store::save, kKeepsAll, true, nullptr,
-     read_quarry_regions},
+     read_quarry_regions, nullptr, true},
     {"vox", "MagicaVoxel scene", kVoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "VOX "); }, read_vox, write_vox, kKeepsAll, true, nullptr,
-     read_vox_in_regions},
+     read_vox_in_regions, nullptr, true},
     {"binvox", "binvox occupancy", kBinvoxExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "#binvox"); }, read_binvox, write_binvox, 0, false, nullptr, read_binvox_regions,
-     write_binvox_regions},
+     write_binvox_regions, true},
     {"raw", "raw volume with NRRD header", kRawExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "NRRD000"); }, read_raw, write_raw, kKeepsColours, false, nullptr, read_raw_regions,
      write_raw_regions},
     {"qb", "Qubicle matrices", kQbExtensions, looks_like_qb, read_qb, nullptr, 0, false, nullptr, read_qb_regions},

@@ -78,6 +78,9 @@ struct Format {
   Result<RegionsDone> (*read_regions)(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) = nullptr;
   // Writes the same file from a scene of which only some layers are in memory at once (visible_regions.hpp). Null: only from a whole one.
   Result<void> (*write_regions)(const VisibleRegions& voxels, const Destination& to, const Progress& progress) = nullptr;
+  // Reading leaves nothing out unsaid, and what is written is read as the same voxels at the same place: an editor may save into the file that
+  // it opened. Not what is made into voxels first (meshes, points, densities).
+  bool returns = false;
 };
 
 std::span<const Format> formats();

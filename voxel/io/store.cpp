@@ -51,33 +51,52 @@ struct Store::State {
   }
 
   Result<void> check_call(const Scene& scene, const UndoRecord& record) const {
-    if (scene.volumes.size() != head.volumes.size() || record.volume >= head.volumes.size())
+    if (scene.volumes.size() != head.volumes.size() || (record.volume >= head.volumes.size() && !record.of_palette()))
       return fail(ErrorCode::invalid_argument, "the scene has " + std::to_string(scene.volumes.size()) + " volumes and the edit is of volume " + std::to_string(record.volume) + ", but the file has " +
                                                    std::to_string(head.volumes.size()) + "; save the scene as a whole");
     for (const BrickChange& c : record.changes)
       if (!brick_storable(c.brick)) return fail(ErrorCode::invalid_argument, "the edit has a brick outside all coordinates");
     if (std::adjacent_find(record.changes.begin(), record.changes.end(), [](const BrickChange& a, const BrickChange& b) { return a.brick >= b.brick; }) != record.changes.end())
       return fail(ErrorCode::invalid_argument, "the changes of the edit are not in the order of their bricks, each once");
+    if (record.of_palette() && !record.changes.empty()) return fail(ErrorCode::invalid_argument, "the edit is of voxels and of the palette at once");
+    if (std::adjacent_find(record.materials.begin(), record.materials.end(), [](const MaterialChange& a, const MaterialChange& b) { return a.index >= b.index; }) != record.materials.end())
+      return fail(ErrorCode::invalid_argument, "the changes of the edit are not in the order of their materials, each once");
     return {};
   }
 
-  Result<void> write_touched(const Scene& scene, const UndoRecord& record, StoreHead* next) {
-    std::set<Int3> chunks;
-    for (const BrickChange& c : record.changes) chunks.insert(chunk_of(c.brick));
-    for (const Int3& chunk : chunks)
-      if (auto r = write_chunk(db, scene.volumes[record.volume].bricks, chunk, record.volume, next); !r) return r;
-    return write_head(db, *next, record.volume);
+  Result<void> write_touched(const Scene& scene, std::span<const UndoRecord> records, StoreHead* next) {
+    std::set<std::pair<uint32_t, Int3>> chunks;
+    std::set<uint32_t> volumes;
+    bool palette = false;
+    for (const UndoRecord& record : records) {
+      palette |= record.of_palette();
+      for (const BrickChange& c : record.changes) {
+        chunks.emplace(record.volume, chunk_of(c.brick));
+        volumes.insert(record.volume);
+      }
+    }
+    for (const auto& [volume, chunk] : chunks)
+      if (auto r = write_chunk(db, scene.volumes[volume].bricks, chunk, volume, next); !r) return r;
+    if (palette)
+      if (auto r = write_palette(db, scene.palette); !r) return r;
+    return write_head(db, *next, volumes);
   }
 
-  Result<void> move_in_history(const Scene& scene, const UndoRecord& record, int64_t number, int64_t position) {
-    if (auto r = check_call(scene, record); !r) return r;
-    if (number < 1 || number > head.length) return fail(ErrorCode::invalid_argument, "the file's history has no such edit");
-    const auto same = record_is(db, number, record);
-    if (!same) return tl::unexpected(same.error());
-    if (!*same) return fail(ErrorCode::conflict, "edit " + std::to_string(number) + " of the file's history is another one; save the scene as a whole");
+  // Back over the records before the file's place in the history, or forth over those behind it.
+  Result<void> move_in_history(const Scene& scene, std::span<const UndoRecord> records, bool back) {
+    const auto count = int64_t(records.size());
+    const int64_t first = back ? head.position - count + 1 : head.position + 1;
+    for (const UndoRecord& record : records)
+      if (auto r = check_call(scene, record); !r) return r;
+    if (count == 0 || first < 1 || first + count - 1 > head.length) return fail(ErrorCode::invalid_argument, "the file's history has no such edit");
+    for (int64_t i = 0; i < count; ++i) {
+      const auto same = record_is(db, first + i, records[size_t(i)]);
+      if (!same) return tl::unexpected(same.error());
+      if (!*same) return fail(ErrorCode::conflict, "edit " + std::to_string(first + i) + " of the file's history is another one; save the scene as a whole");
+    }
     return transact([&](StoreHead& next) {
-      next.position = position;
-      return write_touched(scene, record, &next);
+      next.position = back ? first - 1 : first + count - 1;
+      return write_touched(scene, records, &next);
     });
   }
 
@@ -178,11 +197,14 @@ Result<void> copy_bytes(int from, WholeFile& to) {
 
 }  // namespace
 
-Result<void> Store::save(const Scene& scene, const Destination& to, const Progress& progress) {
+Result<void> Store::save(const Scene& scene, const Destination& to, const Progress& progress) { return save_with_history(scene, {}, 0, to, progress); }
+
+Result<void> Store::save_with_history(const Scene& scene, std::span<const UndoRecord> records, size_t position, const Destination& to, const Progress& progress) {
   auto writer = StoreWriter::create(scene, to, progress);
   if (!writer) return tl::unexpected(writer.error());
   for (uint32_t i = 0; i < scene.volumes.size(); ++i)
     if (auto r = writer->append(i, scene.volumes[i].bricks); !r) return r;
+  if (auto r = writer->append_history(records, position); !r) return r;
   return writer->commit();
 }
 
@@ -240,21 +262,18 @@ Result<Scene> salvage_store(const fs::path& file, Salvage& salvage, std::vector<
   });
 }
 
-Result<void> Store::commit_edit(const Scene& scene, const UndoRecord& record) {
-  if (auto r = state_->check_call(scene, record); !r) return r;
+Result<void> Store::commit_edit(const Scene& scene, std::span<const UndoRecord> records) {
+  for (const UndoRecord& record : records)
+    if (auto r = state_->check_call(scene, record); !r) return r;
   return state_->transact([&](StoreHead& next) -> Result<void> {
-    if (auto r = write_record(state_->db, record, &next); !r) return r;
-    return state_->write_touched(scene, record, &next);
+    for (const UndoRecord& record : records)
+      if (auto r = write_record(state_->db, record, &next); !r) return r;
+    return state_->write_touched(scene, records, &next);
   });
 }
 
-Result<void> Store::commit_undo(const Scene& scene, const UndoRecord& record) {
-  return state_->move_in_history(scene, record, state_->head.position, state_->head.position - 1);
-}
-
-Result<void> Store::commit_redo(const Scene& scene, const UndoRecord& record) {
-  return state_->move_in_history(scene, record, state_->head.position + 1, state_->head.position + 1);
-}
+Result<void> Store::commit_undo(const Scene& scene, std::span<const UndoRecord> records) { return state_->move_in_history(scene, records, true); }
+Result<void> Store::commit_redo(const Scene& scene, std::span<const UndoRecord> records) { return state_->move_in_history(scene, records, false); }
 
 Result<void> Store::commit_palette(const Palette& palette) {
   return state_->transact([&](StoreHead&) { return write_palette(state_->db, palette); });

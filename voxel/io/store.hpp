@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ class Store {
   // A new file, whole or not at all (whole_file.hpp). Without history. Errors: conflict (somebody edits it, or it must not be replaced),
   // io, cancelled, invalid_argument (a material or camera with a value that is not a number, an instance of no volume).
   static Result<void> save(const Scene& scene, const Destination& to, const Progress& progress = {});
+  // With a history: records[0 .. position) are applied in the scene, the rest can be redone.
+  static Result<void> save_with_history(const Scene& scene, std::span<const UndoRecord> records, size_t position, const Destination& to, const Progress& progress = {});
   // Puts a copy of a world that nobody edits, with its history, where `to` is: on disk, whole or not at all, and with nothing left beside it of
   // what was there. Errors: conflict, not_found, io.
   static Result<void> copy(const std::filesystem::path& from, const Destination& to);
@@ -43,11 +46,15 @@ class Store {
   const std::vector<std::string>& warnings() const;  // of opening, as those of read()
   Result<Scene> read_scene(const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position);
   // Acknowledged = on disk when it returns. Errors change neither file nor history: invalid_argument (another number of volumes than in
-  // the file, nothing to undo), conflict (not the edit that the file's history has there), io (disk full). `scene` is the scene after the edit; only the chunks the record touches are written.
-  Result<void> commit_edit(const Scene& scene, const UndoRecord& record);  // drops records that could be redone
-  Result<void> commit_undo(const Scene& scene, const UndoRecord& record);
-  Result<void> commit_redo(const Scene& scene, const UndoRecord& record);
-  Result<void> commit_palette(const Palette& palette);
+  // the file, nothing to undo), conflict (not the edit that the file's history has there), io (disk full). `scene` is the scene after the edit, undo
+  // or redo; only the chunks the records touch are written, or the palette. Several records, oldest first: all or none.
+  Result<void> commit_edit(const Scene& scene, std::span<const UndoRecord> records);  // drops records that could be redone
+  Result<void> commit_undo(const Scene& scene, std::span<const UndoRecord> records);
+  Result<void> commit_redo(const Scene& scene, std::span<const UndoRecord> records);
+  Result<void> commit_edit(const Scene& scene, const UndoRecord& record) { return commit_edit(scene, std::span(&record, 1)); }
+  Result<void> commit_undo(const Scene& scene, const UndoRecord& record) { return commit_undo(scene, std::span(&record, 1)); }
+  Result<void> commit_redo(const Scene& scene, const UndoRecord& record) { return commit_redo(scene, std::span(&record, 1)); }
+  Result<void> commit_palette(const Palette& palette);  // not in the history: see Document::change_palette for what is
   // Which layers and instances are hidden. `scene` is the file's own but for that. Not in the history: nothing is lost by hiding.
   Result<void> commit_visibility(const Scene& scene);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 namespace quarry::io {
@@ -37,6 +38,13 @@ void put_brick(std::vector<uint8_t>& out, const Brick& brick) {
   put_brick(out.data() + at, brick);
 }
 
+void put_material(std::vector<uint8_t>& out, const Material& m, const std::string& name) {
+  for (const uint8_t c : {m.r, m.g, m.b, m.a}) put(out, c);
+  for (const float v : {m.roughness, m.metalness, m.emission, m.transparency, m.ior, m.reserved[0], m.reserved[1]}) put(out, v);
+  put(out, uint32_t(name.size()));
+  out.insert(out.end(), name.begin(), name.end());
+}
+
 class Reader {
  public:
   explicit Reader(std::span<const uint8_t> bytes) : bytes_(bytes) {}
@@ -57,6 +65,17 @@ class Reader {
         if (!material) return false;  // a set voxel has one
         out->materials[w * 64 + uint32_t(std::countr_zero(bits))] = material;
       }
+    return true;
+  }
+  bool get_material(Material* out, std::string* name) {
+    uint32_t length = 0;
+    for (uint8_t* c : {&out->r, &out->g, &out->b, &out->a})
+      if (!get(c)) return false;
+    for (float* v : {&out->roughness, &out->metalness, &out->emission, &out->transparency, &out->ior, &out->reserved[0], &out->reserved[1]})
+      if (!get(v) || std::isnan(*v)) return false;
+    if (!get(&length) || bytes_.size() - at_ < length) return false;
+    name->assign(reinterpret_cast<const char*>(bytes_.data()) + at_, length);
+    at_ += length;
     return true;
   }
   bool at_end() const { return at_ == bytes_.size(); }
@@ -104,7 +123,7 @@ uint64_t chunk_checksum(std::span<const uint8_t> data, uint32_t volume, Int3 chu
 }
 uint64_t part_checksum(std::span<const uint8_t> data, const RecordHead& head, uint32_t plain_bytes, uint32_t count) {
   FieldSum row;
-  row.add(head.record).add(int64_t(head.part)).add(int64_t(head.volume)).add(head.label).add(int64_t(head.voxels)).add(int64_t(plain_bytes)).add(int64_t(count));
+  row.add(head.record).add(int64_t(head.part)).add(head.volume).add(head.label).add(int64_t(head.voxels)).add(int64_t(plain_bytes)).add(int64_t(count));
   return XXH3_64bits_withSeed(data.data(), data.size(), row.value());
 }
 
@@ -172,6 +191,52 @@ Result<void> decode_chunk(std::span<const uint8_t> data, uint32_t plain_bytes, u
   return {};
 }
 
+namespace {
+
+Result<Blob> part_blob(const std::vector<uint8_t>& plain, size_t count, const RecordHead& head) {
+  auto data = compress(plain);
+  if (!data) return tl::unexpected(data.error());
+  Blob blob;
+  blob.data = std::move(*data);
+  blob.plain_bytes = uint32_t(plain.size());
+  blob.count = uint32_t(count);
+  blob.checksum = part_checksum(blob.data, head, blob.plain_bytes, blob.count);
+  return blob;
+}
+
+}  // namespace
+
+Result<Blob> encode_materials(std::span<const MaterialChange> changes, const RecordHead& head) {
+  std::vector<uint8_t> plain;
+  put(plain, uint32_t(changes.size()));
+  for (const MaterialChange& c : changes) {
+    if (c.name_before.size() + c.name_after.size() > kPartBytesMax - std::min<size_t>(plain.size(), kPartBytesMax))
+      return fail(ErrorCode::invalid_argument, "the names of the materials are too long for the history");
+    put(plain, c.index);
+    put_material(plain, c.before, c.name_before);
+    put_material(plain, c.after, c.name_after);
+  }
+  if (plain.size() > kPartBytesMax) return fail(ErrorCode::invalid_argument, "the names of the materials are too long for the history");
+  return part_blob(plain, changes.size(), head);
+}
+
+Result<void> decode_materials(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, std::vector<MaterialChange>* out) {
+  const auto plain = decompress(data, plain_bytes);
+  if (!plain) return tl::unexpected(plain.error());
+  Reader in(*plain);
+  uint32_t n = 0;
+  if (!in.get(&n) || n != count || n == 0 || n > 256) return fail(ErrorCode::malformed_input, "expected " + std::to_string(count) + " changes of materials");
+  for (uint32_t i = 0; i < n; ++i) {
+    MaterialChange c;
+    if (!in.get(&c.index) || !in.get_material(&c.before, &c.name_before) || !in.get_material(&c.after, &c.name_after))
+      return fail(ErrorCode::malformed_input, "material " + std::to_string(i) + " is cut short or has a value that is not a number");
+    if (!out->empty() && out->back().index >= c.index) return fail(ErrorCode::malformed_input, "expected the numbers of the materials to rise");
+    out->push_back(std::move(c));
+  }
+  if (!in.at_end()) return fail(ErrorCode::malformed_input, "there are bytes after the last material");
+  return {};
+}
+
 Result<Blob> encode_part(std::span<const BrickChange> changes, const RecordHead& head) {
   std::vector<uint8_t> plain;
   put(plain, uint32_t(changes.size()));
@@ -180,14 +245,7 @@ Result<Blob> encode_part(std::span<const BrickChange> changes, const RecordHead&
     put_brick(plain, c.before);
     put_brick(plain, c.after);
   }
-  auto data = compress(plain);
-  if (!data) return tl::unexpected(data.error());
-  Blob blob;
-  blob.data = std::move(*data);
-  blob.plain_bytes = uint32_t(plain.size());
-  blob.count = uint32_t(changes.size());
-  blob.checksum = part_checksum(blob.data, head, blob.plain_bytes, blob.count);
-  return blob;
+  return part_blob(plain, changes.size(), head);
 }
 
 Result<void> decode_part(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, std::vector<BrickChange>* append) {

@@ -1,4 +1,5 @@
-// store_codec.hpp - the bytes inside a .quarry file's blobs: chunks of bricks and parts of undo records. docs/formats.md has the layout.
+// store_codec.hpp - the bytes inside a .quarry file's blobs: chunks of bricks and parts of undo records, of voxels or of the palette.
+// docs/formats.md has the layout.
 //
 // Plain bytes are canonical: the same bricks give the same bytes, whoever wrote them and in whatever order. They are compressed
 // with zstd; the checksum (XXH3, 64 bits) covers the compressed bytes and the row's own numbers, so a blob that strayed into another
@@ -45,16 +46,22 @@ Result<Blob> encode_chunk(const BrickMap& bricks, Int3 chunk, uint32_t volume);
 Result<void> decode_chunk(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, Int3 chunk, BrickMap* into);
 uint64_t chunk_checksum(std::span<const uint8_t> data, uint32_t volume, Int3 chunk, uint32_t plain_bytes, uint32_t count);
 
+constexpr int64_t kPaletteVolume = -1;  // what a record of the palette has as its volume
+
 // The numbers and the label of a record, which stand in each row of its parts.
 struct RecordHead {
   int64_t record = 0;  // from 1
-  uint32_t part = 0;   // from 0
-  uint32_t volume = 0;
+  uint32_t part = 0;   // from 0, or from 1 in a record that continues the step of the one before it
+  int64_t volume = 0;
   std::string label;
   uint64_t voxels = 0;
 };
 Result<Blob> encode_part(std::span<const BrickChange> changes, const RecordHead& head);
 Result<void> decode_part(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, std::vector<BrickChange>* append);
+// The same for changes of the palette, which always fit into one part. Errors: invalid_argument (the names are too long), out_of_memory;
+// malformed_input.
+Result<Blob> encode_materials(std::span<const MaterialChange> changes, const RecordHead& head);
+Result<void> decode_materials(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, std::vector<MaterialChange>* out);
 uint64_t part_checksum(std::span<const uint8_t> data, const RecordHead& head, uint32_t plain_bytes, uint32_t count);
 
 // A checksum over fields, in the order given; texts and lists are told apart from their neighbours by their lengths.

@@ -153,6 +153,9 @@ Result<StoreHead> head_from(Db& db, const std::map<std::string, int64_t>& state,
     if (!rows) return tl::unexpected(rows.error());
     if (*rows > kMaxRows) return fail(ErrorCode::malformed_input, "table " + std::string(table) + " has " + std::to_string(*rows) + " rows, expected at most " + std::to_string(kMaxRows));
   }
+  const auto version = db.integer("PRAGMA user_version", "read the database's header");
+  if (!version) return tl::unexpected(version.error());
+  head.version = *version;
   if (auto r = read_volumes(db, scene, &head); !r) return tl::unexpected(r.error());
   head.position = state.at(kPositionKey);
   head.length = state.at(kLengthKey);
@@ -275,7 +278,7 @@ Result<std::vector<UndoRecord>> read_history(Db& db, const StoreHead& head, uint
     RecordHead next;
     next.record = s.integer(0, "record", 1, head.length);
     next.part = uint32_t(s.integer(1, "part", 0, UINT32_MAX));
-    next.volume = uint32_t(s.integer(2, "volume", 0, int64_t(head.volumes.size()) - 1));
+    next.volume = s.integer(2, "volume", head.version > kPlainHistory ? kPaletteVolume : 0, int64_t(head.volumes.size()) - 1);
     next.label = s.text(3, "label");
     next.voxels = uint64_t(s.integer(4, "voxels", 0, INT64_MAX));
     const uint32_t count = uint32_t(s.integer(5, "changes", 0, kPartChanges));
@@ -285,18 +288,23 @@ Result<std::vector<UndoRecord>> read_history(Db& db, const StoreHead& head, uint
     if (auto ok = s.row_check(); !ok) return ok;
     const std::string name = "table journal, record " + std::to_string(next.record) + ", part " + std::to_string(next.part);
     if (part_checksum(data, next, bytes, count) != checksum) return damaged(name + ": the checksum is wrong");
-    const bool starts = next.part == 0 && next.record == part.record + 1;
+    const bool continues = next.part == 1 && next.record > 1 && head.version > kPlainHistory;
+    const bool starts = next.record == part.record + 1 && (next.part == 0 || continues);
     const bool goes_on = next.part > 0 && next.record == part.record && next.part == part.part + 1 && next.volume == part.volume && next.label == part.label && next.voxels == part.voxels;
     if (!starts && !goes_on) return damaged(name + " does not follow the one before it");
-    changes += count;
+    const bool of_palette = next.volume == kPaletteVolume;
+    if (of_palette && goes_on) return damaged(name + ": a change of the palette has one part");
+    changes += of_palette ? bytes / sizeof(BrickChange) + 1 : count;
     if (changes > memory_limit / sizeof(BrickChange)) return fail(ErrorCode::out_of_memory, "its history of edits needs more than " + std::to_string(memory_limit >> 20) + " MiB of memory");
     if (starts) {
       records.emplace_back();
-      records.back().volume = next.volume;
+      records.back().volume = of_palette ? 0 : uint32_t(next.volume);
+      records.back().continues = continues;
       records.back().label = next.label;
       records.back().voxels_changed = next.voxels;
     }
-    if (auto ok = decode_part(data, bytes, count, &records.back().changes); !ok) return damaged(name + ": " + ok.error().message);
+    const auto decoded = of_palette ? decode_materials(data, bytes, count, &records.back().materials) : decode_part(data, bytes, count, &records.back().changes);
+    if (!decoded) return damaged(name + ": " + decoded.error().message);
     sum += checksum;
     part = std::move(next);
     return {};
@@ -324,13 +332,14 @@ Result<Scene> read_world(Db& db, uint64_t memory_limit, const Progress& progress
 }
 
 Result<bool> record_is(Db& db, int64_t number, const UndoRecord& record) {
-  auto s = Statement::prepare(db, "SELECT volume, label, voxels, (SELECT sum(changes) FROM journal WHERE record = ?1) FROM journal WHERE record = ?1 AND part = 0", "journal");
+  auto s = Statement::prepare(db, "SELECT volume, label, voxels, (SELECT sum(changes) FROM journal WHERE record = ?1) FROM journal WHERE record = ?1 AND part = ?2", "journal");
   if (!s) return tl::unexpected(s.error());
-  const auto row = s->bind(1, number).step();
+  const auto row = s->bind(1, number).bind(2, int64_t(record.continues)).step();
   if (!row) return tl::unexpected(row.error());
   if (!*row) return false;
-  const bool same = s->integer(0, "volume") == record.volume && s->text(1, "label") == record.label && s->integer(2, "voxels") == int64_t(record.voxels_changed) &&
-                    s->integer(3, "changes") == int64_t(record.changes.size());
+  const int64_t volume = record.of_palette() ? kPaletteVolume : int64_t(record.volume);
+  const bool same = s->integer(0, "volume") == volume && s->text(1, "label") == record.label && s->integer(2, "voxels") == int64_t(record.voxels_changed) &&
+                    s->integer(3, "changes") == int64_t(record.of_palette() ? record.materials.size() : record.changes.size());
   if (auto r = s->row_check(); !r) return tl::unexpected(r.error());
   return same;
 }

@@ -39,7 +39,7 @@ constexpr std::array<Table, 9> kTables{{
 }  // namespace
 
 Result<void> create_schema(Db& db) {
-  const std::string ids = "PRAGMA application_id=" + std::to_string(kApplicationId) + "; PRAGMA user_version=" + std::to_string(kSchemaVersion);
+  const std::string ids = "PRAGMA application_id=" + std::to_string(kApplicationId) + "; PRAGMA user_version=" + std::to_string(kPlainHistory);
   if (auto r = db.run(ids.c_str(), "mark the new database"); !r) return r;
   for (const Table& t : kTables)
     if (auto r = db.run(t.sql, "make the tables"); !r) return r;

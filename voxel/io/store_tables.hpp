@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
+#include <span>
 #include <vector>
 
 #include "voxel/io/sqlite_db.hpp"
@@ -16,7 +18,8 @@
 namespace quarry::io {
 
 constexpr int32_t kApplicationId = 0x51727279;  // "Qrry", at byte 68 of the file
-constexpr int32_t kSchemaVersion = 1;           // raised by every change of the schema; a reader refuses a newer one
+constexpr int32_t kSchemaVersion = 2;           // raised by every change of the schema; a reader refuses a newer one
+constexpr int32_t kPlainHistory = 1;            // the version of a file whose every record is of voxels and a step of its own; new files have it
 constexpr int32_t kMaxChunkCoordinate = kMaxBrickCoordinate / 8;
 constexpr uint64_t kBrickMemoryBytes = 650;  // of a brick in a BrickMap
 
@@ -29,6 +32,7 @@ struct StoreHead {
   std::vector<Volume> volumes;
   int64_t position = 0, length = 0;  // records of the history: applied, all
   uint64_t history_sum = 0;          // of the records' checksums, mod 2^64
+  int64_t version = kPlainHistory;   // of the schema; raised by the first record that needs it
 };
 
 // Says how far it is, some tens of times a second at most, the first time at once.
@@ -55,6 +59,7 @@ class TableWriter {
   Result<void> begin(const Scene& scene);
   // See StoreWriter::append. `written` is called after each chunk.
   Result<void> append(uint32_t volume, const BrickMap& bricks, const Progress& progress, const std::function<void()>& written);
+  Result<void> history(std::span<const UndoRecord> records, size_t position);
   Result<void> end();
   uint64_t bricks() const { return bricks_; }
 
@@ -87,15 +92,15 @@ Result<void> write_palette(Db& db, const Palette& palette);
 Result<void> write_visibility(Db& db, const Scene& scene);
 // Writes one chunk of a volume again, or removes it if it is empty now; keeps `head` in step (not the tables: see write_head).
 Result<void> write_chunk(Db& db, const BrickMap& bricks, Int3 chunk, uint32_t volume, StoreHead* head);
-// One volume's numbers and those of the history, with their checksums.
-Result<void> write_head(Db& db, const StoreHead& head, uint32_t changed_volume);
+// The numbers of some volumes and those of the history, with their checksums.
+Result<void> write_head(Db& db, const StoreHead& head, const std::set<uint32_t>& changed_volumes);
 
-// Drops the records after the head's position and appends one.
+// Drops the records after the head's position and appends one. Errors: invalid_argument (the first one continues a step).
 Result<void> write_record(Db& db, const UndoRecord& record, StoreHead* head);
 Result<std::vector<UndoRecord>> read_history(Db& db, const StoreHead& head, uint64_t memory_limit, const Progress& progress);
 // Schema, scene and, unless `history` is null, history: all that a reader does with an open database.
 Result<Scene> read_world(Db& db, uint64_t memory_limit, const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position);
-// True if record number `number` (from 1) of the history has this one's label, volume and counts.
+// True if record number `number` (from 1) of the history has this one's kind, label, volume and counts.
 Result<bool> record_is(Db& db, int64_t number, const UndoRecord& record);
 
 }  // namespace quarry::io

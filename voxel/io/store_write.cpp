@@ -241,8 +241,9 @@ Result<void> write_chunk(Db& db, const BrickMap& bricks, Int3 chunk, uint32_t vo
   return insert_chunk(*s, *blob, chunk, volume, head);
 }
 
-Result<void> write_head(Db& db, const StoreHead& head, uint32_t changed_volume) {
-  if (auto r = write_volume_head(db, head, changed_volume); !r) return r;
+Result<void> write_head(Db& db, const StoreHead& head, const std::set<uint32_t>& changed_volumes) {
+  for (const uint32_t volume : changed_volumes)
+    if (auto r = write_volume_head(db, head, volume); !r) return r;
   if (auto r = write_volumes_sum(db, head); !r) return r;
   return write_history_state(db, head);
 }
@@ -284,6 +285,13 @@ Result<void> TableWriter::append(uint32_t volume, const BrickMap& bricks, const 
   });
 }
 
+Result<void> TableWriter::history(std::span<const UndoRecord> records, size_t position) {
+  for (const UndoRecord& record : records)
+    if (auto r = write_record(db_, record, &head_); !r) return r;
+  head_.position = int64_t(std::min(position, records.size()));
+  return {};
+}
+
 Result<void> TableWriter::end() {
   if (!volumes_.empty())
     if (auto r = go_to(uint32_t(volumes_.size())); !r) return r;
@@ -292,6 +300,11 @@ Result<void> TableWriter::end() {
 }
 
 Result<void> write_record(Db& db, const UndoRecord& record, StoreHead* head) {
+  if (record.continues && head->position == 0) return fail(ErrorCode::invalid_argument, "the first edit of a history continues no step");
+  if ((record.continues || record.of_palette()) && head->version == kPlainHistory) {
+    if (auto r = db.run(("PRAGMA user_version=" + std::to_string(kSchemaVersion)).c_str(), "mark the file's version"); !r) return r;
+    head->version = kSchemaVersion;
+  }
   auto dropped = Statement::prepare(db, "SELECT checksum FROM journal WHERE record > ?1", "journal");
   if (!dropped) return tl::unexpected(dropped.error());
   dropped->bind(1, head->position);
@@ -309,13 +322,13 @@ Result<void> write_record(Db& db, const UndoRecord& record, StoreHead* head) {
 
   auto s = Statement::prepare(db, "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", "journal");
   if (!s) return tl::unexpected(s.error());
-  RecordHead part{head->position + 1, 0, record.volume, record.label, record.voxels_changed};
+  RecordHead part{head->position + 1, record.continues ? 1u : 0u, record.of_palette() ? kPaletteVolume : int64_t(record.volume), record.label, record.voxels_changed};
   std::span<const BrickChange> rest = record.changes;
   do {  // a record without changes is a row, too
     const auto some = rest.first(std::min<size_t>(rest.size(), kPartChanges));
-    const auto blob = encode_part(some, part);
+    const auto blob = record.of_palette() ? encode_materials(record.materials, part) : encode_part(some, part);
     if (!blob) return tl::unexpected(blob.error());
-    s->bind(1, part.record).bind(2, int64_t(part.part)).bind(3, int64_t(part.volume)).bind(4, std::string_view(part.label)).bind(5, int64_t(part.voxels));
+    s->bind(1, part.record).bind(2, int64_t(part.part)).bind(3, part.volume).bind(4, std::string_view(part.label)).bind(5, int64_t(part.voxels));
     s->bind(6, int64_t(blob->count)).bind(7, int64_t(blob->plain_bytes)).bind(8, int64_t(blob->checksum)).bind(9, std::span<const uint8_t>(blob->data));
     if (auto r = s->execute(); !r) return r;
     head->history_sum += blob->checksum;

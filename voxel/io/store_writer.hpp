@@ -4,9 +4,11 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
 
 #include "hashgrid/result.hpp"
 #include "voxel/io/whole_file.hpp"
+#include "voxel/edit.hpp"
 #include "voxel/progress.hpp"
 #include "voxel/scene.hpp"
 
@@ -26,6 +28,8 @@ class StoreWriter {
   // Bricks of a volume: volumes rising, and of one volume whole chunks (8^3 bricks), rising by x, then y, then z over all calls. Compressed
   // on all threads; memory: some compressed chunks for each. Errors: invalid_argument (another order), out_of_memory, io, cancelled.
   Result<void> append(uint32_t volume, const BrickMap& bricks);
+  // After the bricks, once: records[0 .. position) are applied in them, the rest can be redone.
+  Result<void> append_history(std::span<const UndoRecord> records, size_t position);
   uint64_t bricks() const;  // so far
   // In its place when it returns, and on disk, unless the destination has somebody who waits for that later.
   Result<void> commit();

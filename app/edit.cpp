@@ -30,7 +30,7 @@ Result<void> run(Editor& editor, const EditArguments& wanted, ScriptRunner* scri
   bool pictured = wanted.screenshot.empty();
   while (true) {
     if (interrupt_flag().load()) return fail(ErrorCode::cancelled, "interrupted; no edit is lost");
-    const double idle = editor.unattended ? 0 : editor.idle_seconds();
+    const double idle = editor.unattended || (script && !script->finished()) ? 0 : editor.idle_seconds();
     if (idle > 0) {
       editor.window.wait(idle);
       if (editor.window.events().empty() && !editor.due()) continue;

@@ -10,6 +10,7 @@
 #include "app/editor/panels.hpp"
 #include "app/load.hpp"
 #include "app/terminal.hpp"
+#include "voxel/io/export_loss.hpp"
 
 namespace quarry::app {
 namespace {
@@ -96,6 +97,7 @@ void Editor::frame_all() { camera.frame(session.world().bounds(), viewport.width
 void Editor::start_new() {
   viewport.forget();
   if (!report(session.start_new())) return;
+  accepted_losses_.clear();
   camera = {};
   frame_all();
   statistics = {};
@@ -109,6 +111,7 @@ bool Editor::open(const std::filesystem::path& file) {
   const bool opened = report(session.open(file, options).map_error([&](Error e) { return with_salvage_hint(file, std::move(e)); }));
   line.clear();
   if (!opened) return false;
+  accepted_losses_.clear();
   camera = {};
   frame_all();
   statistics = {};
@@ -123,14 +126,35 @@ bool Editor::save() {
     say(fmt::format("Every edit is in {} already", session.file().string()));
     return true;
   }
-  // Only world files keep everything, so a document that came from elsewhere asks for a name.
-  dialog.show_save(suggested_name());
-  return false;
+  const auto meant = session.write_back();
+  if (!meant) {
+    if (unattended) return report(tl::unexpected(meant.error()));
+    say(meant.error().message);
+    dialog.show_save(suggested_name());
+    return false;
+  }
+  if (unattended && meant->changed_on_disk)
+    return report(fail(ErrorCode::conflict, fmt::format("{} was changed by another program since it was opened here", session.file().string())));
+  if (!unattended && (meant->changed_on_disk || meant->losses != accepted_losses_) && (meant->changed_on_disk || !meant->losses.empty())) {
+    save_question = *meant;
+    return false;
+  }
+  return save_as(session.file());
+}
+
+bool Editor::write_back_anyway() {
+  accepted_losses_ = std::exchange(save_question, {})->losses;
+  return save_as(session.file());
 }
 
 bool Editor::save_as(const std::filesystem::path& file) {
+  // What the format has no place for is said, before the document may be gone.
+  std::string lost;
+  if (const auto format = io::format_for_writing(file))
+    for (const io::ExportLoss& loss : io::export_losses(session.scene(), **format)) lost += (lost.empty() ? "" : ", ") + loss.text;
   if (!report(session.save_as(file))) return false;
-  say(fmt::format("Saved as {}", file.string()));
+  if (!lost.empty()) say_warning(file.string(), "not in it, for there is no place for it in such files: " + lost);
+  say(fmt::format("Saved as {}{}", file.string(), lost.empty() ? "" : "; not in it: " + lost));
   if (after_saving && !session.unsaved()) {
     const auto next = std::exchange(after_saving, {});
     next(*this);
@@ -151,11 +175,15 @@ void Editor::ask_before_leaving(std::function<void(Editor&)> then) {
   after_saving = std::move(then);
 }
 
-void Editor::handle_keys(const std::vector<InputEvent>& events) {
+bool Editor::modal() const {
+  return after_saving || save_question || !recoverable.empty() || dialog.shown() || ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup);
+}
+
+void Editor::handle_keys(const std::vector<InputEvent>& events, bool asked) {
   for (const InputEvent& event : events) {
     if (event.type == InputEvent::Type::close) perform(*this, Action::quit);
-    if (event.type == InputEvent::Type::drop && !event.file.empty()) ask_before_leaving([file = event.file](Editor& e) { e.open(file); });
-    if (event.type != InputEvent::Type::key || !event.down || ImGui::GetIO().WantTextInput || dialog.shown() || after_saving) continue;
+    if (event.type == InputEvent::Type::drop && !event.file.empty() && !asked && !modal()) ask_before_leaving([file = event.file](Editor& e) { e.open(file); });
+    if (event.type != InputEvent::Type::key || !event.down || ImGui::GetIO().WantTextInput || asked || modal()) continue;
     const Shortcut* row = shortcut_of({event.code, event.modifiers & 7});
     const bool may_repeat = row && (row->action == Action::undo || row->action == Action::redo || row->action == Action::radius_up || row->action == Action::radius_down);
     if (row && (!event.repeat || may_repeat)) perform(*this, row->action);
@@ -343,8 +371,11 @@ void Editor::hear(double seconds) {
   while (true) {
     const std::vector<InputEvent> events = interface->feed(seconds);
     ImGui::NewFrame();
+    const bool asked = modal();  // a key that answers a question does nothing else
     draw_panels(*this);
-    handle_keys(events);
+    // A slider whose panel was hidden under the mouse cannot say that it was let go.
+    if (session.previews_palette() && !ImGui::IsAnyItemActive()) report(session.set_palette(Palette(session.scene().palette)));
+    handle_keys(events, asked);
     viewport.handle(*this, events);
     if (events.empty() || seconds_since(begun) > kHearSeconds) return;
     ImGui::EndFrame();

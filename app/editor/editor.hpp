@@ -23,7 +23,7 @@
 
 namespace quarry::app {
 
-constexpr int kLargestBrush = 128;
+constexpr int kLargestBrush = kMostEditRadius;
 constexpr uint32_t kUsualPaths = 512;  // a pixel: little grain is left
 
 // What the statistics panel shows; taken again when the world has changed, at most some times a second.
@@ -82,10 +82,11 @@ struct Editor {
   Resolution resolution;
   Convergence convergence;
   bool panels_shown = true, help_shown = false, quit = false;
-  bool unattended = false;  // a script or --frames drives: no questions are asked
+  bool unattended = false;  // a script or --frames drives: no questions are asked, what would be lost is a warning
   double frame_ms = 0;
   std::vector<RecoveryFile> recoverable;     // offered at the start
   std::function<void(Editor&)> after_saving;  // what waits for an answer about unsaved work
+  std::optional<Session::WriteBack> save_question;  // what waits for an answer before the file that was opened is written
   std::string message;
   bool message_is_error = false;
   std::chrono::steady_clock::time_point message_time;
@@ -108,14 +109,19 @@ struct Editor {
   void frame_all();
   void start_new();
   bool open(const std::filesystem::path& file);
+  // A question or a menu is open. It has keys, mouse and what is dropped on the window to itself.
+  bool modal() const;
+  // Writes the document back into the file that it came from, asking first if something would be lost; asks for a name if there is none.
   bool save();
+  bool write_back_anyway();  // the answer to save_question
   bool save_as(const std::filesystem::path& file);
   std::filesystem::path suggested_name() const;
   // Runs `then` at once if nothing is unsaved, else after the user has answered.
   void ask_before_leaving(std::function<void(Editor&)> then);
 
  private:
-  void handle_keys(const std::vector<InputEvent>& events);
+  void handle_keys(const std::vector<InputEvent>& events, bool asked);
+  std::vector<std::string> accepted_losses_;  // that the user has agreed to for the open document
   void take_statistics();
   bool converging() const;  // paths are still wanted
   bool software() const { return device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU; }

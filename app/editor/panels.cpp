@@ -110,10 +110,21 @@ void modal(const char* title, bool wanted, Body body) {
 
 void draw_questions(Editor& editor) {
   const float wide = ImGui::GetFontSize() * 8;
-  modal("Not saved", editor.after_saving && !editor.dialog.shown(), [&] {
+  // Enter is the first button of a question that has one for it, Escape the last.
+  const auto entered = [] { return ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_Enter), false) || ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_KeyPadEnter), false); };
+  const auto escaped = [] { return ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_Escape), false); };
+  modal("Not saved", editor.after_saving && !editor.save_question && !editor.dialog.shown(), [&] {
     ImGui::Text("'%s' has changes that are in no file of yours yet.", editor.session.title().c_str());
     ImGui::Spacing();
-    if (ImGui::Button("Save as...", {wide, 0})) {
+    const bool writes_back = editor.session.write_back().has_value();
+    if (writes_back) {
+      if (ImGui::Button("Save", {wide, 0}) || entered()) {
+        editor.save();
+        return true;
+      }
+      ImGui::SameLine();
+    }
+    if (ImGui::Button("Save as...", {wide, 0}) || (!writes_back && entered())) {
       editor.dialog.show_save(editor.suggested_name());
       return true;
     }
@@ -125,13 +136,47 @@ void draw_questions(Editor& editor) {
       return true;
     }
     ImGui::SameLine();
-    if (ImGui::Button("Cancel", {wide, 0})) {
+    if (ImGui::Button("Cancel", {wide, 0}) || escaped()) {
       editor.after_saving = {};
       return true;
     }
     return false;
   });
-  modal("Unsaved work was found", !editor.recoverable.empty() && !editor.after_saving && !editor.dialog.shown(), [&] {
+  modal("Save###write back", editor.save_question && !editor.dialog.shown(), [&] {
+    const std::string name = editor.session.file().filename().string();
+    ImGui::PushTextWrapPos(wide * 5);
+    if (editor.save_question->changed_on_disk)
+      ImGui::TextWrapped("'%s' was changed by another program since it was opened here. Saving replaces what that program wrote.", name.c_str());
+    if (!editor.save_question->losses.empty()) {
+      ImGui::TextWrapped("Not all of this document will be in '%s':", name.c_str());
+      constexpr size_t kShown = 12;
+      for (size_t i = 0; i < std::min(editor.save_question->losses.size(), kShown); ++i) {
+        ImGui::Bullet();
+        ImGui::TextWrapped("%s", editor.save_question->losses[i].c_str());
+      }
+      if (editor.save_question->losses.size() > kShown) ImGui::TextDisabled("and %zu more", editor.save_question->losses.size() - kShown);
+    }
+    ImGui::PopTextWrapPos();
+    ImGui::Spacing();
+    if (ImGui::Button("Save anyway", {wide, 0})) {
+      editor.write_back_anyway();
+      return true;
+    }
+    ImGui::SameLine();
+    if (ImGui::Button("Save as .quarry...", {wide * 1.3f, 0})) {
+      editor.save_question.reset();
+      editor.dialog.show_save(editor.suggested_name());
+      return true;
+    }
+    ImGui::SameLine();
+    if (ImGui::Button("Cancel", {wide, 0}) || escaped()) {
+      editor.save_question.reset();
+      editor.after_saving = {};
+      return true;
+    }
+    return false;
+  });
+  modal("Unsaved work was found", !editor.recoverable.empty() && !editor.after_saving && !editor.save_question && !editor.dialog.shown(), [&] {
     ImGui::TextUnformatted("Quarry ended before these were saved. Every edit is still there.");
     ImGui::Spacing();
     for (size_t i = 0; i < editor.recoverable.size(); ++i) {
@@ -162,7 +207,7 @@ void draw_questions(Editor& editor) {
       }
     }
     ImGui::Spacing();
-    if (ImGui::Button("Not now", {wide, 0})) editor.recoverable.clear();
+    if (ImGui::Button("Not now", {wide, 0}) || escaped()) editor.recoverable.clear();
     return editor.recoverable.empty();
   });
 }

@@ -75,11 +75,13 @@ void draw_scene(Editor& editor) {
     std::string label = "opened";
     if (at > 0) {
       const Session::Step& step = steps[at - 1];
-      label = fmt::format("{}  {}{}", step.label, with_commas(step.voxels), step.records > 1 ? fmt::format("  ({} parts)", step.records) : "");
+      label = step.label;
+      if (step.voxels > 0) label += fmt::format("  {}{}", with_commas(step.voxels), step.records > 1 ? fmt::format("  ({} parts)", step.records) : "");
     }
     if (at > position) ImGui::PushStyleColor(ImGuiCol_Text, ImGui::GetStyle().Colors[ImGuiCol_TextDisabled]);
     ImGui::AlignTextToFramePadding();
     if (ImGui::Selectable(label.c_str(), at == position)) go = at;
+    if (ImGui::IsItemHovered() && ImGui::CalcTextSize(label.c_str()).x > ImGui::GetItemRectSize().x) ImGui::SetTooltip("%s", label.c_str());
     if (at > position) ImGui::PopStyleColor();
   });
   if (go) editor.report(session.go_to_step(*go));

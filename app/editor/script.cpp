@@ -74,6 +74,7 @@ const std::vector<ScriptVerb>& script_verbs() {
       {"new", ""},
       {"open", "file"},
       {"save", "[file]"},
+      {"ask", ""},
       {"wait", "FRAMES"},
       {"screenshot", "file"},
       {"quit", ""},

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <climits>
+#include <cmath>
 #include <cstdio>
 
 #include "app/editor/actions.hpp"
@@ -13,7 +15,8 @@
 namespace quarry::app {
 namespace {
 
-int whole(double number) { return static_cast<int>(number); }
+// Beyond all integers is beyond the world, too: an edit there is refused.
+int whole(double number) { return std::isnan(number) ? 0 : static_cast<int>(std::clamp(number, double(INT_MIN), double(INT_MAX))); }
 
 void push_move(Editor& editor, double x, double y) {
   InputEvent event;
@@ -90,7 +93,10 @@ Result<void> ScriptRunner::start(Editor& editor, const ScriptCommand& command) {
     if (!shape) return fail(ErrorCode::bad_usage, fmt::format("'{}' is none of sphere, cube, box, line", word(2)));
     editor.brush.mode = *mode;
     editor.brush.shape = *shape;
-    if (!n.empty()) editor.brush.radius = std::clamp(whole(n[0]), 0, kLargestBrush);
+    if (!n.empty()) {
+      if (!(n[0] >= 0 && n[0] <= kLargestBrush) || n[0] != whole(n[0])) return fail(ErrorCode::bad_usage, fmt::format("{} is no radius: a whole number from 0 to {}", n[0], kLargestBrush));
+      editor.brush.radius = whole(n[0]);
+    }
     return {};
   }
   if (verb == "material") {
@@ -159,9 +165,12 @@ Result<void> ScriptRunner::start(Editor& editor, const ScriptCommand& command) {
   if (verb == "new") editor.start_new();
   if (verb == "open" && !editor.open(word(1))) return fail(ErrorCode::io, editor.message);
   if (verb == "save") {
-    const std::filesystem::path file = word(1).empty() ? editor.session.file() : std::filesystem::path(word(1));
-    if (file.empty()) return fail(ErrorCode::bad_usage, "this document has no file yet: save FILE");
-    if (!editor.save_as(file)) return fail(ErrorCode::io, editor.message);
+    if (word(1).empty() && editor.session.file().empty()) return fail(ErrorCode::bad_usage, "this document has no file yet: save FILE");
+    if (!(word(1).empty() ? editor.save() : editor.save_as(word(1)))) return fail(ErrorCode::io, editor.message);
+  }
+  if (verb == "ask") {
+    editor.unattended = false;
+    editor.recoverable = recoverable_files(recovery_dir());
   }
   if (verb == "wait") frames_left_ = whole(n[0]);
   if (verb == "screenshot") screenshot_ = word(1);

@@ -1,10 +1,12 @@
 #include "app/editor/session.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 
 #include "app/editor/recovery.hpp"
+#include "voxel/io/export_loss.hpp"
 
 namespace quarry::app {
 namespace fs = std::filesystem;
@@ -27,8 +29,7 @@ Result<void> Session::adopt(Scene scene, std::vector<UndoRecord> history, size_t
     return tl::unexpected(document.error());
   }
   active_box_.reset();
-  stroke_starts_.resize(history.size());
-  for (size_t i = 0; i < history.size(); ++i) stroke_starts_[i] = i;
+  kept_palette_.reset();
   document->restore_history(std::move(history), position);
   document_ = std::move(*document);
   if (place_.settle) place_.settle(true);
@@ -46,6 +47,18 @@ Result<void> Session::start_new() {
   close(false);
   title_ = "untitled";
   return {};
+}
+
+// None: it is not there, or not to be looked at.
+std::optional<Session::Origin> Session::look_at(const fs::path& file) {
+  struct stat info {};
+  if (::stat(file.c_str(), &info) != 0) return {};
+  Origin origin;
+  origin.device = info.st_dev;
+  origin.inode = info.st_ino;
+  origin.bytes = uint64_t(info.st_size);
+  origin.modified_ns = int64_t(info.st_mtim.tv_sec) * 1'000'000'000 + info.st_mtim.tv_nsec;
+  return origin;
 }
 
 Result<void> Session::open(const fs::path& file, const io::ReadOptions& options) {
@@ -70,11 +83,17 @@ Result<void> Session::open(const fs::path& file, const io::ReadOptions& options)
     std::vector<std::string> warnings;
     io::ReadOptions read = options;
     read.warnings = &warnings;
+    auto origin = look_at(file);  // before it is read: what changes meanwhile has changed
     auto scene = io::read_scene(file, read);
     if (!scene) return tl::unexpected(scene.error());
     if (auto done = adopt(std::move(*scene), {}, 0, options.progress); !done) return done;
     close(false);
     take_warnings(warnings);
+    origin_ = std::move(origin);
+    if (origin_) {
+      origin_->format = *format;
+      origin_->left_out = std::move(warnings);
+    }
   }
   file_ = file;
   title_ = file.filename().string();
@@ -97,13 +116,21 @@ Result<void> Session::recover(const fs::path& file) {
   return {};
 }
 
-void Session::close(bool keep_recovery) {
-  const bool recovery_file = store_ && !world_file_;
+// What it kept is saved elsewhere now, or not wanted.
+void Session::drop_recovery_file() {
+  if (!store_ || world_file_) return;
   store_.reset();
   std::error_code ignored;
-  if (recovery_file && !(keep_recovery && changed_)) fs::remove(store_path_, ignored);
+  fs::remove(store_path_, ignored);
+  store_path_.clear();
+}
+
+void Session::close(bool keep_recovery) {
+  if (!(keep_recovery && changed_)) drop_recovery_file();
+  store_.reset();
   store_path_.clear();
   file_.clear();
+  origin_.reset();
   world_file_ = changed_ = false;
   notice_.clear();
 }
@@ -149,13 +176,12 @@ Edit Session::in_volume_axes(const Edit& edit, const Instance& instance) const {
   return turned;
 }
 
-// A document without a world file gets its recovery file before its first change, so that the file's history begins where the
-// document's does.
+// A document without a world file gets its recovery file before its first change since it was opened or saved, with the history that it has then.
 Result<void> Session::keep_safe() {
   if (store_ || recovery_.empty()) return {};
   auto file = new_recovery_file(recovery_, title_);
   if (!file) return tl::unexpected(file.error());
-  if (auto saved = io::Store::save(document_->scene(), {*file, false}); !saved) return saved;
+  if (auto saved = io::Store::save_with_history(document_->scene(), document_->history(), document_->history_position(), {*file, false}); !saved) return saved;
   auto store = io::Store::open(*file);
   if (!store) return tl::unexpected(store.error());
   store_ = std::move(*store);
@@ -163,29 +189,25 @@ Result<void> Session::keep_safe() {
   return {};
 }
 
+// What is not on disk must not look done: the document takes a change back whose commit fails.
+Document::Keep Session::commit_with(Result<void> (io::Store::*commit)(const Scene&, std::span<const UndoRecord>)) {
+  if (!store_) return {};
+  return [this, commit](std::span<const UndoRecord> records) { return ((*store_).*commit)(document_->scene(), records); };
+}
+
 Result<uint64_t> Session::apply(const Edit& edit) {
+  end_preview();
   const Scene& scene = document_->scene();
   const Instance& instance = scene.instances[active_instance_];
   if (!scene.instance_visible(instance))
     return fail(ErrorCode::invalid_argument, fmt::format("'{}' is hidden: show it or choose another instance", instance.name));
   if (auto safe = keep_safe(); !safe) return tl::unexpected(safe.error());
-  const size_t position = document_->history_position();
-  const auto record = document_->apply(instance.volume, in_volume_axes(edit, instance));
+  const auto record = document_->apply(instance.volume, in_volume_axes(edit, instance), 0, in_stroke_ && stroke_has_edit_, commit_with(&io::Store::commit_edit));
   if (!record) return tl::unexpected(record.error());
   if ((*record)->changes.empty()) return 0;
-  const uint64_t voxels = (*record)->voxels_changed;
-  if (store_) {
-    if (auto kept = store_->commit_edit(document_->scene(), **record); !kept) {
-      // What is not on disk must not look done.
-      if (auto back = document_->undo(); !back) return tl::unexpected(back.error());
-      return tl::unexpected(kept.error());
-    }
-  }
-  std::erase_if(stroke_starts_, [&](size_t start) { return start >= position; });
-  if (!in_stroke_ || !stroke_has_edit_) stroke_starts_.push_back(position);
   stroke_has_edit_ = true;
   changed_ = true;
-  return voxels;
+  return (*record)->voxels_changed;
 }
 
 void Session::begin_stroke() {
@@ -194,41 +216,19 @@ void Session::begin_stroke() {
 }
 void Session::end_stroke() { in_stroke_ = false; }
 
-size_t Session::stroke_start_before(size_t position) const {
-  const auto at = std::lower_bound(stroke_starts_.begin(), stroke_starts_.end(), position);
-  return at == stroke_starts_.begin() ? 0 : *(at - 1);
-}
-size_t Session::stroke_start_after(size_t position) const {
-  const auto at = std::upper_bound(stroke_starts_.begin(), stroke_starts_.end(), position);
-  return at == stroke_starts_.end() ? document_->history().size() : *at;
-}
-
-Result<void> Session::step_record(bool back) {
-  const auto record = back ? document_->undo() : document_->redo();
-  if (!record) return tl::unexpected(record.error());
+Result<void> Session::step(bool back) {
+  end_preview();
+  stroke_has_edit_ = false;  // what a stroke goes on with is a step of its own
+  if (back ? !document_->can_undo() : !document_->can_redo()) return {};
+  if (auto safe = keep_safe(); !safe) return safe;
+  const auto done = back ? document_->undo(commit_with(&io::Store::commit_undo)) : document_->redo(commit_with(&io::Store::commit_redo));
+  if (!done) return tl::unexpected(done.error());
   changed_ = true;
-  if (!store_) return {};
-  const auto kept = back ? store_->commit_undo(document_->scene(), **record) : store_->commit_redo(document_->scene(), **record);
-  if (!kept)
-    if (auto reversed = back ? document_->redo() : document_->undo(); !reversed) return tl::unexpected(reversed.error());
-  return kept;
-}
-
-Result<void> Session::undo() {
-  end_stroke();
-  const size_t start = stroke_start_before(document_->history_position());
-  while (document_->history_position() > start)
-    if (auto done = step_record(true); !done) return done;
   return {};
 }
 
-Result<void> Session::redo() {
-  end_stroke();
-  const size_t end = stroke_start_after(document_->history_position());
-  while (document_->history_position() < end)
-    if (auto done = step_record(false); !done) return done;
-  return {};
-}
+Result<void> Session::undo() { return step(true); }
+Result<void> Session::redo() { return step(false); }
 
 Result<void> Session::go_to_step(size_t position) {
   while (step_position() > position)
@@ -239,25 +239,30 @@ Result<void> Session::go_to_step(size_t position) {
 }
 
 Result<void> Session::set_palette(const Palette& palette) {
-  if (palette == document_->scene().palette && !palette_previewed_) return {};
+  end_preview();
+  if (palette == document_->scene().palette) return {};
   if (auto safe = keep_safe(); !safe) return safe;
-  if (store_)
-    if (auto kept = store_->commit_palette(palette); !kept) return kept;
-  document_->set_palette(palette);
+  const auto record = document_->change_palette(palette, commit_with(&io::Store::commit_edit));
+  if (!record) return tl::unexpected(record.error());
+  stroke_has_edit_ = false;
   changed_ = true;
-  palette_previewed_ = false;
   return {};
 }
 
 void Session::preview_palette(const Palette& palette) {
+  if (!kept_palette_) kept_palette_ = document_->scene().palette;
   document_->set_palette(palette);
-  palette_previewed_ = true;
+}
+
+void Session::end_preview() {
+  if (!kept_palette_) return;
+  document_->set_palette(*kept_palette_);
+  kept_palette_.reset();
 }
 
 Result<void> Session::reflatten(Scene scene) {
   if (auto safe = keep_safe(); !safe) return safe;
   std::vector<UndoRecord> history = document_->history();
-  const std::vector<size_t> starts = stroke_starts_;
   const Scene before = document_->scene();
   const size_t position = document_->history_position();
   if (store_)
@@ -268,17 +273,18 @@ Result<void> Session::reflatten(Scene scene) {
       if (auto back = store_->commit_visibility(before); !back) return back;
     return done;
   }
-  stroke_starts_ = starts;
   changed_ = true;
   return {};
 }
 
 Result<void> Session::set_layer_hidden(uint32_t layer, bool hidden) {
+  end_preview();
   Scene scene = document_->scene();
   scene.layers.at(layer).hidden = hidden;
   return reflatten(std::move(scene));
 }
 Result<void> Session::set_instance_hidden(uint32_t instance, bool hidden) {
+  end_preview();
   Scene scene = document_->scene();
   scene.instances.at(instance).hidden = hidden;
   return reflatten(std::move(scene));
@@ -286,32 +292,53 @@ Result<void> Session::set_instance_hidden(uint32_t instance, bool hidden) {
 
 std::vector<Session::Step> Session::steps() const {
   std::vector<Step> steps;
-  const std::vector<UndoRecord>& history = document_->history();
-  for (size_t i = 0; i < stroke_starts_.size(); ++i) {
-    const size_t end = i + 1 < stroke_starts_.size() ? stroke_starts_[i + 1] : history.size();
-    Step step;
-    for (size_t at = stroke_starts_[i]; at < end && at < history.size(); ++at) {
-      if (step.label.empty()) step.label = history[at].label;
-      step.voxels += history[at].voxels_changed;
-      ++step.records;
-    }
-    steps.push_back(std::move(step));
+  for (const UndoRecord& record : document_->history()) {
+    if (!record.continues || steps.empty()) steps.push_back({record.label, 0, 0});
+    steps.back().voxels += record.voxels_changed;
+    ++steps.back().records;
   }
   return steps;
 }
 
-size_t Session::step_position() const {
-  const auto at = std::lower_bound(stroke_starts_.begin(), stroke_starts_.end(), document_->history_position());
-  return static_cast<size_t>(at - stroke_starts_.begin());
-}
+size_t Session::step_position() const { return document_->step_position(); }
 
 std::string Session::title() const { return title_; }
 const fs::path& Session::store_file() const { return store_path_; }
 
+Result<Session::WriteBack> Session::write_back() const {
+  if (file_.empty()) return fail(ErrorCode::not_found, fmt::format("'{}' has no file yet: save it under a name", title_));
+  const std::string name = file_.filename().string();
+  if (world_file_) return WriteBack{};
+  const auto writer = io::format_for_writing(file_);
+  if (!writer || !origin_ || *writer != origin_->format)
+    return fail(ErrorCode::unsupported, fmt::format("{}: {} files are not written: save it under another name", name, origin_ ? origin_->format->title : "such"));
+  if (!(*writer)->returns)
+    return fail(ErrorCode::unsupported, fmt::format("{}: what was read from it is not all that is in it, so it is not written back ({}): save under another name", name, (*writer)->title));
+  WriteBack meant;
+  for (io::ExportLoss& loss : io::export_losses(document_->scene(), **writer)) meant.losses.push_back(std::move(loss.text));
+  for (const std::string& sentence : origin_->left_out) meant.losses.push_back("not read: " + sentence);
+  const auto now = look_at(file_);
+  meant.changed_on_disk = now && !now->same_file(*origin_);
+  return meant;
+}
+
 Result<void> Session::save_as(const fs::path& file, const Progress& progress) {
+  end_preview();
   const auto format = io::format_for_writing(file);
   if (!format) return tl::unexpected(format.error());
-  if (std::string_view((*format)->name) != "quarry") return io::write_scene(document_->scene(), file, progress);
+  if (std::string_view((*format)->name) != "quarry") {
+    if (auto written = io::write_scene(document_->scene(), file, progress); !written) return written;
+    if (world_file_) return {};  // a copy: edits go on into the world's file
+    // In a file of the user's choice, so no recovery is to be offered. The next change makes a new one.
+    drop_recovery_file();
+    changed_ = false;
+    if (!(*format)->returns) return {};
+    file_ = file;
+    title_ = file.filename().string();
+    origin_ = look_at(file);
+    if (origin_) origin_->format = *format;
+    return {};
+  }
   std::error_code error;
   if (store_ && world_file_ && fs::equivalent(file, store_path_, error)) return {};  // every edit is in it already
   if (store_) {
@@ -323,7 +350,7 @@ Result<void> Session::save_as(const fs::path& file, const Progress& progress) {
     if (!again) return tl::unexpected(again.error());
     store_ = std::move(*again);
     if (!copied) return copied;
-  } else if (auto saved = io::Store::save(document_->scene(), file, progress); !saved) {
+  } else if (auto saved = io::Store::save_with_history(document_->scene(), document_->history(), document_->history_position(), file, progress); !saved) {
     return saved;
   }
   auto store = io::Store::open(file);

@@ -68,7 +68,7 @@ void draw_palette(Editor& editor, const Palette& palette) {
   list.AddRect({chosen.x, chosen.y}, {chosen.x + cell, chosen.y + cell}, IM_COL32(255, 255, 255, 255), 3, 0, 1.5f);
 }
 
-// Dragging shows the change at once; it is committed to the file when the mouse lets go.
+// Dragging shows the change at once; it becomes a step of the history, and is committed to the file, when the mouse lets go.
 void draw_material(Editor& editor) {
   const size_t index = editor.brush.material;
   Palette palette = editor.session.scene().palette;
@@ -100,7 +100,7 @@ void draw_material(Editor& editor) {
   row("Clear");
   note(ImGui::SliderFloat("##clear", &material.transparency, 0, 1, "%.2f", ImGuiSliderFlags_AlwaysClamp));
   if (changed) editor.session.preview_palette(palette);
-  if (finished) editor.report(editor.session.set_palette(palette));
+  if (finished) editor.report(editor.session.set_palette(palette));  // one step, from press to release
 }
 
 }  // namespace

@@ -40,6 +40,15 @@ void Viewport::forget() {
 }
 
 void Viewport::handle(Editor& editor, const std::vector<InputEvent>& events) {
+  if (editor.modal()) {
+    // What was begun before the question ends here; a stroke is what it has done so far.
+    cancel_stroke(editor);
+    hover.reset();
+    over_ = false;
+    for (const InputEvent& event : events)
+      if (event.type == InputEvent::Type::move) mouse_x_ = event.x, mouse_y_ = event.y;
+    return;
+  }
   const bool wanted_elsewhere = ImGui::GetIO().WantCaptureMouse && drag_ == Drag::none;
   over_ = !wanted_elsewhere && inside(mouse_x_, mouse_y_);
   for (const InputEvent& event : events) {

@@ -1,5 +1,8 @@
 #include "app/editor/session.hpp"
 
+#include <signal.h>
+#include <sys/resource.h>
+
 #include <catch2/catch.hpp>
 #include <fstream>
 
@@ -41,6 +44,22 @@ fs::path saved_world(const fs::path& dir) {
   REQUIRE(session.save_as(dir / "world.quarry"));
   return dir / "world.quarry";
 }
+
+// While it lives, files of this process grow no further than `file` is now: the next write to its end fails as on a full disk.
+class FullDisk {
+ public:
+  explicit FullDisk(const fs::path& file) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before_) == 0);
+    rlimit now = before_;
+    now.rlim_cur = fs::file_size(file);
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &now) == 0);
+  }
+  ~FullDisk() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_{};
+};
 
 }  // namespace
 
@@ -310,4 +329,280 @@ TEST_CASE("session: a palette that was only looked at is not in the file; one th
   const auto scene = io::Store::read(file);
   REQUIRE(scene);
   CHECK(scene->palette.materials[7].r == 1);
+}
+
+TEST_CASE("session: a stroke is one step also after its file was closed and opened again") {
+  const fs::path dir = test::scratch_dir("session-strokes");
+  const fs::path file = saved_world(dir);
+  std::vector<uint64_t> sums;
+  {
+    Session session({}, dir / "recovery");
+    REQUIRE(session.open(file));
+    sums.push_back(facts_of(session).pos_sum);
+    for (int stroke = 1; stroke <= 2; ++stroke) {
+      session.begin_stroke();
+      for (int i = 0; i < 8; ++i) REQUIRE(session.apply(ball(10 * stroke, 4 * i, 0, 2, 3)));
+      session.end_stroke();
+      sums.push_back(facts_of(session).pos_sum);
+    }
+    REQUIRE(session.undo());
+    REQUIRE(session.redo());
+  }
+  Session session({}, dir / "recovery");
+  REQUIRE(session.open(file));
+  const auto steps = session.steps();
+  REQUIRE(steps.size() == 3);  // the ball that was saved, and the strokes
+  CHECK(steps[1].records == 8);
+  CHECK(steps[2].records == 8);
+  CHECK(session.step_position() == 3);
+  for (size_t at = 2; at-- > 0;) {
+    REQUIRE(session.undo());
+    CHECK(facts_of(session).pos_sum == sums[at]);
+  }
+  session.close(true);
+  REQUIRE(session.open(file));
+  CHECK(session.step_position() == 1);
+  REQUIRE(session.redo());
+  CHECK(facts_of(session).pos_sum == sums[1]);
+}
+
+TEST_CASE("session: an undo in the middle of a stroke ends the step, not the stroke") {
+  const fs::path dir = test::scratch_dir("session-stroke-undo");
+  Session session({}, dir / "recovery");
+  REQUIRE(session.start_new());
+  session.begin_stroke();
+  for (int i = 0; i < 3; ++i) REQUIRE(session.apply(ball(9 * i, 0, 0, 2, 3)));
+  REQUIRE(session.undo());
+  CHECK(session.world().voxel_count() == 0);
+  for (int i = 3; i < 6; ++i) REQUIRE(session.apply(ball(9 * i, 0, 0, 2, 3)));
+  session.end_stroke();
+  REQUIRE(session.steps().size() == 1);
+  CHECK(session.steps()[0].records == 3);
+}
+
+TEST_CASE("session: a change of a material is a step with undo and redo, also after a restart, and what was only shown is none") {
+  const fs::path dir = test::scratch_dir("session-palette-steps");
+  const fs::path file = saved_world(dir);
+  float first = 0;
+  {
+    Session session({}, dir / "recovery");
+    REQUIRE(session.open(file));
+    Palette palette = session.scene().palette;
+    first = palette.materials[7].roughness;
+    for (const float shown : {0.1f, 0.2f, 0.4f}) {  // a slider that is dragged
+      palette.materials[7].roughness = shown;
+      session.preview_palette(palette);
+      CHECK(session.previews_palette());
+      CHECK(session.scene().palette == palette);
+    }
+    REQUIRE(session.set_palette(palette));
+    CHECK_FALSE(session.previews_palette());
+    REQUIRE(session.set_palette(palette));  // the same again is no step
+    REQUIRE(session.steps().size() == 2);
+    CHECK(session.steps()[1].label.find("material 7: roughness ") == 0);
+    CHECK(session.steps()[1].label.find(" to 0.4") != std::string::npos);
+    CHECK(session.steps()[1].voxels == 0);
+    REQUIRE(session.apply(ball(20, 0, 0, 2, 3)));
+    REQUIRE(session.undo());
+    REQUIRE(session.undo());
+    CHECK(session.scene().palette.materials[7].roughness == first);
+    CHECK(session.world().voxel_count() > 0);
+    REQUIRE(session.redo());
+    CHECK(session.scene().palette.materials[7].roughness == 0.4f);
+    // What is shown while something else happens is let go of first.
+    palette.materials[7].roughness = 0.9f;
+    session.preview_palette(palette);
+    REQUIRE(session.redo());
+    CHECK(session.scene().palette.materials[7].roughness == 0.4f);
+  }
+  Session session({}, dir / "recovery");
+  REQUIRE(session.open(file));
+  REQUIRE(session.steps().size() == 3);
+  REQUIRE(session.undo());
+  CHECK(session.scene().palette.materials[7].roughness == 0.4f);
+  REQUIRE(session.undo());
+  CHECK(session.scene().palette.materials[7].roughness == first);
+  session.close(true);
+  const auto kept = io::Store::read(file);
+  REQUIRE(kept);
+  CHECK(kept->palette.materials[7].roughness == first);
+}
+
+TEST_CASE("session: a change that the full disk refuses leaves no step, and what could be redone stays; the same of undo, redo and materials") {
+  const fs::path dir = test::scratch_dir("session-full-disk");
+  const fs::path file = saved_world(dir);
+  Session session({}, dir / "recovery");
+  REQUIRE(session.open(file));
+  session.begin_stroke();
+  for (int i = 1; i < 4; ++i) REQUIRE(session.apply(ball(10 * i, 0, 0, 3, 3)));
+  session.end_stroke();
+  REQUIRE(session.apply(ball(0, 20, 0, 3, 4)));
+  REQUIRE(session.undo());
+  const auto state = [&] {
+    std::string text;
+    for (const Session::Step& step : session.steps()) text += step.label + " " + std::to_string(step.voxels) + " " + std::to_string(step.records) + "; ";
+    const SceneFacts facts = facts_of(session);
+    return text + std::to_string(session.step_position()) + " " + std::to_string(facts.pos_sum) + " " + std::to_string(facts.col_sum) + " " +
+           std::to_string(session.scene().palette.materials[7].roughness);
+  };
+  const std::string before = state();
+  Palette palette = session.scene().palette;
+  palette.materials[7].roughness = 0.125f;
+  {
+    const FullDisk full(file.string() + "-wal");
+    for (int again = 0; again < 2; ++again) {
+      CHECK_FALSE(session.apply(ball(40, 0, 0, 6, 9)));
+      CHECK(state() == before);
+      session.begin_stroke();
+      CHECK_FALSE(session.apply(ball(40, 0, 0, 6, 9)));
+      CHECK_FALSE(session.apply(ball(45, 0, 0, 6, 9)));
+      session.end_stroke();
+      CHECK(state() == before);
+      session.preview_palette(palette);
+      CHECK_FALSE(session.set_palette(palette));
+      CHECK(state() == before);
+      CHECK_FALSE(session.undo());
+      CHECK(state() == before);
+      CHECK_FALSE(session.redo());
+      CHECK(state() == before);
+      CHECK_FALSE(session.go_to_step(0));
+      CHECK(state() == before);
+    }
+  }
+  // There is room again: all goes on, on disk too.
+  REQUIRE(session.redo());
+  REQUIRE(session.undo());
+  CHECK(state() == before);
+  // Of a stroke that the disk cuts short, the step is what was kept.
+  session.begin_stroke();
+  REQUIRE(session.apply(ball(0, -20, 0, 3, 4)));
+  {
+    const FullDisk full(file.string() + "-wal");
+    CHECK_FALSE(session.apply(ball(8, -20, 0, 3, 4)));
+  }
+  REQUIRE(session.apply(ball(16, -20, 0, 3, 4)));
+  session.end_stroke();
+  REQUIRE(session.steps().size() == 3);
+  CHECK(session.steps()[2].records == 2);
+  REQUIRE(session.undo());
+  CHECK(facts_of(session).pos_sum == std::stoull(before.substr(before.find("; 2 ") + 4)));
+  const std::string last = state();
+  session.close(true);
+  REQUIRE(session.open(file));
+  CHECK(state() == last);
+}
+
+TEST_CASE("session: saving in any format settles the question, and work done after it is kept safe anew with its whole history") {
+  for (const char* name : {"saved.vox", "saved.glb", "saved.binvox"}) {
+    INFO(name);
+    const fs::path dir = test::scratch_dir("session-settled"), recovery = dir / "recovery";
+    fs::path left;
+    {
+      Session session({}, recovery);
+      REQUIRE(session.start_new());
+      session.begin_stroke();
+      REQUIRE(session.apply(ball(0, 0, 0, 5, 9)));
+      REQUIRE(session.apply(ball(4, 0, 0, 5, 9)));
+      session.end_stroke();
+      CHECK(session.unsaved());
+      REQUIRE(session.save_as(dir / name));
+      CHECK_FALSE(session.unsaved());
+      CHECK(fs::exists(dir / name));
+      CHECK(test::names_in(recovery).empty());  // a crash now would have nothing to offer
+      // The history is still there, and what is done now is kept safe.
+      CHECK(session.steps().size() == 1);
+      REQUIRE(session.apply(ball(20, 0, 0, 5, 9)));
+      CHECK(session.unsaved());
+      left = session.store_file();
+      REQUIRE_FALSE(left.empty());
+    }
+    {
+      Session session({}, recovery);
+      REQUIRE(session.recover(left));
+      REQUIRE(session.steps().size() == 2);
+      CHECK(session.steps()[0].records == 2);
+      REQUIRE(session.undo());
+      REQUIRE(session.undo());
+      CHECK(session.world().voxel_count() == 0);
+      REQUIRE(session.redo());
+      // Also an undo after saving is a change.
+      REQUIRE(session.save_as(dir / name));
+      CHECK_FALSE(session.unsaved());
+      REQUIRE(session.undo());
+      CHECK(session.unsaved());
+      // And as a world file, all of the history comes along though no recovery file had it.
+      REQUIRE(session.redo());
+      REQUIRE(session.save_as(dir / name));
+      REQUIRE(session.save_as(dir / "whole.quarry"));
+    }
+    CHECK(test::names_in(recovery).empty());
+    std::vector<UndoRecord> history;
+    REQUIRE(io::Store::read(dir / "whole.quarry", {}, &history));
+    CHECK(history.size() == 3);
+  }
+}
+
+TEST_CASE("session: a .vox is written back where it was opened, and what would be lost is known before") {
+  const fs::path dir = test::scratch_dir("session-write-back");
+  Scene scene;
+  scene.palette = Palette::standard();
+  scene.volumes.push_back({"thing", {}, {}});
+  scene.volumes[0].bricks.set({1, 2, 3}, 5);
+  scene.instances.push_back({});
+  REQUIRE(io::write_scene(scene, dir / "thing.vox"));
+  REQUIRE(io::write_scene(scene, dir / "thing.glb"));
+  REQUIRE(io::write_scene(scene, dir / "thing.nrrd"));
+  Session session({}, dir / "recovery");
+  REQUIRE(session.start_new());
+  CHECK(session.write_back().error().code == ErrorCode::not_found);
+  for (const char* other : {"thing.glb", "thing.nrrd"}) {  // what was read is not what is in them
+    REQUIRE(session.open(dir / other));
+    const auto meant = session.write_back();
+    REQUIRE_FALSE(meant);
+    CHECK(meant.error().code == ErrorCode::unsupported);
+    CHECK(meant.error().message.find(other) == 0);
+  }
+  REQUIRE(session.open(dir / "thing.vox"));
+  REQUIRE(session.apply(ball(10, 2, 3, 2, 7)));
+  auto meant = session.write_back();
+  REQUIRE(meant);
+  CHECK(meant->losses.empty());
+  CHECK_FALSE(meant->changed_on_disk);
+  REQUIRE(session.save_as(session.file()));
+  CHECK_FALSE(session.unsaved());
+  CHECK(session.title() == "thing.vox");
+  const auto written = io::read_scene(dir / "thing.vox");
+  REQUIRE(written);
+  CHECK(scene_facts(*written, Axes::y_up)->flat_all == session.world().voxel_count());
+  CHECK_FALSE(session.write_back()->changed_on_disk);  // by us does not count
+  // By another program.
+  auto bytes = test::file_bytes(dir / "thing.vox");
+  test::write_bytes(dir / "other", bytes);
+  fs::rename(dir / "other", dir / "thing.vox");
+  CHECK(session.write_back()->changed_on_disk);
+  REQUIRE(session.save_as(session.file()));
+  CHECK_FALSE(session.write_back()->changed_on_disk);
+  // Gone: it is made again.
+  fs::remove(dir / "thing.vox");
+  REQUIRE(session.write_back());
+  CHECK_FALSE(session.write_back()->changed_on_disk);
+  REQUIRE(session.save_as(session.file()));
+  CHECK(fs::exists(dir / "thing.vox"));
+  // What reading left out would be gone.
+  bytes = test::file_bytes(dir / "thing.vox");
+  for (const char c : std::string("xyzQ")) bytes.push_back(uint8_t(c));
+  test::write_bytes(dir / "odd.vox", bytes);
+  std::vector<std::string> warnings;
+  io::ReadOptions options;
+  options.warnings = &warnings;
+  REQUIRE(io::read_scene(dir / "odd.vox", options));
+  REQUIRE(warnings.size() == 1);
+  REQUIRE(session.open(dir / "odd.vox"));
+  meant = session.write_back();
+  REQUIRE(meant);
+  CHECK(meant->losses == std::vector<std::string>{"not read: " + warnings[0]});
+  // A world file is always written already.
+  REQUIRE(session.save_as(dir / "w.quarry"));
+  REQUIRE(session.write_back());
+  CHECK(session.write_back()->losses.empty());
 }

@@ -10,7 +10,9 @@
 
 #include "engine/picture_file.hpp"
 #include "tests/app/spawn.hpp"
+#include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
+#include "voxel/io/format.hpp"
 #include "voxel/io/store.hpp"
 
 using namespace quarry;
@@ -345,4 +347,192 @@ TEST_CASE("editor: --frames and --screenshot end by themselves") {
   INFO(outcome.err);
   CHECK(outcome.code == 0);
   CHECK(engine::read_png(picture));
+}
+
+namespace {
+
+fs::path as_vox(const Place& place) {
+  const fs::path file = place.dir / "scene.vox";
+  REQUIRE(run_quarry({"convert", place.world.string(), "-o", file.string()}).code == 0);
+  return file;
+}
+
+uint64_t voxels_of(const fs::path& file) {
+  const auto scene = io::read_scene(file);
+  REQUIRE(scene);
+  return scene_facts(*scene, Axes::y_up)->flat_all;
+}
+
+size_t recovery_files(const Place& place) {
+  return fs::exists(place.recovery) ? size_t(std::distance(fs::directory_iterator(place.recovery), fs::directory_iterator())) : 0;
+}
+
+Outcome run_script_on(const Place& place, const fs::path& file, const std::string& script) {
+  return run_quarry({"edit", file.string(), "--size", std::to_string(kWidth) + "x" + std::to_string(kHeight), "--script", script_file(place, script).string()}, place.environment(), 240);
+}
+
+}  // namespace
+
+TEST_CASE("editor: a document saved in any format is saved: nothing asks again, nothing is offered for recovery") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-settled");
+  const fs::path vox = as_vox(place), other = place.dir / "other.vox", never = place.dir / "never.png";
+  const uint64_t before = voxels_of(vox);
+  const Outcome outcome = run_script_on(place, vox, "box add 0 60 0 1 61 1 3\nsave\nquit\n");
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(voxels_of(vox) == before + 8);
+  CHECK(recovery_files(place) == 0);
+  // As a user does it: quit, be asked, choose a name, and the window closes.
+  const Outcome asked = run_script_on(place, vox, "ask\nbox add 0 70 0 1 71 1 3\nkey ctrl+shift+s\nwait 4\nkey ctrl+a\ntype " + other.string() +
+                                                      "\nkey enter\nwait 4\nkey ctrl+q\nwait 4\nscreenshot " + never.string() + "\nquit\n");
+  INFO(asked.err);
+  CHECK(asked.code == 0);
+  CHECK_FALSE(fs::exists(never));
+  CHECK(voxels_of(other) == before + 16);
+  CHECK(voxels_of(vox) == before + 8);
+  CHECK(recovery_files(place) == 0);
+  // The question's own way to save goes on with what waited for it.
+  const Outcome quit = run_script_on(place, place.world, "ask\nnew\nbox add 0 0 0 1 1 1 3\nkey ctrl+q\nwait 4\nkey enter\nwait 4\nkey ctrl+a\ntype " + (place.dir / "new.vox").string() +
+                                                             "\nkey enter\nwait 4\nscreenshot " + never.string() + "\nquit\n");
+  INFO(quit.err);
+  CHECK(quit.code == 0);
+  CHECK_FALSE(fs::exists(never));
+  CHECK(voxels_of(place.dir / "new.vox") == 8);
+  CHECK(recovery_files(place) == 0);
+}
+
+TEST_CASE("editor: Ctrl+S writes back the .vox that was opened, and asks for another name where that would not be what was opened") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-write-back");
+  const fs::path vox = as_vox(place), mesh = place.dir / "cube.obj", never = place.dir / "never.png";
+  const uint64_t before = voxels_of(vox);
+  const Outcome outcome = run_script_on(place, vox, "ask\nbox add 0 60 0 1 61 1 3\nkey ctrl+s\nwait 4\nkey ctrl+q\nwait 4\nscreenshot " + never.string() + "\nquit\n");
+  INFO(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK_FALSE(fs::exists(never));
+  CHECK(voxels_of(vox) == before + 8);
+  CHECK_FALSE(fs::exists(place.dir / "scene.quarry"));
+  CHECK(recovery_files(place) == 0);
+  std::ofstream(mesh) << "v 0 0 0\nv 9 0 0\nv 0 9 0\nv 0 0 9\nf 1 2 3\nf 1 2 4\nf 1 3 4\nf 2 3 4\n";
+  const auto bytes = file_bytes(mesh);
+  const Outcome meshed = run_script_on(place, mesh, "ask\nsphere add 300 0 0 2 3\nkey ctrl+s\nwait 4\nkey enter\nwait 4\nkey ctrl+q\nwait 4\nscreenshot " + never.string() + "\nquit\n");
+  INFO(meshed.err);
+  CHECK(meshed.code == 0);
+  CHECK_FALSE(fs::exists(never));
+  CHECK((file_bytes(mesh) == bytes));
+  CHECK(kept_in(place.dir / "cube.quarry").history == 1);
+  // A script has nobody to ask, so it is told.
+  const Outcome script = run_script_on(place, mesh, "sphere add 300 0 0 2 3\nsave\nquit\n");
+  CHECK(script.code == 1);
+  CHECK(script.err.find("cube.obj: what was read from it is not all that is in it") != std::string::npos);
+  CHECK((file_bytes(mesh) == bytes));
+}
+
+TEST_CASE("editor: what a .vox cannot hold is said before it is written, and Escape leaves the file as it is") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-loss");
+  const fs::path thing = place.dir / "thing.binvox", asked = place.dir / "asked.png", plain = place.dir / "plain.png";
+  Scene scene;
+  scene.palette = Palette::standard();
+  scene.volumes.resize(1);
+  for (int x = 0; x < 8; ++x) scene.volumes[0].bricks.set({x, 0, 0}, uint8_t(10 + x));
+  scene.instances.resize(1);
+  REQUIRE(io::write_scene(scene, thing));
+  const auto bytes = file_bytes(thing);
+  // Painted, it has colours, and a .binvox has none.
+  const Outcome outcome = run_script_on(place, thing, "ask\nbox fill 0 0 0 3 0 0 40\nscreenshot " + plain.string() + "\nkey ctrl+s\nwait 4\nscreenshot " + asked.string() + "\nkey escape\nwait 4\nquit\n");
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK((file_bytes(thing) == bytes));
+  const auto a = engine::read_png(plain), b = engine::read_png(asked);
+  REQUIRE((a && b));
+  CHECK(different(*a, *b, {0.4, 0.45, 0.6, 0.55}) > 200);  // the question
+  // A script has it as a warning.
+  const Outcome script = run_script_on(place, thing, "box add 0 1 0 3 1 0 40\nsave\nquit\n");
+  CHECK(script.code == 0);
+  CHECK(script.err.find("not in it") != std::string::npos);
+  CHECK(voxels_of(thing) == 12);
+}
+
+TEST_CASE("editor: a slider dragged from press to release is one step, undone by Ctrl+Z, also after a restart") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-slider");
+  const auto rough = [&] {
+    const auto scene = io::read_scene(place.world);
+    REQUIRE(scene);
+    return scene->palette.materials[12].roughness;
+  };
+  const float first = rough();
+  const Outcome dragged = run_script(place, "material 12\ndrag 125 540 190 540\nwait 4\nquit\n");
+  INFO(dragged.err);
+  REQUIRE(dragged.code == 0);
+  std::vector<UndoRecord> history;
+  REQUIRE(io::Store::read(place.world, {}, &history));
+  REQUIRE(history.size() == 1);
+  REQUIRE(history[0].materials.size() == 1);
+  CHECK(history[0].materials[0].index == 12);
+  CHECK(history[0].label.find("material 12: roughness ") == 0);
+  CHECK(rough() != first);
+  REQUIRE(run_script(place, "key ctrl+z\nquit\n").code == 0);
+  CHECK(rough() == first);
+  REQUIRE(run_script(place, "key ctrl+y\nquit\n").code == 0);
+  CHECK(rough() == history[0].materials[0].after.roughness);
+}
+
+TEST_CASE("editor: a stroke that was drawn is one step for Ctrl+Z after a restart") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-stroke-restart");
+  const Kept start = kept_in(place.world);
+  REQUIRE(run_script(place, "tool add sphere 2\ndrag 420 300 560 340\ndrag 420 400 560 420\nquit\n").code == 0);
+  const Kept drawn = kept_in(place.world);
+  REQUIRE(drawn.history > 3);
+  CHECK(drawn.voxels > start.voxels);
+  REQUIRE(run_script(place, "key ctrl+z\nkey ctrl+z\nquit\n").code == 0);
+  CHECK(kept_in(place.world).position == 0);
+  CHECK(kept_in(place.world).voxels == start.voxels);
+}
+
+TEST_CASE("editor: an open question has all keys, the mouse and the wheel to itself") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-modal");
+  REQUIRE(run_script(place, "box add 0 60 0 1 61 1 3\nbox add 0 70 0 1 71 1 3\nquit\n").code == 0);
+  const Kept start = kept_in(place.world);
+  REQUIRE(start.position == 2);
+  fs::create_directories(place.recovery);
+  REQUIRE(io::Store::save(*io::read_scene(place.world), place.recovery / "lost.20260101-000000.1.quarry"));
+  const fs::path before = place.dir / "before.png", after = place.dir / "after.png";
+  const std::string keys = "key tab\nkey 3\nkey ctrl+z\nkey ctrl+z\nkey 9\nkey v\nkey ctrl+n\nclick 300 100\ndrag 300 100 350 110\ndrag 300 100 400 120 right\nscroll 5\nmove 300 100\nwait 4\n";
+  for (const std::string question : {"", "key escape\nwait 4\nkey ctrl+o\nwait 4\n"}) {  // unsaved work was found; the dialog for a file
+    INFO(question);
+    const Outcome outcome = run_script(place, "ask\nwait 4\n" + question + "move 300 100\nwait 4\nscreenshot " + before.string() + "\n" + keys + "screenshot " + after.string() + "\nquit\n");
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+    const auto a = engine::read_png(before), b = engine::read_png(after);
+    REQUIRE((a && b));
+    CHECK(different(*a, *b, kScene) == 0);
+    CHECK(different(*a, *b, kTools) == 0);
+    CHECK(kept_in(place.world).position == 2);
+    CHECK(kept_in(place.world).voxels == start.voxels);
+  }
+  // Once it is answered, they act again.
+  REQUIRE(run_script(place, "ask\nwait 4\nkey escape\nwait 4\nkey ctrl+z\nquit\n").code == 0);
+  CHECK(kept_in(place.world).position == 1);
+  CHECK(recovery_files(place) == 1);
+}
+
+TEST_CASE("editor: a brush is as large as an edit may be, and one beyond that is refused") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-brush");
+  const Outcome outcome = run_script(place, "box fill -300 0 0 300 0 0 5\ntool remove sphere 500\nclick 480 360\nquit\n");
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(kept_in(place.world).position == 2);
+  CHECK(kept_in(place.world).voxels == 0);
+  for (const char* radius : {"4097", "-1", "2.5"}) {
+    const Outcome refused = run_script(place, std::string("tool add sphere ") + radius + "\nquit\n");
+    CHECK(refused.code == 2);
+    CHECK(refused.err.find("is no radius: a whole number from 0 to 4096") != std::string::npos);
+  }
+  REQUIRE(run_script(place, "tool add sphere 4096\nwait 8\nmove 480 360\nwait 8\nquit\n").code == 0);
 }

@@ -235,8 +235,9 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect&
   const auto point = shared->publish(session.document().world(), session.scene().palette);
   if (!point) return tl::unexpected<Error>(point.error());
   const PictureKey key = key_of(pixels);
-  if (presenter->picture_ms() > 0 && presenter->picture_steps() > 0) convergence.step_ms = presenter->picture_ms() / presenter->picture_steps();
-  else if (presenter->picture_ms() > 0 && presenter->picture_rays() > 0)
+  const bool measured = std::exchange(measured_, presenter->pictures_done()) != presenter->pictures_done();
+  if (measured && presenter->picture_steps() > 0) convergence.step_ms = presenter->picture_ms() / presenter->picture_steps();
+  else if (measured && presenter->picture_rays() > 0)
     take_cost(presenter->picture_ms() * pixels.width * pixels.height / presenter->picture_rays());
   FrameRequest::Scene scene;
   scene.world = shared.get();

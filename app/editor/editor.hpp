@@ -147,6 +147,7 @@ struct Editor {
   std::optional<PictureKey> drawn_;
   std::optional<Sharpening> sharpening_;  // of drawn_
   TileCost picture_cost_, path_cost_;
+  uint64_t measured_ = 0;  // of the presenter's pictures
   FrameLog log_;
   std::chrono::steady_clock::time_point last_frame_, shown_;  // a frame's beginning and end
   double tiles_alone_ = 0;                                    // seconds after it

@@ -127,6 +127,7 @@ Presenter::~Presenter() {
   }
   for (auto& [value, destroy] : retired_) destroy();
   if (panels_ready_) ImGui_ImplVulkan_Shutdown();
+  for (auto& [frame, old] : old_swapchains_) destroy_swapchain(handle, old);
   destroy_swapchain(handle, swapchain_);
   for (Slot& slot : slots_)
     if (slot.acquired) vkDestroySemaphore(handle, slot.acquired, nullptr);
@@ -140,9 +141,8 @@ Result<void> Presenter::remake_swapchain(uint32_t width, uint32_t height) {
   auto made = create_swapchain(device_, surface_, format_, render_pass_, width, height, swapchain_.handle);
   if (!made) return tl::unexpected(made.error());
   if (swapchain_.handle) {
-    // A presented image may be shown a little longer than its frame takes; a few frames more are surely enough.
-    auto old = std::make_shared<Swapchain>(std::move(swapchain_));
-    retired_.emplace_back(submitted() + 2 * kFrames, [this, old] { destroy_swapchain(device_.handle(), *old); });
+    // A presented image may be shown a little longer than its frame takes; a few frames more are surely enough, and then those to be done.
+    old_swapchains_.emplace_back(frames_ + 3 * kFrames, std::move(swapchain_));
   }
   swapchain_ = std::move(*made);
   stale_ = false;
@@ -162,11 +162,16 @@ Result<void> Presenter::begin() {
   if (auto done = wait_for(software ? before.value : slot.value); !done) return done;
   for (uint32_t i = 0; i < kFrames; ++i)  // those that are done, the oldest first
     if (const auto at = static_cast<uint32_t>((frames_ + i) % kFrames); slots_[at].value <= completed())
-      if (const double ms = read_times(slots_[at], at); ms > 0) picture_ms_ = ms, picture_steps_ = slots_[at].steps, picture_rays_ = slots_[at].rays;
+      if (const double ms = read_times(slots_[at], at); ms > 0) picture_ms_ = ms, picture_steps_ = slots_[at].steps, picture_rays_ = slots_[at].rays, ++pictures_done_;
   const uint64_t done_value = completed();
   std::erase_if(retired_, [&](auto& entry) {
     if (entry.first > done_value) return false;
     entry.second();
+    return true;
+  });
+  std::erase_if(old_swapchains_, [&](auto& entry) {
+    if (entry.first > frames_) return false;
+    destroy_swapchain(device_.handle(), entry.second);
     return true;
   });
   if (panels_ready_) ImGui_ImplVulkan_NewFrame();

@@ -77,6 +77,7 @@ class Presenter {
   Result<engine::Picture> take_screenshot();
   // GPU time of the newest finished picture in milliseconds; 0 before the first, negative if the device has no clock.
   double picture_ms() const { return picture_ms_; }
+  uint64_t pictures_done() const { return pictures_done_; }  // that were measured so
   uint32_t picture_steps() const { return picture_steps_; }  // of the path tracer in that picture; 0: it was quickly shaded
   double tile_ms() const { return tile_ms_; }                // GPU time of the newest tile that is done; as picture_ms()
   double picture_rays() const { return picture_rays_; }      // from the eye, in that picture; 0: light paths
@@ -124,8 +125,10 @@ class Presenter {
   double picture_ms_ = 0, tile_ms_ = 0;
   uint32_t picture_steps_ = 0;
   double picture_rays_ = 0;
+  uint64_t pictures_done_ = 0;
   bool panels_ready_ = false, stale_ = false;
   std::vector<std::pair<uint64_t, std::function<void()>>> retired_;
+  std::vector<std::pair<uint64_t, Swapchain>> old_swapchains_;  // with the frame before which they go
   struct {
     std::unique_ptr<engine::DeviceMemory> pixels;
     uint32_t width = 0, height = 0;

@@ -1,4 +1,4 @@
-// mesh_reader.hpp - the parts of quarry-mesh-reader, the process that may crash: Assimp's scene to a Mesh, images to RGBA.
+// mesh_reader.hpp - the parts of quarry-mesh-reader, the process that may crash: Assimp's scene or a glTF file to a Mesh, images to RGBA.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 
 namespace quarry::mesh_reader {
 
-// One file through Assimp. `up` is "y", "z" or "auto". `files` gets to know what else was opened. Errors: malformed_input, out_of_memory.
+// One file, through Assimp unless it is glTF 2.0 (mesh_reader_gltf.hpp). `up` is "y", "z" or "auto". `files` gets to know what else was opened. Errors: malformed_input, out_of_memory.
 Result<Mesh> read_file(const std::filesystem::path& file, const std::string& up, std::vector<std::string>& warnings, ReferencedFiles& files);
 
 // PNG, JPEG, TGA, BMP, GIF, PSD as stb_image knows them; at most 16384 pixels a side. nullopt with the reason in `why`.

@@ -53,7 +53,7 @@ struct Mesh {
 // needs before it touches anything. Errors: invalid_argument, naming the array.
 Result<void> check_mesh(const Mesh& mesh);
 
-// Reads a mesh through Assimp in a process of its own (`quarry-mesh-reader`: $QUARRY_MESH_READER, else beside this executable or
+// Reads a mesh in a process of its own (`quarry-mesh-reader`: $QUARRY_MESH_READER, else beside this executable or
 // library, in ../libexec/quarry of it, or where it was installed), with limits on time and memory: whatever it does to itself, this
 // process gets a mesh or one clean error that begins with the file's name. Of `options` it heeds up, memory_limit_bytes, time_limit_s,
 // progress.cancel and warnings. Any number of threads may read at once. Errors: not_found (file or reader), malformed_input (crash of

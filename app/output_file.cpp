@@ -110,7 +110,9 @@ Result<void> check_output(const fs::path& output, bool overwrite) {
 
 std::string replaced_beside(const fs::path& output) {
   const std::string damage = io::Store::damaged_beside(output);
-  return damage.empty() ? damage : fmt::format("replacing the world {} takes away edits beside it: {}", output.string(), damage);
+  if (!damage.empty()) return fmt::format("replacing the world {} takes away edits beside it: {}", output.string(), damage);
+  const std::string kept = io::Store::foreign_beside(output);
+  return kept.empty() ? kept : fmt::format("{}: {}", output.string(), kept);
 }
 
 Result<void> check_report(const fs::path& report, std::span<const fs::path> used) {

@@ -46,11 +46,13 @@ std::vector<RecoveryFile> recoverable_files(const fs::path& dir, std::vector<std
   for (fs::directory_iterator at(dir, error), end; !error && at != end; at.increment(error)) {
     if (at->path().extension() != ".quarry" || !at->is_regular_file(error)) continue;
     // Opening takes the file's exclusive lock, so a file that another editor works on refuses.
-    if (const auto opened = io::Store::open(at->path()); !opened) {
+    const auto opened = io::Store::open(at->path());
+    if (!opened) {
       if (damaged && opened.error().code != ErrorCode::conflict) damaged->emplace_back(at->path(), opened.error());
       continue;
     }
     RecoveryFile file;
+    file.warnings = opened->warnings();
     file.file = at->path();
     file.title = at->path().filename().string();
     file.title = file.title.substr(0, file.title.find('.'));

@@ -17,6 +17,7 @@ struct RecoveryFile {
   std::string title;  // what it was made from
   uint64_t bytes = 0;
   std::filesystem::file_time_type changed;
+  std::vector<std::string> warnings;  // of what lay beside it
 };
 
 // Not made yet; empty if neither variable nor home directory is there.

@@ -212,7 +212,7 @@ TEST_CASE("store salvage: a journal that is not this database's, or is damaged, 
     REQUIRE(s.scene);
     CHECK(s.says(words));
     CHECK(chunks_of(*s.scene) == chunks_of(scene_a));
-    // Read without salvage: an error if an edit may be there in part, a warning if it is none of this file's; no editor undoes with either.
+    // Read without salvage: an error if an edit may be there in part, a warning if it is none of this file's.
     test::write_bytes(file, files.database);
     test::write_bytes(beside(file, "-journal"), files.journal);
     std::vector<std::string> warnings;
@@ -225,8 +225,18 @@ TEST_CASE("store salvage: a journal that is not this database's, or is damaged, 
       CHECK(read.error().message.find("w.quarry-journal, is damaged") != std::string::npos);
     }
     CHECK(bool(read) == foreign);
-    CHECK_FALSE(Store::open(file));
     CHECK((file_bytes(file) == files.database));
+    CHECK((file_bytes(beside(file, "-journal")) == files.journal));
+    // For editing, what is none of this file's is set aside, and what may be is an error that changes nothing.
+    const fs::path aside = beside(file, "-journal.of-another-state-1");
+    {
+      auto store = Store::open(file);
+      CHECK(bool(store) == foreign);
+      if (store) CHECK((chunks_of(*store->read_scene({}, nullptr, nullptr)) == chunks_of(scene_a)));
+    }
+    CHECK((file_bytes(foreign ? aside : beside(file, "-journal")) == files.journal));
+    if (!foreign) CHECK((file_bytes(file) == files.database));
+    fs::remove(aside);
   };
   files.journal = journal;
   head[27] = uint8_t(head[27] + 77);  // another count of changes

@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
+#include <set>
 #include <utility>
+
+#include "voxel/io/sqlite_pages.hpp"
 
 namespace quarry::io {
 namespace {
@@ -11,6 +15,7 @@ namespace {
 constexpr size_t kLogHeaderBytes = 32, kFrameHeaderBytes = 24, kJournalHeaderBytes = 28;
 constexpr char kDatabaseMagic[] = "SQLite format 3";  // with the 0 at its end
 constexpr uint8_t kJournalMagic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+constexpr char kClosed[] = "the file was closed since it was last edited, and has no log of its own";
 constexpr uint32_t kLogMagic = 0x377f0683u;  // its lowest bit: which way round the checksums read words
 
 // The checksum of a log, which goes on from page to page.
@@ -33,16 +38,39 @@ std::string place(size_t byte) { return "byte " + std::to_string(byte); }
 
 }  // namespace
 
+// By what a log shows whose it is.
+struct CompanionPages::LogSigns {
+  std::set<int64_t> numbers;            // that stand in it
+  uint32_t number_page = 0;             // the page they are on, or would be
+  std::set<uint32_t> counts;            // of changes, as its copies of page 1 have them
+  std::optional<uint32_t> first_count;  // the first of these
+  bool whole = true;                    // nothing before the last of these is damaged
+
+  void see(uint32_t page, std::span<const uint8_t> content) {
+    if (page == 1) {
+      const uint32_t count = big(content, 24, 4);
+      counts.insert(count);
+      if (!first_count) first_count = count;
+      return;
+    }
+    if (const auto number = integer_of_key(content, kLogNumberKey)) numbers.insert(*number), number_page = page;
+    else if (number_page == 0 && integer_of_key(content, kLogNumberNeighbour)) number_page = page;
+  }
+};
+
 uint32_t database_page_bytes(std::span<const uint8_t> header) {
   const uint32_t said = big(header, 16, 2), bytes = said == 1 ? 65536 : said;
   return bytes >= 512 && std::has_single_bit(bytes) ? bytes : 0;
 }
 
-CompanionPages::CompanionPages(std::span<const uint8_t> first_page, uint32_t page_bytes, uint32_t pages_in_file, uint32_t most_pages, const DatabaseCompanions& beside, BehindDamage behind)
+CompanionPages::CompanionPages(std::span<const uint8_t> first_page, uint32_t page_bytes, uint32_t pages_in_file, uint32_t most_pages, const DatabaseCompanions& beside, BehindDamage behind,
+                               const PageOfFile& page_of_file)
     : database_first_(first_page), page_bytes_(page_bytes), count_(pages_in_file), most_pages_(most_pages) {
   undo_unfinished(beside.journal);
   before_log_ = first().empty() || count_ == 0 ? 0 : big(first(), 28, 4);
-  take_log(beside.log, behind);
+  const auto header = first().empty() ? database_first_ : first();
+  closed_ = std::memcmp(header.data(), kDatabaseMagic, sizeof kDatabaseMagic) == 0 && header[18] == 1 && header[19] == 1;
+  take_log(beside.log, behind, page_of_file);
 }
 
 std::span<const uint8_t> CompanionPages::first() const {
@@ -113,6 +141,7 @@ void CompanionPages::undo_unfinished(std::span<const uint8_t> journal) {
   }
   journal_.used = before.size();
   journal_.damaged = damaged;
+  journal_.unsure = true;  // counts of changes are small numbers, the same in many files
   if (before.empty() && damaged == 0) return;
   pages_ = std::move(before);
   // Pages behind the size before are the change's own. The size is in page 1, too: a damaged one must not cut pages off.
@@ -123,13 +152,39 @@ void CompanionPages::undo_unfinished(std::span<const uint8_t> journal) {
                           (damaged ? ", of " + std::to_string(damaged) + " more the journal is damaged: these are as the edit left them" : ""));
 }
 
+std::string CompanionPages::why_foreign(const LogSigns& signs, bool nothing_new, const PageOfFile& page_of_file) {
+  if (closed_) return nothing_new ? std::string() : kClosed;
+  const auto header = first().empty() ? database_first_ : first();
+  if (std::memcmp(header.data(), kDatabaseMagic, sizeof kDatabaseMagic) != 0) {
+    log_.unsure = true;
+    return {};
+  }
+  if (signs.number_page != 0) {
+    const std::vector<uint8_t> own = page_of_file(signs.number_page);
+    const auto number = integer_of_key(own, kLogNumberKey);
+    if (number && signs.numbers.count(*number)) return {};
+    // A page without the number is of a file that was not opened since there are numbers. One that is damaged says nothing.
+    if (number || (!signs.numbers.empty() && integer_of_key(own, kLogNumberNeighbour))) return "it does not have the number that the file got when it was opened for editing";
+  }
+  const uint32_t count = big(header, 24, 4);
+  if (signs.whole && signs.numbers.empty() && signs.first_count && *signs.first_count != count + 1 && !signs.counts.count(count)) return "it follows another count of changes than the file's";
+  log_.unsure = true;
+  return {};
+}
+
 // A page counts if its checksum, which goes on from the page before it, is right, and if a page that ends an edit follows. What is stored in a
 // damaged page's header mostly still starts the next one's checksum.
-void CompanionPages::take_log(std::span<const uint8_t> log, BehindDamage behind) {
+void CompanionPages::take_log(std::span<const uint8_t> log, BehindDamage behind, const PageOfFile& page_of_file) {
   if (log.empty()) return;
   const size_t frame_bytes = kFrameHeaderBytes + page_bytes_;
+  const auto foreign = [&](const std::string& why) {
+    log_ = {};
+    log_.foreign = true;
+    log_.said.push_back("the log beside it was not applied: it is of another state of this world, or of another world (" + why + ")");
+  };
   if (log.size() < kLogHeaderBytes + frame_bytes) {
     if (log.size() <= kLogHeaderBytes) return;
+    if (closed_) return foreign(kClosed);
     log_.said.push_back("the log beside it was not used: its " + std::to_string(log.size()) + " bytes are less than one page");
     log_.unfinished = place(kLogHeaderBytes);
     return;
@@ -138,18 +193,14 @@ void CompanionPages::take_log(std::span<const uint8_t> log, BehindDamage behind)
   sum.big_endian = big(log, 0, 4) == kLogMagic;
   sum.add(log.first(24));
   const bool header_whole = (big(log, 0, 4) | 1) == kLogMagic && sum.is(log, 24);
-  if (header_whole && big(log, 8, 4) != page_bytes_) {
-    const std::string why = "its pages have " + std::to_string(big(log, 8, 4)) + " bytes, the database's " + std::to_string(page_bytes_);
-    log_.said.push_back("the log beside it was not used: " + why);
-    log_.broken = why;
-    return;
-  }
+  if (header_whole && big(log, 8, 4) != page_bytes_) return foreign("its pages have " + std::to_string(big(log, 8, 4)) + " bytes, the file's " + std::to_string(page_bytes_));
   log_.headless = !header_whole;
   if (!header_whole) sum.big_endian = false;  // every machine that Quarry runs on
   const auto salts = header_whole ? log.subspan(16, 8) : log.subspan(kLogHeaderBytes + 8, 8);
   const auto own_at = [&](size_t at) { return std::memcmp(log.data() + at + 8, salts.data(), 8) == 0; };
   sum.set(log, 24);
-  std::map<uint32_t, std::span<const uint8_t>> pending;
+  std::map<uint32_t, std::span<const uint8_t>> pending, taken;
+  LogSigns signs;
   uint64_t doubtful = 0, doubtful_own = 0;  // since the last page that was right; with this log's salts
   size_t first_wrong = 0, last_end = kLogHeaderBytes;  // bytes: of the first page that is not right; behind the last whole edit
   bool wrong_ends_edit = false, ended_behind = false, later_edits = false;
@@ -171,6 +222,7 @@ void CompanionPages::take_log(std::span<const uint8_t> log, BehindDamage behind)
     }
     log_.damaged += std::exchange(doubtful, 0);
     doubtful_own = 0;
+    signs.see(big(frame, 0, 4), content);
     if (first_wrong > 0) later_edits = later_edits || ended_behind || wrong_ends_edit;
     if (first_wrong > 0) ended_behind = ended_behind || ends_edit;
     if (first_wrong > 0 && behind == BehindDamage::stop) continue;
@@ -178,11 +230,20 @@ void CompanionPages::take_log(std::span<const uint8_t> log, BehindDamage behind)
     if (!ends_edit) continue;
     pages_after = big(frame, 4, 4);
     log_.used += pending.size();
-    for (const auto& [number, bytes] : pending) pages_[number] = bytes;
+    for (const auto& [number, bytes] : pending) taken[number] = bytes;
     pending.clear();
     last_end = at + frame_bytes;
   }
   log_.damaged += doubtful_own;  // the others are of an older log, which this one is written over
+  if (closed_ || !header_whole)
+    log_.nothing_new = (taken.empty() || pages_after == count_) && std::all_of(taken.begin(), taken.end(), [&](const auto& page) {
+      const auto undone = pages_.find(page.first);
+      const std::vector<uint8_t> own = undone == pages_.end() ? page_of_file(page.first) : std::vector<uint8_t>(undone->second.begin(), undone->second.end());
+      return std::equal(own.begin(), own.end(), page.second.begin(), page.second.end());
+    });
+  signs.whole = header_whole && log_.damaged == 0;
+  if (const std::string why = why_foreign(signs, log_.nothing_new && !taken.empty(), page_of_file); !why.empty()) return foreign(why);
+  for (const auto& [number, bytes] : taken) pages_[number] = bytes;
   if (log_.used > 0) count_ = pages_after;
   if (later_edits) log_.broken = "its page at " + place(first_wrong) + " is damaged, and pages of later edits follow";
   // Whatever of this log there is behind the last whole edit.

@@ -70,6 +70,24 @@ bool record_values(std::span<const uint8_t> record, std::vector<PageValue>* valu
 
 }  // namespace
 
+std::optional<int64_t> integer_of_key(std::span<const uint8_t> page, std::string_view key) {
+  constexpr size_t kPointers = 8;
+  if (page.size() < 512 || page[0] != kIndexLeaf) return {};
+  const uint32_t cells = big(page, 3, 2);
+  if (kPointers + size_t(cells) * 2 > page.size()) return {};
+  std::vector<PageValue> values;
+  std::optional<int64_t> found;
+  for (uint32_t i = 0; i < cells; ++i) {
+    size_t at = big(page, kPointers + size_t(i) * 2, 2);
+    uint64_t length = 0;
+    if (at >= page.size() || !varint(page, &at, &length) || length > page.size() - at) return {};  // such rows are short
+    if (!record_values(page.subspan(at, size_t(length)), &values) || values.size() != 2) return {};
+    if (values[0].kind != PageValue::Kind::text || values[1].kind != PageValue::Kind::integer) return {};
+    if (std::equal(key.begin(), key.end(), values[0].bytes.begin(), values[0].bytes.end())) found = values[1].integer;
+  }
+  return found;
+}
+
 DatabasePages::DatabasePages(std::span<const uint8_t> database, const DatabaseCompanions& beside)
     : database_(database), given_bytes_(uint64_t(database.size()) + beside.log.size() + beside.journal.size()) {
   if (database.size() < kHeaderBytes) return;
@@ -79,7 +97,12 @@ DatabasePages::DatabasePages(std::span<const uint8_t> database, const DatabaseCo
   if (page_bytes_ == 0 || database[20] > 32) page_bytes_ = usable_ = 4096;
   const auto in_file = uint32_t(std::min<uint64_t>(database.size() / page_bytes_, UINT32_MAX - 1));
   const auto most = uint32_t(std::min<uint64_t>(given_bytes_ / page_bytes_, UINT32_MAX - 1));
-  companions_ = CompanionPages(database.first(std::min<size_t>(database.size(), page_bytes_)), page_bytes_, in_file, most, beside, CompanionPages::BehindDamage::go_on);
+  companions_ = CompanionPages(database.first(std::min<size_t>(database.size(), page_bytes_)), page_bytes_, in_file, most, beside, CompanionPages::BehindDamage::go_on,
+                              [&](uint32_t number) -> std::vector<uint8_t> {
+                                const uint64_t at = uint64_t(number - 1) * page_bytes_;
+                                if (number == 0 || at + page_bytes_ > database.size()) return {};
+                                return {database.begin() + std::ptrdiff_t(at), database.begin() + std::ptrdiff_t(at + page_bytes_)};
+                              });
   const uint32_t counted = companions_.count();
   const uint32_t wanted = log().used > 0 ? counted : companions_.counted_before_log();
   count_ = std::min(counted, most);

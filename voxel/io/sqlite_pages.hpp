@@ -8,8 +8,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "voxel/io/sqlite_companions.hpp"
@@ -30,6 +32,10 @@ struct PageRow {
   uint32_t page = 0;
   std::vector<PageValue> values;
 };
+
+// Of a leaf page of a table WITHOUT ROWID that has a text and a whole number in each row: the number behind this text; none: no such page, a row
+// of it is not whole, or no such row.
+std::optional<int64_t> integer_of_key(std::span<const uint8_t> page, std::string_view key);
 
 // The bytes must outlive it.
 class DatabasePages {

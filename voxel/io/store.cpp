@@ -2,8 +2,9 @@
 //
 // A saved file is one SQLite database in rollback mode: it may lie anywhere, read-only too. While a Store has it open for editing it is
 // in WAL mode, where a commit is one append and one fsync; an acknowledged edit is in the -wal file, fsynced, and SQLite brings it
-// back at the next opening after a crash. Closing folds the -wal file in and goes back to a single file. Locks: store_file.hpp; new files:
-// store_writer.hpp.
+// back at the next opening after a crash. Closing folds the -wal file in and goes back to a single file. Before the first log, and whenever the log
+// is folded in meanwhile, the file gets a new number, which its log has from then on: whose a log is that lies beside a file shows in that
+// (docs/world-file.md). Locks: store_file.hpp; what lies beside: store_leftovers.hpp; new files: store_writer.hpp.
 #include "voxel/io/store.hpp"
 
 #include <fcntl.h>
@@ -18,6 +19,7 @@
 
 #include "voxel/io/file_bytes.hpp"
 #include "voxel/io/store_file.hpp"
+#include "voxel/io/store_leftovers.hpp"
 #include "voxel/io/store_salvage.hpp"
 #include "voxel/io/store_tables.hpp"
 #include "voxel/io/store_writer.hpp"
@@ -25,12 +27,41 @@
 namespace quarry::io {
 namespace fs = std::filesystem;
 
+namespace {
+
+constexpr int kLogPages = 1000;  // folded in beyond that, as SQLite does by itself
+
+}  // namespace
+
 struct Store::State {
   LockedFile lock;  // first in, last out
   fs::path path;
   Db db;
   StoreHead head;
   std::vector<std::string> warnings;
+  int log_pages = 0;
+
+  // SQLite would fold the log in by itself, too, but without a new number: a copy of the file from before would not be told from one of after.
+  void watch_log() {
+    sqlite3_wal_hook(
+        db.handle(),
+        [](void* pages, sqlite3*, const char*, int count) {
+          *static_cast<int*>(pages) = count;
+          return SQLITE_OK;
+        },
+        &log_pages);
+  }
+
+  // The new number first, as an edit of the log: until all of it is in the file, the file has the old number or the new one, and the log has both.
+  // Where it fails, the log stays as it is, and the next edit tries again.
+  void fold_in_log() {
+    if (!db.run("BEGIN IMMEDIATE", "renew the log's number")) return;
+    if (!write_log_number(db) || !db.run("COMMIT", "renew the log's number")) {
+      if (!sqlite3_get_autocommit(db.handle())) sqlite3_exec(db.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+      return;
+    }
+    if (db.run("PRAGMA wal_checkpoint(TRUNCATE)", "fold in the log")) log_pages = 0;
+  }
 
   // Runs `work` as one transaction on a copy of the head; both count only if all of it is on disk.
   template <class Work>
@@ -47,6 +78,7 @@ struct Store::State {
       return result;
     }
     head = std::move(next);
+    if (log_pages >= kLogPages) fold_in_log();
     return {};
   }
 
@@ -122,9 +154,20 @@ std::string Store::damaged_beside(const fs::path& file) {
     const auto header = check_header(*locked);
     const auto view = header ? view_with_leftovers(*locked, file, &warnings) : tl::unexpected<Error>(header.error());
     if (!view) return view.error().code == ErrorCode::malformed_input ? view.error().message : std::string();
+    if (view->pages.log().foreign || view->pages.journal().foreign) return {};  // kept: foreign_beside()
     return warnings.empty() ? std::string() : warnings.front();
   } catch (const std::bad_alloc&) {
     return "what is beside it is too large to be looked at";
+  }
+}
+
+std::string Store::foreign_beside(const fs::path& file) {
+  try {
+    std::error_code ignored;
+    const fs::path target = fs::is_symlink(file, ignored) ? fs::weakly_canonical(file, ignored) : file;
+    return LeftBeside(target, fs::exists(target, ignored)).said();
+  } catch (const std::bad_alloc&) {
+    return {};
   }
 }
 
@@ -133,38 +176,71 @@ const std::vector<std::string>& Store::warnings() const { return state_->warning
 
 namespace {
 
+// The journal mode that the database then has, as SQLite names it.
+Result<std::string> set_journal_mode(Db& db, const char* sql) {
+  auto s = Statement::prepare(db, sql, "sqlite_schema");
+  if (!s) return tl::unexpected(s.error());
+  const auto row = s->step();
+  if (!row) return tl::unexpected(row.error());
+  std::string mode = *row ? s->text(0, "journal_mode") : std::string();
+  if (auto r = s->row_check(); !r) return tl::unexpected(r.error());
+  return mode;
+}
+
+// A tree whose pages are wrong must not be written to, nor a world of which a part is damaged. Reads the file twice, without decompressing it.
+Result<StoreHead> check_whole(Db& db) {
+  if (auto r = check_schema(db); !r) return tl::unexpected(r.error());
+  {
+    auto check = Statement::prepare(db, "PRAGMA quick_check(1)", "sqlite_schema");
+    if (!check) return tl::unexpected(check.error());
+    const auto row = check->step();
+    if (!row) return tl::unexpected(row.error());
+    if (const std::string verdict = *row ? check->text(0, "quick_check") : "nothing"; verdict != "ok")
+      return fail(ErrorCode::malformed_input, "the database's pages are damaged: " + verdict.substr(0, 200));
+  }
+  if (auto r = check_tables(db, CheckBlobs::yes); !r) return tl::unexpected(r.error());
+  return read_head(db);
+}
+
 struct Opened {
   LockedFile lock;
   Db db;
   StoreHead head;
   std::vector<std::string> warnings;
 };
+// Nothing is written before all is known to be right: SQLite would drop edits behind damage of a log, and use one that is not this file's, without a word.
 Result<Opened> open_for_editing(const fs::path& file) {
   auto locked = lock_file(file, O_RDWR, LOCK_EX);
   if (!locked) return tl::unexpected(locked.error());
   if (auto r = check_header(*locked); !r) return tl::unexpected(r.error());
-  // SQLite would drop edits behind damage of the log, or undo with a journal that is not this file's, without a word.
-  std::vector<std::string> warnings;
-  const auto view = view_with_leftovers(*locked, file, &warnings);
+  auto view = open_with_leftovers(*locked, file);
   if (!view) return tl::unexpected(view.error());
-  if (view->pages.journal().foreign)
-    return fail(ErrorCode::malformed_input, warnings.front() + "; editing the file would undo something with it. Take it away to edit the file as it is");
+  auto head = check_whole(view->db);
+  if (!head) {
+    for (const OpenedView::Foreign& f : view->foreign) head.error().message += ". " + f.sentence;
+    return tl::unexpected(head.error());
+  }
+  view->db = Db();  // closing any descriptor of the file drops SQLite's locks on it
+  SetAside aside;
+  std::vector<std::string> warnings;
+  for (const OpenedView::Foreign& f : view->foreign) {
+    if (auto r = aside.put(f.companion); !r) return tl::unexpected(r.error());
+    warnings.push_back(f.sentence + ". It was set aside and is called " + aside.names().back().second.filename().string() + " now");
+  }
+  if (!view->foreign.empty())  // the index of a log, which only other programs write
+    if (auto r = aside.put(beside(file, "-shm")); !r) return tl::unexpected(r.error());
+  warnings.insert(warnings.end(), view->warnings.begin(), view->warnings.end());
   auto db = Db::open(file.string(), SQLITE_OPEN_READWRITE);
   if (!db) return tl::unexpected(db.error());
-  if (auto r = db->run("PRAGMA locking_mode=EXCLUSIVE; PRAGMA temp_store=MEMORY", "set up the database"); !r) return tl::unexpected(r.error());
-  if (auto r = check_schema(*db); !r) return tl::unexpected(r.error());
-  // A tree whose pages are wrong must not be written to. Reads the file once, as reading the scene does next.
-  auto check = Statement::prepare(*db, "PRAGMA quick_check(1)", "sqlite_schema");
-  if (!check) return tl::unexpected(check.error());
-  const auto row = check->step();
-  if (!row) return tl::unexpected(row.error());
-  if (const std::string verdict = *row ? check->text(0, "quick_check") : "nothing"; verdict != "ok")
-    return fail(ErrorCode::malformed_input, "the database's pages are damaged: " + verdict.substr(0, 200));
-  check->reset();
-  auto head = read_head(*db);
-  if (!head) return tl::unexpected(head.error());
   // Extra is full in WAL mode, and in rollback mode (where WAL is not to be had) syncs the folder too.
-  if (auto r = db->run("PRAGMA journal_mode=WAL; PRAGMA synchronous=EXTRA", "make it ready for editing"); !r) return tl::unexpected(r.error());
+  if (auto r = db->run("PRAGMA locking_mode=EXCLUSIVE; PRAGMA temp_store=MEMORY; PRAGMA synchronous=EXTRA", "set up the database"); !r) return tl::unexpected(r.error());
+  // What belongs to the file comes into it; then its number is another one, in the file itself; then a new log may be.
+  const auto single = set_journal_mode(*db, "PRAGMA journal_mode=DELETE");
+  if (!single) return tl::unexpected(single.error());
+  if (*single != "delete") return fail(ErrorCode::io, "what is beside it could not be folded in: the database stays in the mode '" + *single + "'");
+  if (auto r = write_log_number(*db); !r) return tl::unexpected(r.error());
+  if (const auto mode = set_journal_mode(*db, "PRAGMA journal_mode=WAL"); !mode) return tl::unexpected(mode.error());
+  if (auto r = aside.keep(); !r) return tl::unexpected(r.error());
   return Opened{std::move(*locked), std::move(*db), std::move(*head), std::move(warnings)};
 }
 
@@ -231,6 +307,7 @@ Result<Store> Store::open(const fs::path& file) {
     state->db = std::move(opened->db);
     state->head = std::move(opened->head);
     state->warnings = std::move(opened->warnings);
+    state->watch_log();
     return Store(std::move(state));
   });
 }

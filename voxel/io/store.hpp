@@ -31,8 +31,11 @@ class Store {
   // Whoever replaces a world takes away what a killed editor left beside it. A sentence about that if it cannot be had whole any more, which
   // nobody else will say; "" if it can, or nothing is there.
   static std::string damaged_beside(const std::filesystem::path& file);
+  // What lies beside and was not its own, or lies there without a file, is kept under another name then. A sentence about that; "": there is no such thing.
+  static std::string foreign_beside(const std::filesystem::path& file);
   // Opens for editing, with an exclusive lock (conflict: somebody has it open). Errors: not_found, malformed_input, unsupported (written
-  // by a newer Quarry), io. While it is open there is a `-wal` file beside it; destroying the Store folds it in.
+  // by a newer Quarry), io; then neither the file nor what is beside it has changed. The whole world is checked before. A log or journal of another
+  // state or file is set aside under another name, which warnings() says. While it is open there is a `-wal` file beside it; destroying the Store folds it in.
   static Result<Store> open(const std::filesystem::path& file);
   // Reads everything, checking every checksum, with what a killed editor left beside the file; nothing is changed. `history` (may be null) gets
   // the journal and its position. `warnings`: what of those leftovers may be missing (store_file.hpp), a sentence each.

@@ -15,6 +15,7 @@ constexpr const char* kHistorySumKey = "check_history";       // over the three 
 constexpr const char* kSceneSumKey = "check_scene";           // over meta, layers, instances, cameras, names and sizes of volumes, overlap
 constexpr const char* kPaletteSumKey = "check_palette";
 constexpr const char* kVolumesSumKey = "check_volumes";       // over the chunk counts and sums of all volumes
+// And kLogNumberKey (sqlite_companions.hpp), in files that were opened for editing.
 
 uint64_t scene_sum(const Scene& scene);
 uint64_t palette_sum(const Palette& palette);

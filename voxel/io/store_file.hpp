@@ -1,5 +1,5 @@
-// store_file.hpp - the file that a world lies in: its lock, what of it is replaced, opening it for reading. Internal to the store; what is in
-// the tables is store_tables.hpp's.
+// store_file.hpp - the file that a world lies in: its lock, what of it is replaced. Internal to the store; what lies beside it is store_leftovers.hpp's,
+// what is in the tables store_tables.hpp's.
 //
 // Who edits holds flock() on the file for that long, readers hold it shared while they read. SQLite's own locks would not do: POSIX
 // drops them when any descriptor of the file is closed in the process (sqlite.org, "How To Corrupt An SQLite Database File", 2.2).
@@ -9,11 +9,9 @@
 #include <new>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "hashgrid/result.hpp"
 #include "voxel/io/sqlite_db.hpp"
-#include "voxel/io/sqlite_view.hpp"
 #include "voxel/io/whole_file.hpp"
 
 namespace quarry::io {
@@ -38,18 +36,10 @@ Result<void> check_header(const LockedFile& file);
 // The machine's, or what this process may take of it.
 uint64_t physical_memory();
 std::filesystem::path beside(const std::filesystem::path& file, const char* suffix);
-// The database as it is with what a killed program left beside it. Errors: malformed_input (that is damaged, so that edits would be missing),
-// conflict (a program that is not ours has it open), io. Warnings: an edit at the log's end that is not whole, a log that is missing, a journal
-// that is not this file's and does not count.
-Result<DatabaseView> view_with_leftovers(const LockedFile& locked, const std::filesystem::path& file, std::vector<std::string>* warnings);
-// Opens that for reading. Neither the file nor what is beside it is changed.
-Result<Db> open_for_reading(const LockedFile& locked, const std::filesystem::path& file, std::vector<std::string>* warnings);
-// Before `file` is replaced: whatever a crashed editor left beside it is folded into it, so that at no instant is a new file beside an old log.
-void fold_in_leftovers(const std::filesystem::path& file);
 // The file that is there already and that `to` would replace, locked, so that it is not replaced while somebody edits it; readers keep the old file.
 // Not open: none is there. Errors: those of find_target() and of lock_file().
 Result<LockedFile> lock_replaced(const Destination& to);
-// A finished world becomes its target. `old`: what lock_replaced() gave.
+// A finished world becomes its target; what belonged to the old one goes. `old`: what lock_replaced() gave.
 Result<void> put_in_place(WholeFile& world, const LockedFile& old);
 
 // What `work` gives, with the file's name before its message, and a lack of memory as an error like others.

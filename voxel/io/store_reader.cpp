@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "voxel/io/store_file.hpp"
+#include "voxel/io/store_leftovers.hpp"
 #include "voxel/io/store_tables.hpp"
 
 namespace quarry::io {

@@ -84,9 +84,14 @@ Result<void> read_all_chunks(Db& db, const StoreHead& head, const Progress& prog
 // Of a box of chunks, both corners included: how many bricks there are, as the rows say; and those.
 Result<uint64_t> count_chunk_bricks(Db& db, uint32_t volume, const Box3& chunks);
 Result<void> read_some_chunks(Db& db, const StoreHead& head, uint32_t volume, const Box3& chunks, const Progress& progress, BrickMap& into);
+// Whether all tables agree with each other: schema, checksums, counts; with the blobs, whose bytes are not decompressed, or by their rows alone.
+enum class CheckBlobs : uint8_t { no, yes };
+Result<void> check_tables(Db& db, CheckBlobs blobs);
 // The head alone, checked as far as that goes without reading chunks.
 Result<StoreHead> read_head(Db& db);
 
+// A number that no file had before, by which the file and its log know each other (store_leftovers.hpp).
+Result<void> write_log_number(Db& db);
 Result<void> write_palette(Db& db, const Palette& palette);
 // Which layers and instances are hidden; all else of the scene must be as in the file.
 Result<void> write_visibility(Db& db, const Scene& scene);

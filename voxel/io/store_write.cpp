@@ -1,5 +1,8 @@
 // store_write.cpp - a scene, an edit, a palette into the tables of a .quarry file. The caller owns the transaction.
+#include <sys/random.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <functional>
 #include <new>
@@ -9,6 +12,8 @@
 #include <vector>
 
 #include "hashgrid/parallel.hpp"
+#include "voxel/io/file_bytes.hpp"
+#include "voxel/io/sqlite_companions.hpp"
 #include "voxel/io/store_fields.hpp"
 #include "voxel/io/store_tables.hpp"
 
@@ -183,6 +188,12 @@ Result<void> write_new_chunks(Db& db, const BrickMap& bricks, std::span<const In
 }
 
 }  // namespace
+
+Result<void> write_log_number(Db& db) {
+  int64_t number = 0;
+  if (::getrandom(&number, sizeof number, 0) != ssize_t(sizeof number)) return tl::unexpected(error_from_errno("cannot get a random number", errno));  // SQLite's are the same in a forked process
+  return write_state(db, kLogNumberKey.data(), number);
+}
 
 Result<void> write_palette(Db& db, const Palette& palette) {
   if (auto r = check_palette(palette); !r) return r;

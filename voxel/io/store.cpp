@@ -288,6 +288,7 @@ Result<void> Store::copy(const fs::path& from, const Destination& to) {
   return guarded(to.file, [&]() -> Result<void> {
     const auto locked = lock_file(from, O_RDONLY, LOCK_SH);
     if (!locked) return fail(locked.error().code, from.string() + ": " + locked.error().message);
+    if (auto single = check_single_file(*locked, from); !single) return fail(single.error().code, from.string() + ": " + single.error().message);
     const auto old = lock_replaced(to);
     if (!old) return tl::unexpected(old.error());
     auto world = WholeFile::create(to);

@@ -54,7 +54,7 @@ Result<void> check_history(Db& db, const StoreHead& head, CheckBlobs blobs) {
     RecordHead part;
     part.record = s.integer(0, "record");
     part.part = uint32_t(s.integer(1, "part", 0, UINT32_MAX));
-    part.volume = uint32_t(s.integer(2, "volume", 0, UINT32_MAX));
+    part.volume = decltype(part.volume)(s.integer(2, "volume", -1, UINT32_MAX));  // as it stands there: the checksum says whether it is right
     part.label = s.text(3, "label");
     part.voxels = uint64_t(s.integer(4, "voxels", 0, INT64_MAX));
     const auto count = uint32_t(s.integer(5, "changes", 0, kPartChanges)), bytes = uint32_t(s.integer(6, "bytes", 0, kPartBytesMax));

@@ -157,23 +157,13 @@ Result<Db> open_for_reading(const LockedFile& locked, const fs::path& file, std:
   return std::move(opened->db);
 }
 
-Result<void> bring_in_leftovers(int fd, const DatabaseView& view) {
-  if (view.pages.pages().empty()) return {};
-  const auto put = [fd](std::span<const uint8_t> bytes, uint64_t at) -> Result<void> {
-    while (!bytes.empty()) {
-      const ssize_t n = ::pwrite(fd, bytes.data(), bytes.size(), off_t(at));
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return tl::unexpected(error_from_errno("cannot write it", n < 0 ? errno : EIO));
-      bytes = bytes.subspan(size_t(n)), at += uint64_t(n);
-    }
-    return {};
-  };
-  for (const auto& [number, bytes] : view.pages.pages())
-    if (number <= view.pages.count())
-      if (auto r = put(bytes, uint64_t(number - 1) * view.page_bytes); !r) return r;
-  if (::ftruncate(fd, off_t(view.bytes)) != 0) return tl::unexpected(error_from_errno("cannot write it", errno));
-  constexpr uint8_t kRollbackMode[] = {1, 1};
-  return put(kRollbackMode, 18);
+Result<void> check_single_file(const LockedFile& locked, const fs::path& file) {
+  if (auto r = check_header(locked); !r) return r;
+  const auto view = view_with_leftovers(locked, file, nullptr);
+  if (!view) return tl::unexpected(view.error());
+  if (view->pages.pages().empty()) return {};
+  return fail(ErrorCode::io, "its last edits are in " + name_of(beside(file, view->pages.log().used > 0 ? "-wal" : "-journal")) +
+                                 " beside it and could not be folded in, so that a copy would be without them; make room where it lies, and try again");
 }
 
 fs::path name_aside(const fs::path& companion) {

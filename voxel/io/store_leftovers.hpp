@@ -31,8 +31,8 @@ struct OpenedView {
 Result<OpenedView> open_with_leftovers(const LockedFile& locked, const std::filesystem::path& file);
 Result<Db> open_for_reading(const LockedFile& locked, const std::filesystem::path& file, std::vector<std::string>* warnings);
 
-// Makes a copy of the database file, behind `fd`, what the file is with `view`: a closed world of one file.
-Result<void> bring_in_leftovers(int fd, const DatabaseView& view);
+// Whether the file alone is the world, so that it may be copied: nothing that belongs to it lies beside it. Errors: io (something does), and those above.
+Result<void> check_single_file(const LockedFile& locked, const std::filesystem::path& file);
 
 // The name under which a log or journal that is not this file's is kept: FILE-wal.of-another-state-N. SQLite does not look for it, and nobody has it.
 std::filesystem::path name_aside(const std::filesystem::path& companion);

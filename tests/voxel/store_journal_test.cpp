@@ -510,6 +510,19 @@ TEST_CASE("world journal: worlds of version 0.1 keep what their killed editor le
   folder.check_foreign(file_bytes(again), shown_log, hidden, kNumber);
 }
 
+TEST_CASE("world journal: a log of another page size is of another file, and is set aside") {
+  const fs::path dir = test::scratch_dir("journal_page_size"), strange = dir / "strange.db";
+  Edited world(dir / "live.quarry", 1);
+  world.open();
+  sqlite3* db = nullptr;
+  REQUIRE(sqlite3_open(strange.c_str(), &db) == SQLITE_OK);
+  REQUIRE(sqlite3_exec(db, "PRAGMA page_size=1024; PRAGMA journal_mode=WAL; CREATE TABLE t (x); INSERT INTO t VALUES (zeroblob(20000))", nullptr, nullptr, nullptr) == SQLITE_OK);
+  const Bytes log = file_bytes(with_suffix(strange, "-wal"));
+  sqlite3_close(db);
+  REQUIRE(log.size() > 20000);
+  Folder("journal_page_size_restored").check_foreign(world.now().file, log, world.scene(), "its pages have 1024 bytes, the file's 4096");
+}
+
 TEST_CASE("world journal: a journal of another world is set aside, and no page of it is put into this one") {
   // Both were made and never opened: their counts of changes are the same, and only the checksums tell them apart.
   const fs::path dir = test::scratch_dir("journal_undo");

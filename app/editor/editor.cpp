@@ -274,6 +274,7 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect&
     scene.view = camera.view(scene.settings.width, scene.settings.height);
   }
   resolution.scale = scale;
+  resolution.tiles_ms = 0;
   drawn_ = key;
   if (scale == 1 && cost * samples * samples > kBudgetMs) {
     sharpen(std::move(scene), cost * samples * samples);
@@ -321,6 +322,7 @@ Result<void> Editor::next_tile() {
     frames_to_draw_ = std::max(frames_to_draw_, 2);
     if (!now.scene.tracer) {
       resolution.whole = true;
+      resolution.tiles_ms = now.ms;
       if (now.ms > 0) take_cost(now.ms / rays_a_pixel);
       sharpening_.reset();
       return {};

@@ -37,6 +37,7 @@ struct Statistics {
 // fewer pixels are marched, and when all is still the picture is made whole, in tiles (Sharpening).
 struct Resolution {
   double scale = 1;           // of the newest picture
+  double tiles_ms = 0;        // that the newest picture took, if it was whole and came in tiles
   double full_ms = 0;         // what a whole picture of one ray a pixel is thought to cost
   bool whole = false;         // the newest picture is at full resolution and quality
   std::chrono::steady_clock::time_point changed;

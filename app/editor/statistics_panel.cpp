@@ -83,7 +83,7 @@ void draw_statistics(Editor& editor) {
   if (now.device_bytes) row("On the device", bytes_text(now.device_bytes));
 
   panel_heading("RENDERER");
-  const double picture = editor.presenter->picture_ms();
+  const double tiles = editor.resolution.tiles_ms, picture = editor.resolution.whole && tiles > 0 ? tiles : editor.presenter->picture_ms();
   row("Picture", picture > 0 ? fmt::format("{:.2f} ms{}", picture, editor.resolution.scale < 1 ? fmt::format(" at {:.0f}%", editor.resolution.scale * 100) : "") : "-",
       "GPU time of the newest picture. While something moves fewer pixels are marched if a whole picture takes too long.");
   if (editor.convergence.wanted > 0)

@@ -57,7 +57,9 @@ std::optional<engine::Tile> Tiling::next(double most_pixels) {
 }
 
 void TileCost::measured(double ms, double pixels) {
-  if (ms > 0 && pixels > 0) ms_a_pixel_ = std::max(ms / pixels, kForgets * ms_a_pixel_);
+  if (!(ms > 0 && pixels > 0)) return;
+  ms_ += ms, pixels_ += pixels;
+  ms_a_pixel_ = std::max({ms / pixels, kForgets * ms_a_pixel_, ms_ / pixels_});
 }
 
 }  // namespace quarry::app

@@ -28,17 +28,17 @@ class Tiling {
 };
 
 // What a pixel takes, so that the next tile takes as long as is wanted. Quick to believe that it takes more, slow to believe that it takes less:
-// sky takes next to nothing, and the ground comes at once behind it. Tiles of sky that are smaller than they could be cost little.
+// sky takes next to nothing, and the ground comes at once behind it. So never less than the mean of the picture so far.
 class TileCost {
  public:
-  void guess(double ms_a_pixel) { ms_a_pixel_ = kCautious * ms_a_pixel; }  // from a coarser picture of the whole
+  void guess(double ms_a_pixel) { ms_a_pixel_ = kCautious * ms_a_pixel, ms_ = pixels_ = 0; }  // from a coarser picture of the whole
   void measured(double ms, double pixels);
   double pixels_in(double ms) const { return ms_a_pixel_ > 0 ? ms / ms_a_pixel_ : 0; }
   double ms_a_pixel() const { return ms_a_pixel_; }
 
  private:
-  static constexpr double kCautious = 2, kForgets = 0.97;
-  double ms_a_pixel_ = 0;
+  static constexpr double kCautious = 2, kForgets = 0.85;
+  double ms_a_pixel_ = 0, ms_ = 0, pixels_ = 0;  // the last two: of the tiles since the last guess
 };
 
 }  // namespace quarry::app

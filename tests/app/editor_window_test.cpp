@@ -258,14 +258,14 @@ TEST_CASE("editor: tiles of a picture that is dropped leave nothing in the next 
   const auto run = [&](const std::string& script, const fs::path& picture) {
     auto environment = place.environment();
     environment["QUARRY_EDITOR_LOG"] = log.string();
-    const Outcome outcome = run_quarry(edit_words(place, script + "camera 140 30\nscreenshot " + picture.string() + "\nquit\n"), environment, 240);
+    const Outcome outcome = run_quarry(edit_words(place, script + "move 4 4\nwait 4\ncamera 140 30\nframe\nscreenshot " + picture.string() + "\nquit\n"), environment, 240);
     INFO(outcome.err);
     REQUIRE(outcome.code == 0);
   };
   // Dropped at the first tiles, in the middle, by an edit and its undo, by the mouse, and with light paths on the way.
-  run("camera 20 10\nwait 3\ncamera 70 50\nwait 30\nsphere add 0 16 0 9 3\nwait 12\nundo\nwait 25\ndrag 400 300 470 330 right\nwait 9\npaths 40\nwait 60\npaths 0\nwait 4\nmove 4 4\nframe\n", changed);
+  run("camera 20 10\nwait 3\ncamera 70 50\nwait 30\nsphere add 0 16 0 9 3\nwait 12\nundo\nwait 25\ndrag 400 300 470 330 right\nwait 9\npaths 40\nwait 200\npaths 0\n", changed);
   const Submissions last = submissions_in(log);
-  run("move 4 4\n", fresh);
+  run("", fresh);
   const auto a = engine::read_png(changed), b = engine::read_png(fresh);
   REQUIRE((a && b));
   CHECK(colours_in(*a, kScene) > 300);

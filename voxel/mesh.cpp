@@ -30,6 +30,8 @@ Result<Mesh> read_mesh(const fs::path& file, const io::ReadOptions& options) {
   auto mesh = parse_mesh_stream(std::move(answer->stream), &warnings, options.asked_for);
   if (options.warnings)
     for (const std::string& warning : warnings) options.warnings->push_back(file.filename().string() + ": " + warning);
+  if (!mesh && mesh.error().code == ErrorCode::out_of_memory && options.budget && answer->memory_limit_bytes < options.memory_limit_bytes)
+    return about(options.budget->used_up("reading it, in a process of its own for which " + memory_text(answer->memory_limit_bytes) + " are left,"));
   if (!mesh) return about(answer->end ? *answer->end : mesh.error());
   return mesh;
 }

@@ -59,7 +59,7 @@ std::string gltf(const std::string& uri, const std::string& buffer) {
 std::string gltf_buffer() {
   std::string out;
   for (const float v : {0.f, 0.f, 0.f, 1.f, 0.f, 0.f, 0.f, 1.f, 0.f, 0.f, 0.f, 1.f, 0.f, 0.f, 1.f}) put(out, v);
-  for (const uint16_t v : {0, 1, 2, 0}) put(out, v);
+  for (const int v : {0, 1, 2, 0}) put(out, uint16_t(v));
   return out;
 }
 

@@ -144,7 +144,13 @@ Result<Scene> read_vdb(const fs::path& file, const ReadOptions& options) {
     return colors.good();
   };
   std::vector<std::string> warnings;
-  if (auto parsed = parse_voxel_stream(answer->stream, kProgram.role, count, &warnings); !parsed) return tl::unexpected(answer->end ? *answer->end : parsed.error());
+  // What the program says that came to the limit that the budget left it, the budget says.
+  const auto stopped = [&](const Error& e) {
+    const bool by_budget = options.budget && answer->memory_limit_bytes < options.memory_limit_bytes && e.code == ErrorCode::out_of_memory;
+    return by_budget ? options.budget->used_up("reading it, in a process of its own for which " + memory_text(answer->memory_limit_bytes) + " are left,") : e;
+  };
+  if (auto parsed = parse_voxel_stream(answer->stream, kProgram.role, count, &warnings); !parsed && !answer->end) return tl::unexpected(stopped(parsed.error()));
+  else if (!parsed) return tl::unexpected(answer->end ? *answer->end : parsed.error());
   if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
   for (std::string& w : warnings) add_warning(options.warnings, std::move(w));
   if (own_materials && !read_materials(sent_materials, &scene.palette)) return fail(ErrorCode::malformed_input, "its metadata 'quarry_materials' is not what Quarry writes");

@@ -29,9 +29,6 @@ extern "C" const char* __tsan_default_options() {
 namespace quarry {
 namespace {
 
-// Of the program and its libraries, pages that are not there yet when it begins and come when their code is used.
-constexpr uint64_t kCodeBytes = uint64_t(6) << 20;
-
 // Pages of this process: mapped for writing by it alone, and resident.
 bool own_pages(uint64_t& data, uint64_t& resident) {
   std::ifstream in("/proc/self/statm");
@@ -70,11 +67,9 @@ void limit_self(const ReaderLimits& limits) {
   uint64_t data = 0, resident = 0;
   if (limits.memory_bytes && own_pages(data, resident)) {
     mallopt(M_ARENA_MAX, 1);  // one heap: no mappings in advance for each thread
-    const uint64_t held = resident + kCodeBytes;
+    const uint64_t held = resident + limits.code_bytes;
     set_limit(RLIMIT_DATA, data + (limits.memory_bytes > held ? limits.memory_bytes - held : 0));
   }
-#else
-  (void)kCodeBytes;
 #endif
 }
 

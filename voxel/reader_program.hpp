@@ -13,6 +13,8 @@ namespace quarry {
 struct ReaderLimits {
   uint64_t memory_bytes = 0, cpu_seconds = 0;  // 0: none
   bool writes_file = false;
+  // Of the program and its libraries: pages that are not there yet when it begins, and come when their code is used.
+  uint64_t code_bytes = uint64_t(6) << 20;
 };
 // Before a file is opened: dies with its parent, leaves no core, writes no file unless it is to, and ends by a signal past a limit.
 void limit_self(const ReaderLimits& limits);

@@ -50,6 +50,7 @@ int main(int argc, char** argv) {
   }
   if (rest.size() != 2 || (rest[0] != "read" && rest[0] != "write" && rest[0] != "write-nano")) return usage();
   limits.writes_file = rest[0] != "read";
+  limits.code_bytes = uint64_t(16) << 20;  // templates, of all kinds of grids
   limit_self(limits);
   const ByteSink sink = take_standard_output("quarry-vdb");
   if (!sink) return 2;

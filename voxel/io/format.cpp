@@ -44,8 +44,8 @@ void note_companions(const std::filesystem::path& file, const ReadOptions& optio
 
 Result<Scene> read_quarry(const std::filesystem::path& file, const ReadOptions& options) {
   note_companions(file, options);
-  // One that is small fits, however densely it is packed, or is stopped soon.
-  constexpr uintmax_t kCountedFrom = uintmax_t(1) << 20;
+  // One that is smaller has no more than some thousand bricks, however densely it is packed.
+  constexpr uintmax_t kCountedFrom = uintmax_t(1) << 14;
   std::error_code error;
   if (const uintmax_t size = std::filesystem::file_size(file, error); options.budget && !error && size >= kCountedFrom) {
     uint64_t bricks = 0;

@@ -92,9 +92,9 @@ void add_options(Arguments& arguments, ConvertArguments& wanted) {
   arguments.flag("--slices", wanted.slices, "Write a folder OUT of PNG pictures, one a layer, the lowest first");
   arguments.group("Batches");
   arguments.integer("-j,--jobs", wanted.jobs, "N", "Threads in all: small files side by side, large ones on several (all cores)", 1, 1024);
-  arguments.text("--memory", wanted.memory, "SIZE", "Memory for all of it, as 2G or 512M: files wait for one another, one too large is converted region by region (three quarters of what is free)");
+  arguments.text("--memory", wanted.memory, "SIZE", "Memory for all of it, reading processes too, as 2G or 512M: files wait for one another, one too large is converted region by region, or refused (three quarters of what is free)");
   arguments.flag("--keep-going", wanted.keep_going, "Go on with the next input when one fails (exit code 3)");
-  arguments.flag("--resume", wanted.resume, "Skip inputs that were converted before, with these options and unchanged; .quarry-resume beside the outputs remembers");
+  arguments.flag("--resume", wanted.resume, "Skip inputs that were converted before, with these options, and unchanged with all files that they use; .quarry-resume beside the outputs remembers");
   arguments.text("--shard", wanted.shard, "I/N", "Only the I-th of N parts of the inputs (I from 1): each machine of a cluster its own");
   arguments.flag("--dry-run", wanted.dry_run, "Say what would be written, and write nothing");
   arguments.flag("--json", wanted.json, "Print one JSON document a line: started, finished, failed, skipped, summary");
@@ -268,6 +268,11 @@ class ConvertCommand {
     if (auto free = check_report_place(); !free) {
       say_error("", free.error());
       return exit_code_of(free.error());
+    }
+    if (const uint64_t own = memory_in_use(); own >= wanted_.memory_bytes) {
+      say_error("", Error{ErrorCode::out_of_memory, fmt::format("--memory is {}, and the program itself holds {} before it reads anything: give --memory 32M or more",
+                                                                memory_text(wanted_.memory_bytes), memory_text(own))});
+      return kExitFailed;
     }
     std::vector<uint64_t> work;
     for (const BatchItem& e : estimates_) work.push_back(e.work);

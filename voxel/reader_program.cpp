@@ -29,6 +29,7 @@ extern "C" const char* __tsan_default_options() {
 namespace quarry {
 namespace {
 
+#ifndef QRY_SANITIZED
 // Pages of this process: mapped for writing by it alone, and resident.
 bool own_pages(uint64_t& data, uint64_t& resident) {
   std::ifstream in("/proc/self/statm");
@@ -39,6 +40,7 @@ bool own_pages(uint64_t& data, uint64_t& resident) {
   resident *= page;
   return true;
 }
+#endif
 
 void set_limit(int resource, uint64_t value) {
   rlimit limit{};

@@ -383,6 +383,14 @@ TEST_CASE("convert: a file that --memory cannot hold is refused before it is rea
   CHECK(enough < 1500 + (kSanitized ? 600 : 60));
 }
 
+TEST_CASE("convert: a --memory that is less than the program itself takes is said to be so, before anything is read") {
+  const fs::path dir = scratch_dir("budget-least");
+  sheet_ply(dir / "a.ply", 4);
+  const Outcome outcome = run_quarry({"convert", (dir / "a.ply").string(), "-o", (dir / "a.quarry").string(), "--memory", "4M"});
+  CHECK(outcome.code == 1);
+  CHECK(outcome.err.find("the program itself holds") != std::string::npos);
+}
+
 TEST_CASE("convert: point clouds, grids and matrices are read region by region to the same bytes as whole") {
   if (kSanitized) return skip("what a process holds says nothing under a sanitizer");
   const fs::path dir = scratch_dir("budget-same");

@@ -21,14 +21,14 @@ namespace fs = std::filesystem;
 using io::PlyElement, io::PlyType;
 
 constexpr uint64_t kMaxPlyBytes = uint64_t(1) << 40;
-constexpr uint64_t kMaxTriangles = (1u << 30) - 1, kMaxVertices = 0xFFFFFFFEull;  // what a Mesh may hold
-constexpr uint64_t kMaxCorners = 1u << 16;                                       // of one face: one with dents takes the square in time
-constexpr size_t kMaxMaterials = 4096;
+constexpr uint64_t kMaxPlyTriangles = (1u << 30) - 1, kMaxPlyVertices = 0xFFFFFFFEull;  // what a Mesh may hold
+constexpr uint64_t kMaxPlyCorners = 1u << 16;  // of one face: one with dents takes the square in time
+constexpr size_t kMaxPlyMaterials = 4096;
 
 // Where an element has r, g, b and a; -1: it has none.
-struct ColorProperties {
+struct PlyColor {
   std::array<int, 4> at{-1, -1, -1, -1};
-  explicit ColorProperties(const PlyElement& e)
+  explicit PlyColor(const PlyElement& e)
       : at{e.find({"red", "diffuse_red", "r"}), e.find({"green", "diffuse_green", "g"}), e.find({"blue", "diffuse_blue", "b"}), e.find({"alpha", "diffuse_alpha"})} {}
   bool there() const { return at[0] >= 0 && at[1] >= 0 && at[2] >= 0; }
   std::array<uint8_t, 4> of(const PlyElement& e, const std::vector<double>& row) const {
@@ -39,23 +39,23 @@ struct ColorProperties {
   }
 };
 
-float linear_of(uint8_t srgb) {
+float linear_of_byte(uint8_t srgb) {
   const float value = float(srgb) / 255;
   return value <= 0.04045f ? value / 12.92f : std::pow((value + 0.055f) / 1.055f, 2.4f);
 }
 
 // What a corner has of its own where a face gives it: the texture's place and the face's colour.
-struct Corner {
+struct PlyCorner {
   std::array<float, 2> uv{};
   std::array<uint8_t, 4> rgba{255, 255, 255, 255};
 };
-struct CornerKey {
+struct PlyCornerKey {
   uint32_t vertex;
-  Corner corner;
-  bool operator==(const CornerKey& b) const { return vertex == b.vertex && std::memcmp(&corner, &b.corner, sizeof corner) == 0; }
+  PlyCorner corner;
+  bool operator==(const PlyCornerKey& b) const { return vertex == b.vertex && std::memcmp(&corner, &b.corner, sizeof corner) == 0; }
 };
-struct CornerHash {
-  size_t operator()(const CornerKey& k) const {
+struct PlyCornerHash {
+  size_t operator()(const PlyCornerKey& k) const {
     uint64_t h = k.vertex;
     for (const uint32_t part : {std::bit_cast<uint32_t>(k.corner.uv[0]), std::bit_cast<uint32_t>(k.corner.uv[1]), std::bit_cast<uint32_t>(k.corner.rgba)}) {
       h = (h ^ part) * 0x9E3779B97F4A7C15ull;
@@ -100,7 +100,7 @@ class PlyReader {
     if (!vertices_ || vertices_->count == 0) return bad(header_.body_at, "expected vertices, found none");
     if (header_.faces() == 0) return fail(ErrorCode::malformed_input, "it has no faces; Quarry reads surfaces, not points or lines, from meshes.");
     if (const auto fits = io::check_ply_counts(header_, bytes_.size()); !fits) return fits;
-    if (vertices_->count > kMaxVertices) return fail(ErrorCode::out_of_memory, "");
+    if (vertices_->count > kMaxPlyVertices) return fail(ErrorCode::out_of_memory, "");
     position_ = {vertices_->find({"x"}), vertices_->find({"y"}), vertices_->find({"z"})};
     for (const int p : position_)
       if (p < 0) return bad(vertices_->at, "expected the properties x, y and z of the vertices");
@@ -154,7 +154,7 @@ class PlyReader {
 
   Result<void> read_vertices(io::PlyBody& body) {
     const PlyElement& e = *vertices_;
-    const ColorProperties color(e);
+    const PlyColor color(e);
     const bool with_uv = vertex_uv_[0] >= 0 && vertex_uv_[1] >= 0;
     std::vector<double> row(e.properties.size());
     mesh_.positions.reserve(e.count * 3);
@@ -177,16 +177,16 @@ class PlyReader {
   }
 
   Result<void> read_materials(io::PlyBody& body, const PlyElement& e) {
-    const ColorProperties color(e);
+    const PlyColor color(e);
     const int shininess = e.find({"specular_power"});
     std::vector<double> row(e.properties.size());
     for (uint64_t i = 0; i < e.count; ++i) {
       if (!body.read(e, i, row.data())) return tl::unexpected(body.error());
-      if (mesh_.materials.size() == kMaxMaterials) return fail(ErrorCode::unsupported, io::at_byte(e.at) + "the file has more than " + std::to_string(kMaxMaterials) + " materials");
+      if (mesh_.materials.size() == kMaxPlyMaterials) return fail(ErrorCode::unsupported, io::at_byte(e.at) + "the file has more than " + std::to_string(kMaxPlyMaterials) + " materials");
       MeshMaterial m;
       if (color.there()) {
         const auto rgba = color.of(e, row);
-        for (size_t c = 0; c < 3; ++c) m.base_color[c] = linear_of(rgba[c]);
+        for (size_t c = 0; c < 3; ++c) m.base_color[c] = linear_of_byte(rgba[c]);
         m.base_color[3] = float(rgba[3]) / 255;
       }
       if (shininess >= 0 && row[size_t(shininess)] > 0) m.roughness = float(std::sqrt(2 / (row[size_t(shininess)] * 15 + 2)));  // Blinn-Phong exponent to roughness
@@ -199,7 +199,7 @@ class PlyReader {
     const auto indices = size_t(e.find({"vertex_indices", "vertex_index"}, true));
     const auto texcoords = size_t(e.find({"texcoord"}, true));
     const int material_index = e.find({"material_index"}), texture_number = e.find({"texnumber"});
-    const ColorProperties color(e);
+    const PlyColor color(e);
     const size_t count = size_t(vertices_->count);
     face_colors_ = color.there() && mesh_.colors.empty();  // a vertex's own colour is the finer one
     face_uvs_ = texcoords != size_t(-1);
@@ -210,7 +210,7 @@ class PlyReader {
     std::vector<double> row(e.properties.size()), coordinates;
     std::vector<double> corners;
     const io::PlyBody::Item item = [&](size_t property, uint64_t number, double value) {
-      if (number >= kMaxCorners * 2) return;
+      if (number >= kMaxPlyCorners * 2) return;
       if (property == indices) corners.push_back(value);
       else if (property == texcoords) coordinates.push_back(value);
     };
@@ -219,9 +219,9 @@ class PlyReader {
       coordinates.clear();
       const uint64_t at = bytes_.at();
       if (!body.read(e, i, row.data(), item)) return tl::unexpected(body.error());
-      if (corners.size() > kMaxCorners)
-        return fail(ErrorCode::unsupported, io::at_byte(at) + "face " + std::to_string(i) + " has " + std::to_string(uint64_t(row[indices])) + " corners; at most " + std::to_string(kMaxCorners) + " are read");
-      face_corner_.rgba = face_colors_ ? color.of(e, row) : Corner{}.rgba;
+      if (corners.size() > kMaxPlyCorners)
+        return fail(ErrorCode::unsupported, io::at_byte(at) + "face " + std::to_string(i) + " has " + std::to_string(uint64_t(row[indices])) + " corners; at most " + std::to_string(kMaxPlyCorners) + " are read");
+      face_corner_.rgba = face_colors_ ? color.of(e, row) : PlyCorner{}.rgba;
       material_ = material_index >= 0 ? row[size_t(material_index)] : texture_number >= 0 && header_.texture_files.size() > 1 ? row[size_t(texture_number)] : 0;
       if (const auto taken = take_face(corners, coordinates); !taken) return taken;
     }
@@ -257,7 +257,7 @@ class PlyReader {
         const size_t c = local_[t + k];
         triangle[k] = face_[c];
         if (!finite_[face_[c]] || (!face_colors_ && !face_uvs_)) continue;
-        Corner corner = face_corner_;
+        PlyCorner corner = face_corner_;
         if (with_uv) corner.uv = uv_of(coordinates[c * 2], coordinates[c * 2 + 1]);
         if (!with_uv && !mesh_.uvs.empty()) corner.uv = {mesh_.uvs[face_[c] * 2], mesh_.uvs[face_[c] * 2 + 1]};
         const auto own = vertex_of(face_[c], corner);
@@ -271,11 +271,11 @@ class PlyReader {
   }
 
   // A vertex where `vertex` is, with what `corner` says: that one itself, then a copy for each that differs.
-  Result<uint32_t> vertex_of(uint32_t vertex, const Corner& corner) {
+  Result<uint32_t> vertex_of(uint32_t vertex, const PlyCorner& corner) {
     const auto [known, is_new] = copies_.try_emplace({vertex, corner}, vertex);
     if (!is_new) return known->second;
     if (taken_[vertex]) {
-      if (mesh_.vertex_count() >= kMaxVertices) return fail(ErrorCode::out_of_memory, "");
+      if (mesh_.vertex_count() >= kMaxPlyVertices) return fail(ErrorCode::out_of_memory, "");
       known->second = uint32_t(mesh_.vertex_count());
       for (size_t k = 0; k < 3; ++k) mesh_.positions.push_back(mesh_.positions[vertex * 3 + k]);
       for (size_t k = 0; k < 2 && !mesh_.uvs.empty(); ++k) mesh_.uvs.push_back(0);
@@ -333,7 +333,7 @@ class PlyReader {
   }
 
   Result<void> put_triangle(const std::array<uint32_t, 3>& vertices) {
-    if (mesh_.triangle_count() == kMaxTriangles) return fail(ErrorCode::out_of_memory, "");
+    if (mesh_.triangle_count() == kMaxPlyTriangles) return fail(ErrorCode::out_of_memory, "");
     mesh_.indices.insert(mesh_.indices.end(), vertices.begin(), vertices.end());
     const size_t known = std::max({size_t(1), mesh_.materials.size(), header_.texture_files.size()});
     mesh_.triangle_material.push_back(material_ >= 0 && material_ < double(known) ? uint32_t(material_) : 0);
@@ -355,7 +355,7 @@ class PlyReader {
   // "comment TextureFile NAME": one is of all materials; of several each is a material of its own, which faces choose by number.
   void name_textures() {
     const auto& names = header_.texture_files;
-    if (names.size() > mesh_.materials.size()) mesh_.materials.resize(std::min(names.size(), kMaxMaterials));
+    if (names.size() > mesh_.materials.size()) mesh_.materials.resize(std::min(names.size(), kMaxPlyMaterials));
     for (size_t i = 0; i < mesh_.materials.size() && !names.empty(); ++i) {
       MeshMaterial& m = mesh_.materials[i];
       m.base_color_image = textures_.from_file(names[std::min(i, names.size() - 1)]);
@@ -384,11 +384,11 @@ class PlyReader {
   std::vector<bool> taken_;   // where faces have something of their own: whether a vertex has that of one already
   // Of the face that is being read.
   bool face_colors_ = false, face_uvs_ = false, some_coordinates_ = false;
-  Corner face_corner_;
+  PlyCorner face_corner_;
   double material_ = 0;
   std::vector<uint32_t> face_, local_;
   std::vector<std::array<float, 3>> places_;
-  std::unordered_map<CornerKey, uint32_t, CornerHash> copies_;
+  std::unordered_map<PlyCornerKey, uint32_t, PlyCornerHash> copies_;
   uint64_t not_finite_ = 0, bad_indices_ = 0, bad_coordinates_ = 0;
 };
 

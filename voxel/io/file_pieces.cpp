@@ -13,7 +13,7 @@
 namespace quarry::io {
 namespace {
 
-constexpr size_t kPieceBytes = size_t(1) << 18;
+constexpr size_t kFilePieceBytes = size_t(1) << 18;
 
 }  // namespace
 
@@ -36,7 +36,7 @@ std::span<const uint8_t> FilePieces::refilled(size_t count) {
   const auto there = [&] { return at_ >= window_at_ && at_ - window_at_ < window_.size() ? window_.subspan(size_t(at_ - window_at_)) : std::span<const uint8_t>(); };
   if (fd_ < 0 || error_) return there();
   const std::span<const uint8_t> kept = there();
-  const size_t wanted = size_t(std::min<uint64_t>(std::max(count, kPieceBytes), left()));
+  const size_t wanted = size_t(std::min<uint64_t>(std::max(count, kFilePieceBytes), left()));
   std::vector<uint8_t> next;
   size_t got = kept.size();
   if (buffer_.size() >= wanted) {

@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kLongestNumber = 512;  // characters of text
 
 template <class T>
-double as(const uint8_t* bytes, bool big) {
+double bits_as(const uint8_t* bytes, bool big) {
   uint8_t b[sizeof(T)];
   for (size_t i = 0; i < sizeof(T); ++i) b[i] = bytes[big ? sizeof(T) - 1 - i : i];
   T value;
@@ -24,21 +24,21 @@ double as(const uint8_t* bytes, bool big) {
   return double(value);
 }
 
-double value_of(const uint8_t* p, PlyType type, bool big) {
+double ply_value(const uint8_t* p, PlyType type, bool big) {
   switch (type) {
-    case PlyType::i8: return as<int8_t>(p, big);
-    case PlyType::u8: return as<uint8_t>(p, big);
-    case PlyType::i16: return as<int16_t>(p, big);
-    case PlyType::u16: return as<uint16_t>(p, big);
-    case PlyType::i32: return as<int32_t>(p, big);
-    case PlyType::u32: return as<uint32_t>(p, big);
-    case PlyType::f32: return as<float>(p, big);
-    default: return as<double>(p, big);
+    case PlyType::i8: return bits_as<int8_t>(p, big);
+    case PlyType::u8: return bits_as<uint8_t>(p, big);
+    case PlyType::i16: return bits_as<int16_t>(p, big);
+    case PlyType::u16: return bits_as<uint16_t>(p, big);
+    case PlyType::i32: return bits_as<int32_t>(p, big);
+    case PlyType::u32: return bits_as<uint32_t>(p, big);
+    case PlyType::f32: return bits_as<float>(p, big);
+    default: return bits_as<double>(p, big);
   }
 }
 
-bool blank(uint8_t c) { return c == ' ' || c == '\t'; }
-bool line_end(uint8_t c) { return c == '\n' || c == '\r'; }
+bool is_blank(uint8_t c) { return c == ' ' || c == '\t'; }
+bool is_line_end(uint8_t c) { return c == '\n' || c == '\r'; }
 
 // A number that is too small for a double, or too large.
 double beyond_range(std::string_view text) {
@@ -67,9 +67,9 @@ bool PlyBody::text_number(double& value, bool over_lines) {
   for (;;) {
     const auto here = bytes_.peek(kLongestNumber);
     size_t at = 0;
-    while (at < here.size() && (blank(here[at]) || (over_lines && line_end(here[at])))) ++at;
+    while (at < here.size() && (is_blank(here[at]) || (over_lines && is_line_end(here[at])))) ++at;
     bytes_.take(at);
-    if (here.empty() || (at < here.size() && line_end(here[at]))) return false;
+    if (here.empty() || (at < here.size() && is_line_end(here[at]))) return false;
     if (at == here.size()) continue;  // all blanks
     if (at == 0) break;
   }
@@ -79,7 +79,7 @@ bool PlyBody::text_number(double& value, bool over_lines) {
   const auto [stop, error] = std::from_chars(begin, end, value);
   if (error == std::errc::result_out_of_range) value = beyond_range(std::string_view(begin, size_t(stop - begin)));
   else if (error != std::errc{}) return false;
-  if (stop < end && !blank(uint8_t(*stop)) && !line_end(uint8_t(*stop))) return false;
+  if (stop < end && !is_blank(uint8_t(*stop)) && !is_line_end(uint8_t(*stop))) return false;
   bytes_.take(size_t(stop - reinterpret_cast<const char*>(here.data())));
   return true;
 }
@@ -87,7 +87,7 @@ bool PlyBody::text_number(double& value, bool over_lines) {
 bool PlyBody::binary_number(PlyType type, double& value) {
   const auto here = bytes_.peek(size_of(type));
   if (here.size() < size_of(type)) return false;
-  value = value_of(here.data(), type, header_.encoding == PlyEncoding::big);
+  value = ply_value(here.data(), type, header_.encoding == PlyEncoding::big);
   bytes_.take(size_of(type));
   return true;
 }
@@ -102,7 +102,7 @@ bool PlyBody::binary_items(const PlyProperty& property, size_t index, uint64_t l
     const auto here = bytes_.peek(each);
     const uint64_t now = std::min<uint64_t>(length - done, here.size() / each);
     if (now == 0) return false;
-    for (uint64_t i = 0; i < now; ++i) item(index, done + i, value_of(here.data() + i * each, property.type, header_.encoding == PlyEncoding::big));
+    for (uint64_t i = 0; i < now; ++i) item(index, done + i, ply_value(here.data() + i * each, property.type, header_.encoding == PlyEncoding::big));
     bytes_.take(now * each);
     done += now;
   }
@@ -126,7 +126,7 @@ bool PlyBody::read_text(const PlyElement& element, double* values, const Item& i
   // To behind the line.
   for (;;) {
     const auto here = bytes_.peek(1);
-    const auto stop = std::find_if(here.begin(), here.end(), line_end);
+    const auto stop = std::find_if(here.begin(), here.end(), is_line_end);
     bytes_.take(uint64_t(stop - here.begin()) + (stop != here.end()));
     if (stop != here.end() || here.empty()) return true;
   }

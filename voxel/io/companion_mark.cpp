@@ -65,7 +65,7 @@ CompanionMark::~CompanionMark() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-Result<void> CompanionMark::begin(const CompanionPair& pair, bool on_disk) {
+Result<void> CompanionMark::begin(const CompanionPair& pair, bool replaces, bool on_disk) {
   auto made = make_temporary_file(pair.file, 0600, "set");
   if (!made) return tl::unexpected(made.error());
   mark_ = std::move(made->path);
@@ -81,7 +81,7 @@ Result<void> CompanionMark::begin(const CompanionPair& pair, bool on_disk) {
   if (!number && on_disk) number = sync_folder(folder, fd_);
   const fs::path &companion = fields_.companion, &kept = fields_.kept;
   // Where there are no second names (FAT), the old one gives its first away for a moment.
-  if (!number && ::link(companion.c_str(), kept.c_str()) != 0 && errno != ENOENT) number = no_links(errno) && ::rename(companion.c_str(), kept.c_str()) == 0 ? 0 : errno;
+  if (!number && replaces && ::link(companion.c_str(), kept.c_str()) != 0 && errno != ENOENT) number = no_links(errno) && ::rename(companion.c_str(), kept.c_str()) == 0 ? 0 : errno;
   if (!number) return {};
   const fs::path mark = mark_;
   end();

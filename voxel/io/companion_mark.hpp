@@ -23,8 +23,9 @@ class CompanionMark {
   CompanionMark(const CompanionMark&) = delete;
   CompanionMark& operator=(const CompanionMark&) = delete;
   ~CompanionMark();
-  // Before either has its name. The companion that is there is kept under a second name. `on_disk`: a power cut must leave the mark, too. Errors: io.
-  Result<void> begin(const CompanionPair& pair, bool on_disk);
+  // Before either has its name. `replaces`: the companion that is there is kept under a second name. `on_disk`: a power cut must leave the mark, too.
+  // Errors: io.
+  Result<void> begin(const CompanionPair& pair, bool replaces, bool on_disk);
   // Both have their names: what was kept goes.
   void end();
   // The companion may have its name already, the file has not: what was there before comes back. Errors: io; then the mark stays for the next run.

@@ -190,7 +190,7 @@ Result<void> WholeFile::commit_after(WholeFile& companion) {
   if (done) done = settle();
   if (done) {
     CompanionMark mark;
-    done = mark.begin({companion.temporary_, companion.target_, temporary_, target_}, waits() || companion.waits());
+    done = mark.begin({companion.temporary_, companion.target_, temporary_, target_}, to_.replace, waits() || companion.waits());
     if (done) done = named(companion.place());
     if (done) done = place();
     if (!done) {

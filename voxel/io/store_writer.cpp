@@ -92,7 +92,7 @@ Result<void> StoreWriter::append(uint32_t volume, const BrickMap& bricks) {
 }
 
 Result<void> StoreWriter::append_history(std::span<const UndoRecord> records, size_t position) {
-  return guarded(state_->file, [&] { return state_->tables->history(records, position); });
+  return guarded(state_->to.file, [&] { return state_->tables->history(records, position); });
 }
 
 uint64_t StoreWriter::bricks() const { return state_->tables ? state_->tables->bricks() : 0; }

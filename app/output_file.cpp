@@ -120,6 +120,7 @@ Result<void> check_report(const fs::path& report, std::span<const fs::path> used
     if (same_file(report, file)) return fail(ErrorCode::invalid_argument, fmt::format("{}: is {}, which this command reads or writes; give --report another name", report.string(), file.string()));
   const ReportStream stream = stream_of(report);
   if (stream.own >= 0 || stream.open) return {};
+  if (const auto target = io::find_target(report)) remove_left_behind(folder_of(*target));
   return check_report_file(report).map_error([&](Error e) { return named(report, std::move(e)); });
 }
 

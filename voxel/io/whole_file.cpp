@@ -129,7 +129,7 @@ Result<void> WholeFile::settle() {
   struct stat info {};
   if (!number && ::fstat(fd_, &info) != 0) number = errno;
   if (!number && by_name_ && uint64_t(info.st_size) != *by_name_)
-    return fail(ErrorCode::io, "cannot write it: it should be " + std::to_string(*by_name_) + " bytes long, but " + std::to_string(info.st_size) + " were written; the disk may be full");
+    return fail(ErrorCode::io, "cannot write it: it should be " + std::to_string(*by_name_) + " bytes long, but " + std::to_string(info.st_size) + " were written: the disk is full, or there was a disk I/O error");
   if (!number && waits()) number = sync_file(fd_);
   if (!number) {
     // Some file systems (NFS) report a lack of space at closing. The duplicate keeps the lock: with a temporary name, it must not look left behind.

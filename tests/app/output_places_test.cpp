@@ -1,8 +1,9 @@
 // Where an output may go: what is no file is refused and stays what it was, links are followed, a name may be as long as the file system allows, and
 // a place that cannot be written to is a sentence and not a signal. For every format, the picture and the report.
-#include <sys/resource.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -65,6 +66,25 @@ fs::path empty_folder(const fs::path& folder) {
   return folder;
 }
 
+// A device that takes everything ("null", 3) or nothing ("full", 7). Where the test may replace the system's own, which a faulty program would, it
+// makes its own in its folder.
+fs::path device(const fs::path& dir, const char* name, unsigned minor_number) {
+  if (::geteuid() != 0) return fs::path("/dev") / name;
+  const fs::path node = dir / name;
+  if (kind_of(node) == 0 && ::mknod(node.c_str(), S_IFCHR | 0666, makedev(1, minor_number)) != 0) {
+    skip("no device can be made for the test");
+    return {};
+  }
+  // A folder that is mounted without devices has nodes that cannot be opened.
+  const int fd = ::open(node.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) {
+    skip("no device can be opened where the test makes one");
+    return {};
+  }
+  ::close(fd);
+  return node;
+}
+
 void make_socket(const fs::path& file) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -112,18 +132,19 @@ std::vector<std::string> as_nobody(const fs::path& readable) {
 
 TEST_CASE("output: a device, a FIFO and a socket are refused for every format, at once and with --overwrite, and stay what they are") {
   const fs::path dir = scratch_dir("places-kinds");
-  const fs::path in = scene_in(dir);
+  const fs::path in = scene_in(dir), null = device(dir, "null", 3), full = device(dir, "full", 7);
+  if (null.empty() || full.empty()) return;
   for (const std::string& extension : extensions()) {
     const fs::path out = empty_folder(dir / "out");
-    fs::create_symlink("/dev/null", out / ("null." + extension));
-    fs::create_symlink("/dev/full", out / ("full." + extension));
+    fs::create_symlink(null, out / ("null." + extension));
+    fs::create_symlink(full, out / ("full." + extension));
     REQUIRE(::mkfifo((out / ("fifo." + extension)).c_str(), 0666) == 0);
     make_socket(out / ("socket." + extension));
     const auto before = names_in(out);
-    for (const char* name : {"null", "full", "fifo", "socket"}) check_refused(convert(in, out / (std::string(name) + "." + extension)), out / name, {"not a regular file"});
+    for (const char* name : {"null", "full", "fifo", "socket"}) check_refused(convert(in, out / (std::string(name) + "." + extension)), out / (std::string(name) + "." + extension), {"not a regular file"});
     CHECK(names_in(out) == before);
-    CHECK(kind_of("/dev/null") == S_IFCHR);
-    CHECK(kind_of("/dev/full") == S_IFCHR);
+    CHECK(kind_of(null) == S_IFCHR);
+    CHECK(kind_of(full) == S_IFCHR);
     CHECK(kind_of(out / ("null." + extension)) == S_IFLNK);
     CHECK(kind_of(out / ("fifo." + extension)) == S_IFIFO);
     CHECK(kind_of(out / ("socket." + extension)) == S_IFSOCK);
@@ -136,43 +157,46 @@ TEST_CASE("output: a device, a FIFO and a socket are refused for every format, a
 
 TEST_CASE("output: a companion's place that is a device or a FIFO is refused before anything is written") {
   const fs::path dir = scratch_dir("places-companion");
-  const fs::path in = scene_in(dir);
+  const fs::path in = scene_in(dir), null = device(dir, "null", 3);
+  if (null.empty()) return;
   for (const auto& [name, companion] : {std::pair("o.obj", "o.mtl"), std::pair("o.raw", "o.nhdr")})
     for (const bool fifo : {false, true}) {
       const fs::path out = empty_folder(dir / "out");
       if (fifo) REQUIRE(::mkfifo((out / companion).c_str(), 0666) == 0);
-      else fs::create_symlink("/dev/null", out / companion);
+      else fs::create_symlink(null, out / companion);
       check_refused(convert(in, out / name), out / companion, {"not a regular file"});
       CHECK(names_in(out) == std::vector<std::string>{companion});
       CHECK(kind_of(out / companion) == (fifo ? S_IFIFO : S_IFLNK));
-      CHECK(kind_of("/dev/null") == S_IFCHR);
+      CHECK(kind_of(null) == S_IFCHR);
     }
 }
 
 TEST_CASE("output: a picture is not put in the place of a device or a FIFO") {
   if (!can_render()) return;
   const fs::path dir = scratch_dir("places-picture");
-  const fs::path in = scene_in(dir), out = empty_folder(dir / "out");
-  fs::create_symlink("/dev/null", out / "null.png");
+  const fs::path in = scene_in(dir), out = empty_folder(dir / "out"), null = device(dir, "null", 3);
+  if (null.empty()) return;
+  fs::create_symlink(null, out / "null.png");
   REQUIRE(::mkfifo((out / "fifo.png").c_str(), 0666) == 0);
   for (const char* name : {"null.png", "fifo.png"})
     check_refused(run_quarry({"render", in.string(), "-o", (out / name).string(), "--size", "16x16", "--samples", "1"}, {}, 60), out / name, {"not a regular file"});
   CHECK(kind_of(out / "null.png") == S_IFLNK);
-  CHECK(kind_of("/dev/null") == S_IFCHR);
+  CHECK(kind_of(null) == S_IFCHR);
   CHECK(names_in(out).size() == 2);
 }
 
 TEST_CASE("output: a report may go into a device, whose error is heard, and replaces nothing that is no report") {
   const fs::path dir = scratch_dir("places-report");
-  const fs::path in = scene_in(dir);
-  Outcome outcome = convert(in, dir / "o.vox", {"--overwrite", "--report", "/dev/null"});
+  const fs::path in = scene_in(dir), null = device(dir, "null", 3), full = device(dir, "full", 7);
+  if (null.empty() || full.empty()) return;
+  Outcome outcome = convert(in, dir / "o.vox", {"--overwrite", "--report", null.string()});
   INFO(outcome.err);
   CHECK(outcome.code == 0);
-  CHECK(kind_of("/dev/null") == S_IFCHR);
-  outcome = convert(in, dir / "o.vox", {"--overwrite", "--report", "/dev/full"});
+  CHECK(kind_of(null) == S_IFCHR);
+  outcome = convert(in, dir / "o.vox", {"--overwrite", "--report", full.string()});
   CHECK(outcome.code == 1);
   CHECK(has(outcome.err, "No space left"));
-  CHECK(kind_of("/dev/full") == S_IFCHR);
+  CHECK(kind_of(full) == S_IFCHR);
   std::ofstream(dir / "precious.txt") << "precious";
   fs::copy_file(dir / "o.vox", dir / "other.vox");
   for (const char* name : {"precious.txt", "other.vox", "in9.quarry", "o.vox"}) {

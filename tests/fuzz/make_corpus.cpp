@@ -103,6 +103,17 @@ bool store_files(const fs::path& dir) {
     const std::vector<uint8_t> beside = file_bytes(small.string() + (wal ? "-wal" : "-journal"));
     bytes.insert(bytes.end(), beside.begin(), beside.end());
     add(mode, 4, bytes, beside.size() / 8);
+    if (wal) {  // the same beside the file as it would be after closing, and a log with another number than the file's
+      std::vector<uint8_t> closed = bytes;
+      closed[18] = closed[19] = 1;
+      add("closed", 4, closed, beside.size() / 8);
+      const std::vector<uint8_t> file_then = file_bytes(small);
+      if (!run(db, "UPDATE state SET value = value + 1 WHERE key = 'log_number'")) return false;
+      const std::vector<uint8_t> other = file_bytes(small.string() + "-wal");
+      std::vector<uint8_t> numbered = file_then;
+      numbered.insert(numbered.end(), other.begin(), other.end());
+      add("numbered", 4, numbered, other.size() / 8);
+    }
     if (!wal && !run(db, "ROLLBACK")) return false;
     sqlite3_close(db);
   }

@@ -3,6 +3,7 @@
 // table in docs/world-file.md has its case here.
 #include <signal.h>
 #include <sqlite3.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -551,6 +552,37 @@ TEST_CASE("world journal: a journal of another world is set aside, and no page o
   REQUIRE(Store::open(folder.file));
   CHECK(same_scene(first.scene(), *Store::read(folder.file)) == "");
   CHECK(names_in(folder.dir) == Names{"w.quarry"});
+}
+
+TEST_CASE("world journal: where nothing can be written, opening for editing fails, a log of another state has its name again, and the file's own log keeps all edits") {
+  const fs::path dir = test::scratch_dir("journal_full");
+  Edited world(dir / "live.quarry", 1);
+  const Snapshot closed = world.now();
+  world.open();
+  for (int i = 0; i < 3; ++i) world.edit(20);
+  const Snapshot killed = world.now();
+  const Folder folder("journal_full_restored");
+  // A full disk, as far as this process can tell: no file may grow beyond 512 bytes.
+  const auto open_without_room = [&] {
+    struct rlimit before {};
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+    const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit none{512, before.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &none) == 0);
+    const bool opened = Store::open(folder.file).has_value();
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    ::signal(SIGXFSZ, handler);
+    return opened;
+  };
+  folder.put(closed.file, killed.log);
+  const auto before = folder.all();
+  CHECK_FALSE(open_without_room());
+  CHECK(names_in(folder.dir) == Names{"w.quarry", "w.quarry-wal"});
+  CHECK((folder.all() == before));
+  folder.put(killed.file, killed.log);
+  CHECK_FALSE(open_without_room());
+  CHECK((file_bytes(with_suffix(folder.file, "-wal")) == killed.log));
+  folder.check_own(file_bytes(folder.file), killed.log, killed.scene);
 }
 
 TEST_CASE("world journal: salvage leaves a log of another state out, and says so") {

@@ -13,7 +13,8 @@ namespace quarry::app {
 // Removes what killed runs left in the folder (temporary_name.hpp), and says so. Refuses (conflict) an existing file without `overwrite`, for the output or
 // what is written beside it, (invalid_argument) a directory or a missing parent directory, (io) a device, FIFO or socket.
 Result<void> check_output(const std::filesystem::path& output, bool overwrite);
-// What replacing that file takes away beside it, for people to hear: edits of a world whose log is damaged. "": nothing.
+// What replacing or making that world takes away beside it, for people to hear: edits of a world whose log is damaged; or under which name a log that is
+// not its own is kept. "": nothing.
 std::string replaced_beside(const std::filesystem::path& output);
 
 // A report (--report) may go into a new file, into an empty one, over a report of ours, and into what takes text without being replaced: a character

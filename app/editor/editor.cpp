@@ -9,6 +9,7 @@
 #include "app/editor/actions.hpp"
 #include "app/editor/panels.hpp"
 #include "app/load.hpp"
+#include "app/output_file.hpp"
 #include "app/terminal.hpp"
 #include "voxel/io/export_loss.hpp"
 
@@ -152,9 +153,11 @@ bool Editor::save_as(const std::filesystem::path& file) {
   std::string lost;
   if (const auto format = io::format_for_writing(file))
     for (const io::ExportLoss& loss : io::export_losses(session.scene(), **format)) lost += (lost.empty() ? "" : ", ") + loss.text;
+  const std::string beside = replaced_beside(file);
   if (!report(session.save_as(file))) return false;
+  if (!beside.empty()) say_warning(file.string(), beside);
   if (!lost.empty()) say_warning(file.string(), "not in it, for there is no place for it in such files: " + lost);
-  say(fmt::format("Saved as {}{}", file.string(), lost.empty() ? "" : "; not in it: " + lost));
+  say(fmt::format("Saved as {}{}{}", file.string(), lost.empty() ? "" : "; not in it: " + lost, beside.empty() ? "" : "; " + beside));
   if (after_saving && !session.unsaved()) {
     const auto next = std::exchange(after_saving, {});
     next(*this);

@@ -111,7 +111,7 @@ TEST_CASE("world journal: the editor opens a backup that was restored beside a k
   const std::map<std::string, std::string> environment{{"DISPLAY", display.name()}, {"WAYLAND_DISPLAY", ""}, {"XDG_STATE_HOME", (killed.dir / "state").string()}};
   const auto edit = [&](const fs::path& file, const std::string& script) {
     std::ofstream(killed.dir / "script.txt") << script;
-    return std::vector<std::string>{"edit", file.string(), "--size", "320x240", "--script", (killed.dir / "script.txt").string()};
+    return std::vector<std::string>{"edit", file.string(), "--size", "640x480", "--script", (killed.dir / "script.txt").string()};
   };
   // A real editor, killed after two edits.
   const fs::path world = killed.dir / "world.quarry";
@@ -146,6 +146,16 @@ TEST_CASE("world journal: the editor opens a backup that was restored beside a k
   CHECK_FALSE(has(back.err, "warning"));
   CHECK_FALSE(fs::exists(with_suffix(world, "-wal")));
   CHECK(voxels_of(world) > voxels_of(killed.backup));
+  // Saved where a log lies without a file.
+  const fs::path made = killed.dir / "made.quarry";
+  write_bytes(with_suffix(made, "-wal"), log);
+  const Outcome saved = run_quarry(edit(world, "save " + made.string() + "\nquit\n"), environment, 240);
+  INFO(saved.err);
+  CHECK(saved.code == 0);
+  CHECK(has(saved.err, "is kept under the name made.quarry-wal.of-another-state-1"));
+  CHECK((file_bytes(with_suffix(made, "-wal.of-another-state-1")) == log));
+  CHECK(run_quarry({"diff", made, world}).code == 0);
+  CHECK(run_quarry({"validate", "--strict", made}).code == 0);
   // Damaged: refused, and all is as before.
   const fs::path hurt = killed.restored("hurt", killed.larger);
   auto bytes = file_bytes(hurt);

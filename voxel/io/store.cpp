@@ -165,7 +165,9 @@ std::string Store::foreign_beside(const fs::path& file) {
   try {
     std::error_code ignored;
     const fs::path target = fs::is_symlink(file, ignored) ? fs::weakly_canonical(file, ignored) : file;
-    return LeftBeside(target, fs::exists(target, ignored)).said();
+    const bool there = fs::exists(target, ignored);
+    if (there && !lock_file(target, O_RDONLY, LOCK_SH)) return {};  // who replaces it hears why not
+    return LeftBeside(target, there).said();
   } catch (const std::bad_alloc&) {
     return {};
   }

@@ -206,7 +206,7 @@ TEST_CASE("quarry: -- ends the options of every command, so that a name may begi
   const fs::path before = fs::current_path();
   fs::current_path(dir);
   const std::vector<std::vector<std::string>> lines{{"convert", "-o", "d.quarry", "--", "-dash.vox"}, {"convert", "-o", "-out.quarry", "--", "-dash.vox"}, {"info", "--", "-dash.vox"},
-                                                    {"info", "--json", "--", "-dash.vox"}, {"validate", "--", "-dash.vox"}, {"diff", "--", "-dash.vox", "d.quarry"}, {"generate", "-o", "g.quarry", "--size", "16", "--", "spheres"},
+                                                    {"info", "--json", "--", "-dash.vox"}, {"validate", "--", "-dash.vox"}, {"diff", "--", "-dash.vox", "d.quarry"}, {"generate", "-o", "g.quarry", "--size", "32", "--", "spheres"},
                                                     {"doctor", "--"}, {"bench", "--list", "--"}, {"completion", "--", "bash"}};
   for (const auto& words : lines) {
     const Outcome outcome = run_quarry(words);

@@ -17,13 +17,13 @@ namespace quarry::app {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr size_t kMostFiles = 4096, kMostNameBytes = size_t{1} << 20;
+constexpr size_t kMostDependencies = 4096, kMostDependencyNames = size_t{1} << 20;
 
-int64_t nanoseconds(const timespec& time) { return static_cast<int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec; }
+int64_t in_nanoseconds(const timespec& time) { return static_cast<int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec; }
 
-class Hash {
+class DependencyHash {
  public:
-  Hash() : state_(XXH3_createState(), XXH3_freeState) { XXH3_128bits_reset(state_.get()); }
+  DependencyHash() : state_(XXH3_createState(), XXH3_freeState) { XXH3_128bits_reset(state_.get()); }
   void add(std::span<const char> bytes) { XXH3_128bits_update(state_.get(), bytes.data(), bytes.size()); }
   void add(uint64_t number) { XXH3_128bits_update(state_.get(), &number, sizeof number); }
   std::string hex() const {
@@ -36,7 +36,7 @@ class Hash {
 };
 
 // False if nobody can say what is in it: it was changed since, or cannot be read.
-bool add_file(const fs::path& file, int64_t since, const std::atomic<bool>* cancel, Hash& hash) {
+bool add_dependency(const fs::path& file, int64_t since, const std::atomic<bool>* cancel, DependencyHash& hash) {
   constexpr uint64_t kAbsent = 0, kThere = 1, kNoFile = 2;
   struct stat info {};
   if (::stat(file.c_str(), &info) != 0) {
@@ -47,7 +47,7 @@ bool add_file(const fs::path& file, int64_t since, const std::atomic<bool>* canc
     hash.add(kNoFile);
     return true;
   }
-  if (nanoseconds(info.st_mtim) >= since) return false;
+  if (in_nanoseconds(info.st_mtim) >= since) return false;
   const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return false;
   hash.add(kThere);
@@ -64,11 +64,11 @@ bool add_file(const fs::path& file, int64_t since, const std::atomic<bool>* canc
   return got == 0;
 }
 
-std::string hash_of(const std::vector<std::string>& files, const fs::path& folder, int64_t since, const std::atomic<bool>* cancel) {
-  Hash hash;
+std::string dependency_hash(const std::vector<std::string>& files, const fs::path& folder, int64_t since, const std::atomic<bool>* cancel) {
+  DependencyHash hash;
   for (const std::string& name : files) {
     hash.add({name.data(), name.size()});
-    if (!add_file(folder / name, since, cancel, hash)) return {};
+    if (!add_dependency(folder / name, since, cancel, hash)) return {};
   }
   return hash.hex();
 }
@@ -78,7 +78,7 @@ std::string hash_of(const std::vector<std::string>& files, const fs::path& folde
 int64_t file_clock_now() {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
-  return nanoseconds(now);
+  return in_nanoseconds(now);
 }
 
 Dependencies dependencies_now(const fs::path& folder, const std::vector<fs::path>& asked_for, int64_t since, const std::atomic<bool>* cancel) {
@@ -90,13 +90,13 @@ Dependencies dependencies_now(const fs::path& folder, const std::vector<fs::path
   out.files.erase(std::ranges::unique(out.files).begin(), out.files.end());
   size_t bytes = 0;
   for (const std::string& name : out.files) bytes += name.size();
-  if (out.files.size() > kMostFiles || bytes > kMostNameBytes) return {};
-  out.hash = hash_of(out.files, folder, since, cancel);
+  if (out.files.size() > kMostDependencies || bytes > kMostDependencyNames) return {};
+  out.hash = dependency_hash(out.files, folder, since, cancel);
   return out;
 }
 
 bool unchanged(const Dependencies& before, const fs::path& folder, const std::atomic<bool>* cancel) {
-  return !before.hash.empty() && before.files.size() <= kMostFiles && hash_of(before.files, folder, INT64_MAX, cancel) == before.hash;
+  return !before.hash.empty() && before.files.size() <= kMostDependencies && dependency_hash(before.files, folder, INT64_MAX, cancel) == before.hash;
 }
 
 }  // namespace quarry::app

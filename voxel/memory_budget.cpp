@@ -11,11 +11,11 @@
 namespace quarry {
 namespace {
 
-constexpr uint64_t kMiB = uint64_t(1) << 20;
+constexpr uint64_t kMebibyte = uint64_t(1) << 20;
 
 // The beginning of a small file, as text.
 template <size_t N>
-bool read_text(const char* file, char (&text)[N]) {
+bool read_proc(const char* file, char (&text)[N]) {
   const int fd = ::open(file, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
   const ssize_t got = ::read(fd, text, N - 1);
@@ -28,12 +28,12 @@ uint64_t resident_bytes(const char* process) {
   char file[64], text[128];
   std::snprintf(file, sizeof file, "/proc/%s/statm", process);
   unsigned long long total = 0, resident = 0;
-  if (!read_text(file, text) || std::sscanf(text, "%llu %llu", &total, &resident) != 2) return 0;
+  if (!read_proc(file, text) || std::sscanf(text, "%llu %llu", &total, &resident) != 2) return 0;
   return uint64_t(resident) * uint64_t(::sysconf(_SC_PAGESIZE));
 }
 
 // As an option takes it: whole mebibytes, rounded up.
-std::string option_text(uint64_t bytes) { return std::to_string((bytes + kMiB - 1) / kMiB) + "M"; }
+std::string option_text(uint64_t bytes) { return std::to_string((bytes + kMebibyte - 1) / kMebibyte) + "M"; }
 
 }  // namespace
 
@@ -46,7 +46,7 @@ uint64_t memory_in_use() {
     if (task->d_name[0] == '.') continue;
     char file[320], text[4096];
     std::snprintf(file, sizeof file, "/proc/self/task/%s/children", task->d_name);
-    if (!read_text(file, text)) continue;
+    if (!read_proc(file, text)) continue;
     for (char *at = text, *end = nullptr;; at = end) {
       const unsigned long child = std::strtoul(at, &end, 10);
       if (end == at) break;
@@ -61,8 +61,8 @@ uint64_t memory_in_use() {
 
 std::string memory_text(uint64_t bytes) {
   char text[32];
-  if (bytes < 10 * kMiB) std::snprintf(text, sizeof text, "%.1f MiB", double((bytes * 10 + kMiB - 1) / kMiB) / 10);
-  else std::snprintf(text, sizeof text, "%llu MiB", static_cast<unsigned long long>((bytes + kMiB - 1) / kMiB));
+  if (bytes < 10 * kMebibyte) std::snprintf(text, sizeof text, "%.1f MiB", double((bytes * 10 + kMebibyte - 1) / kMebibyte) / 10);
+  else std::snprintf(text, sizeof text, "%llu MiB", static_cast<unsigned long long>((bytes + kMebibyte - 1) / kMebibyte));
   return text;
 }
 

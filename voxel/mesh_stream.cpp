@@ -159,7 +159,7 @@ bool write_error_stream(const Error& error, const std::vector<std::string>& warn
   return out.finish();
 }
 
-static Result<Mesh> parse(std::span<const uint8_t> bytes, std::vector<std::string>* warnings, AskedFor* asked_for, const Dropped& dropped) {
+static Result<Mesh> parse_mesh_sections(std::span<const uint8_t> bytes, std::vector<std::string>* warnings, AskedFor* asked_for, const Dropped& dropped) {
   Mesh mesh;
   size_t names = 0;
   const auto take = [&](std::string_view tag, std::span<const uint8_t> payload) -> Result<void> {
@@ -178,11 +178,11 @@ static Result<Mesh> parse(std::span<const uint8_t> bytes, std::vector<std::strin
   return mesh;
 }
 
-Result<Mesh> parse_mesh_stream(std::span<const uint8_t> bytes, std::vector<std::string>* warnings, AskedFor* asked_for) { return parse(bytes, warnings, asked_for, {}); }
+Result<Mesh> parse_mesh_stream(std::span<const uint8_t> bytes, std::vector<std::string>* warnings, AskedFor* asked_for) { return parse_mesh_sections(bytes, warnings, asked_for, {}); }
 
 Result<Mesh> parse_mesh_stream(ByteStore&& bytes, std::vector<std::string>* warnings, AskedFor* asked_for) {
   ByteStore taken = std::move(bytes);
-  return parse(taken.span(), warnings, asked_for, {&taken});
+  return parse_mesh_sections(taken.span(), warnings, asked_for, {&taken});
 }
 
 Result<void> check_mesh(const Mesh& mesh) {

@@ -176,8 +176,8 @@ Result<pid_t> spawn(const fs::path& reader, const std::vector<std::string>& argu
   return pid;
 }
 
-void append(std::vector<uint8_t>& into, std::span<const uint8_t> bytes) { into.insert(into.end(), bytes.begin(), bytes.end()); }
-void append(ByteStore& into, std::span<const uint8_t> bytes) { into.append(bytes); }
+void append_to(std::vector<uint8_t>& into, std::span<const uint8_t> bytes) { into.insert(into.end(), bytes.begin(), bytes.end()); }
+void append_to(ByteStore& into, std::span<const uint8_t> bytes) { into.append(bytes); }
 
 // Reads what is there. False at the end of the stream.
 template <class Bytes>
@@ -190,7 +190,7 @@ bool drain(Fd& fd, Bytes& into, size_t limit, bool& over_limit) {
     over_limit = true;
     return true;
   }
-  append(into, {buffer, size_t(got)});
+  append_to(into, {buffer, size_t(got)});
   return true;
 }
 
@@ -221,9 +221,9 @@ struct Run {
 };
 
 // What a program of ours takes before it opens a file: its own pages and its libraries'.
-constexpr uint64_t kProgramBytes = uint64_t(16) << 20;
+constexpr uint64_t kReaderProgramBytes = uint64_t(16) << 20;
 // Of what is left when the stream comes.
-constexpr uint64_t kSpareBytes = uint64_t(2) << 20, kLookEveryBytes = uint64_t(1) << 20;
+constexpr uint64_t kStreamSpareBytes = uint64_t(2) << 20, kStreamLookBytes = uint64_t(1) << 20;
 
 Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::vector<std::string>& arguments, const io::ReadOptions& options, const ByteSource& input) {
   auto out = new_pipe(program), err = new_pipe(program);
@@ -240,7 +240,7 @@ Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::v
   run.memory_limit_bytes = options.memory_limit_bytes;
   if (options.budget) {
     const uint64_t room = options.budget->room();
-    if (room < kProgramBytes) return tl::unexpected(options.budget->too_little(kProgramBytes, std::string("reading it in ") + program.role + "'s process"));
+    if (room < kReaderProgramBytes) return tl::unexpected(options.budget->too_little(kReaderProgramBytes, std::string("reading it in ") + program.role + "'s process"));
     run.memory_limit_bytes = std::min(run.memory_limit_bytes, room);
   }
   std::vector<std::string> all{path.string(), "--memory", std::to_string(run.memory_limit_bytes), "--cpu-seconds",
@@ -272,9 +272,9 @@ Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::v
     if (fds[1].revents && !drain(err->read, run.complaints, kMaxStderr, ignored)) err->read.reset();
     if (fds[2].revents && !feed(in.write, input, piece)) in.write.reset();
     // What the program holds, what is held here, and what is still to come, together.
-    if (options.budget && run.stream.size() - looked_at >= kLookEveryBytes) {
+    if (options.budget && run.stream.size() - looked_at >= kStreamLookBytes) {
       looked_at = run.stream.size();
-      if (options.budget->room() < kLookEveryBytes + kSpareBytes)
+      if (options.budget->room() < kStreamLookBytes + kStreamSpareBytes)
         return tl::unexpected(options.budget->used_up("the " + std::string(program.subject) + ", beside " + program.role + "'s process,"));
     }
     if (too_much)

@@ -9,13 +9,13 @@
 namespace quarry::io {
 namespace {
 
-constexpr double kPlannedShare = 0.5;     // of the sink's room, for a region's bricks; the rest is for writing them
-constexpr uint64_t kBrickBytes = 700;     // in a map
-constexpr size_t kMostHeads = size_t(8) << 20;  // bytes of all runs' heads together
-constexpr uint64_t kBricksPerChunkMost = 512;
+constexpr double kAsideShare = 0.5;     // of the sink's room, for a region's bricks; the rest is for writing them
+constexpr uint64_t kAsideBrickBytes = 700;     // in a map
+constexpr size_t kAsideHeadBytes = size_t(8) << 20;  // bytes of all runs' heads together
+constexpr uint64_t kAsideChunkBricks = 512;
 
 auto chunk_order(Int3 brick) { return std::tuple(brick.x >> 3, brick.y >> 3, brick.z >> 3, brick.x, brick.y, brick.z); }
-Int3 chunk_of(Int3 brick) { return {brick.x >> 3, brick.y >> 3, brick.z >> 3}; }
+Int3 chunk_around(Int3 brick) { return {brick.x >> 3, brick.y >> 3, brick.z >> 3}; }
 
 }  // namespace
 
@@ -62,7 +62,7 @@ Result<RegionsDone> BricksAside::hand_over(const RegionSink& sink, const Progres
   for (size_t begin = 0, end; begin < runs_.size(); begin = end) {
     const size_t volume = runs_[begin].volume;
     for (end = begin + 1; end < runs_.size() && runs_[end].volume == volume;) ++end;
-    const size_t block = std::clamp<size_t>(kMostHeads / sizeof(Record) / (end - begin), 4, 512);
+    const size_t block = std::clamp<size_t>(kAsideHeadBytes / sizeof(Record) / (end - begin), 4, 512);
     // A heap of the runs' first bricks; of equal ones the run that was added first comes first.
     const auto later = [&](size_t a, size_t b) {
       const auto x = chunk_order(runs_[a].head[runs_[a].at].at), y = chunk_order(runs_[b].head[runs_[b].at].at);
@@ -72,7 +72,7 @@ Result<RegionsDone> BricksAside::hand_over(const RegionSink& sink, const Progres
     for (size_t r = begin; r < end; ++r)
       if (refill(runs_[r], block)) heap.push_back(r);
     std::make_heap(heap.begin(), heap.end(), later);
-    const auto most = std::max<uint64_t>(1, uint64_t(double(sink.room()) * kPlannedShare) / kBrickBytes);
+    const auto most = std::max<uint64_t>(1, uint64_t(double(sink.room()) * kAsideShare) / kAsideBrickBytes);
     BrickMap region;
     const auto hand = [&]() -> Result<void> {
       if (region.empty()) return {};
@@ -99,13 +99,13 @@ Result<RegionsDone> BricksAside::hand_over(const RegionSink& sink, const Progres
           if (next.brick.materials[i]) open->brick.set(i, next.brick.materials[i]);
         continue;
       }
-      const bool new_chunk = !open || chunk_of(open->at) != chunk_of(next.at);
+      const bool new_chunk = !open || chunk_around(open->at) != chunk_around(next.at);
       close();
       if (new_chunk) {
         if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
         progress.say("regions", double(handed) / double(all));
         // Chunks are whole: one more may come.
-        if (region.bricks().size() + kBricksPerChunkMost > most)
+        if (region.bricks().size() + kAsideChunkBricks > most)
           if (auto r = hand(); !r) return tl::unexpected(r.error());
       }
       open = next;

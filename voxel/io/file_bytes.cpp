@@ -32,7 +32,7 @@ Result<uint64_t> open_file(const std::filesystem::path& file, File* out) {
   return uint64_t(info.st_size);
 }
 
-constexpr size_t kPieceBytes = size_t(1) << 20;
+constexpr size_t kReadPieceBytes = size_t(1) << 20;
 
 // After each piece `going(its bytes)` says whether to go on.
 template <class Going>
@@ -47,7 +47,7 @@ Result<std::vector<uint8_t>> read_pieces(const File& file, uint64_t count, const
   }
   while (bytes.size() < count) {
     const size_t had = bytes.size();
-    bytes.resize(size_t(std::min<uint64_t>(count, had + kPieceBytes)));
+    bytes.resize(size_t(std::min<uint64_t>(count, had + kReadPieceBytes)));
     size_t got = had;
     while (got < bytes.size()) {
       const ssize_t n = ::read(file.fd, bytes.data() + got, bytes.size() - got);
@@ -116,9 +116,9 @@ Result<void> ByteWindow::move(size_t begin, size_t end) {
     file_->drop(from_, to_);
     from_ = to_ = begin;
   }
-  const size_t wanted = std::min(all_.size(), std::max(end, to_ + kPieceBytes));
+  const size_t wanted = std::min(all_.size(), std::max(end, to_ + kReadPieceBytes));
   // Whole pages go; the page in which `begin` lies stays.
-  if (const size_t keep = begin / kPieceBytes * kPieceBytes; keep > from_) {
+  if (const size_t keep = begin / kReadPieceBytes * kReadPieceBytes; keep > from_) {
     file_->drop(from_, keep);
     from_ = keep;
   }

@@ -41,7 +41,7 @@ uint32_t colour_of(const PngImage& image, const uint16_t* p) {
   return rgba_of(image.byte(p[0]), image.byte(p[1]), image.byte(p[2]));
 }
 
-Result<Scene> read_with(const std::filesystem::path& file, const ReadOptions& options, BricksAside* aside) {
+Result<Scene> read_heightmap_with(const std::filesystem::path& file, const ReadOptions& options, BricksAside* aside) {
   const auto bytes = read_input(file, kMaxPictureBytes, options.progress, options.budget);
   if (!bytes) return tl::unexpected(bytes.error());
   std::vector<uint8_t> colours;
@@ -122,10 +122,10 @@ Result<Scene> parse_heightmap(std::span<const uint8_t> png, std::span<const uint
   return scene;
 }
 
-Result<Scene> read_heightmap(const std::filesystem::path& file, const ReadOptions& options) { return read_with(file, options, nullptr); }
+Result<Scene> read_heightmap(const std::filesystem::path& file, const ReadOptions& options) { return read_heightmap_with(file, options, nullptr); }
 
 Result<RegionsDone> read_heightmap_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
-  return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return read_with(file, options, room.aside); });
+  return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return read_heightmap_with(file, options, room.aside); });
 }
 
 }  // namespace quarry::io

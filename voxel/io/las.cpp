@@ -40,7 +40,7 @@ Result<void> walk_records(FilePieces& bytes, uint64_t at, uint64_t count, size_t
   return {};
 }
 
-Result<PointCloud> cloud_of(FilePieces& bytes, const ReadOptions& options) {
+Result<PointCloud> las_cloud(FilePieces& bytes, const ReadOptions& options) {
   constexpr size_t kHeadBytes = 375;  // of version 1.4
   const auto head = bytes.peek(kHeadBytes);
   if (bytes.error()) return tl::unexpected(*bytes.error());
@@ -115,12 +115,12 @@ Result<PointCloud> cloud_of(FilePieces& bytes, const ReadOptions& options) {
 
 Result<Scene> parse_las(std::span<const uint8_t> bytes, const ReadOptions& options) {
   FilePieces all(bytes);
-  const auto cloud = cloud_of(all, options);
+  const auto cloud = las_cloud(all, options);
   if (!cloud) return tl::unexpected(cloud.error());
   return voxelize_points(*cloud, options);
 }
 
-Result<Scene> read_las(const std::filesystem::path& file, const ReadOptions& options) { return read_cloud(file, kMaxLasBytes, options, cloud_of); }
-Result<RegionsDone> read_las_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) { return read_cloud_regions(file, kMaxLasBytes, options, sink, cloud_of); }
+Result<Scene> read_las(const std::filesystem::path& file, const ReadOptions& options) { return read_cloud(file, kMaxLasBytes, options, las_cloud); }
+Result<RegionsDone> read_las_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) { return read_cloud_regions(file, kMaxLasBytes, options, sink, las_cloud); }
 
 }  // namespace quarry::io

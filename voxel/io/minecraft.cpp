@@ -264,7 +264,7 @@ Result<Scene> parse_nbt(std::span<const uint8_t> bytes, const BrickRoom& room, s
   return scene;
 }
 
-Result<Scene> read_with(const std::filesystem::path& file, const ReadOptions& options, const BrickRoom& room) {
+Result<Scene> read_minecraft_with(const std::filesystem::path& file, const ReadOptions& options, const BrickRoom& room) {
   auto bytes = read_input(file, kMaxMinecraftBytes, options.progress, options.budget);
   if (!bytes) return tl::unexpected(bytes.error());
   if (bytes->empty()) return bad(0, kEmpty);
@@ -284,10 +284,10 @@ Result<Scene> parse_minecraft(std::span<const uint8_t> bytes, uint64_t memory_li
   return parse_nbt(*plain, {}, warnings);
 }
 
-Result<Scene> read_minecraft(const std::filesystem::path& file, const ReadOptions& options) { return read_with(file, options, {options.budget, nullptr}); }
+Result<Scene> read_minecraft(const std::filesystem::path& file, const ReadOptions& options) { return read_minecraft_with(file, options, {options.budget, nullptr}); }
 
 Result<RegionsDone> read_minecraft_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
-  return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return read_with(file, options, room); });
+  return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return read_minecraft_with(file, options, room); });
 }
 
 }  // namespace quarry::io

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kMaxPlyBytes = uint64_t(1) << 37;
 
-Result<PointCloud> cloud_of(FilePieces& bytes, const ReadOptions& options) {
+Result<PointCloud> ply_cloud(FilePieces& bytes, const ReadOptions& options) {
   const auto header = read_ply_header(bytes.peek(kPlyHeaderBytes).first(size_t(std::min<uint64_t>(bytes.size(), kPlyHeaderBytes))));
   if (bytes.error()) return tl::unexpected(*bytes.error());
   if (!header) return tl::unexpected(header.error());
@@ -67,14 +67,14 @@ bool ply_is_points(std::span<const uint8_t> head) {
 
 Result<Scene> parse_ply_points(std::span<const uint8_t> bytes, const ReadOptions& options) {
   FilePieces pieces(bytes);
-  const auto cloud = cloud_of(pieces, options);
+  const auto cloud = ply_cloud(pieces, options);
   if (!cloud) return tl::unexpected(cloud.error());
   return voxelize_points(*cloud, options);
 }
 
-Result<Scene> read_ply_points(const std::filesystem::path& file, const ReadOptions& options) { return read_cloud(file, kMaxPlyBytes, options, cloud_of); }
+Result<Scene> read_ply_points(const std::filesystem::path& file, const ReadOptions& options) { return read_cloud(file, kMaxPlyBytes, options, ply_cloud); }
 Result<RegionsDone> read_ply_points_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
-  return read_cloud_regions(file, kMaxPlyBytes, options, sink, cloud_of);
+  return read_cloud_regions(file, kMaxPlyBytes, options, sink, ply_cloud);
 }
 
 }  // namespace quarry::io

@@ -76,15 +76,15 @@ std::string number_text(double v) {
   return text;
 }
 
-bool finite(const double p[3]) {
+bool finite_point(const double p[3]) {
   return std::all_of(p, p + 3, [](double v) { return std::abs(v) <= 1e15; });  // false for NaN
 }
 
 // The grid that a cloud's points fall into.
-class Frame {
+class PointFrame {
  public:
-  static Result<Frame> of(const PointCloud& cloud, const ReadOptions& options) {
-    Frame f;
+  static Result<PointFrame> of(const PointCloud& cloud, const ReadOptions& options) {
+    PointFrame f;
     f.z_up_ = options.up == "z" || (cloud.z_up && options.up != "y");
     f.points_ = cloud.points;
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -92,7 +92,7 @@ class Frame {
     f.low_ = {kInfinity, kInfinity, kInfinity};
     uint64_t outside = 0;
     const auto walked = cloud.walk([&](const double p[3], uint32_t) {
-      if (!finite(p)) {
+      if (!finite_point(p)) {
         ++outside;
         return true;
       }
@@ -125,7 +125,7 @@ class Frame {
   Result<void> walk(const PointCloud& cloud, const Take& take) {
     uint64_t seen = 0;
     auto walked = cloud.walk([&](const double p[3], uint32_t rgba) {
-      if (!finite(p)) return true;
+      if (!finite_point(p)) return true;
       if (++seen > inside_) return false;
       const auto w = in_world_axes(p, z_up_);
       int32_t c[3];
@@ -155,13 +155,13 @@ class Frame {
 };
 
 // Of what there is room for, the part that sorting gets; regions get as much of what is left then.
-constexpr double kSortShare = 0.5, kRegionShare = 0.5;
-constexpr uint64_t kBrickBytes = 700, kBricksPerChunk = 512;
+constexpr double kPointSortShare = 0.5, kPointRegionShare = 0.5;
+constexpr uint64_t kPointBrickBytes = 700, kPointBricksPerChunk = 512;
 
 }  // namespace
 
 Result<Scene> voxelize_points(const PointCloud& cloud, const ReadOptions& options) {
-  auto frame = Frame::of(cloud, options);
+  auto frame = PointFrame::of(cloud, options);
   if (!frame) return tl::unexpected(frame.error());
   auto promise = MemoryBudget::promise(options.budget, frame->inside() * sizeof(Sample), "sorting its " + std::to_string(frame->inside()) + " points");
   if (!promise) return tl::unexpected(promise.error());
@@ -203,7 +203,7 @@ Result<Scene> voxelize_points(const PointCloud& cloud, const ReadOptions& option
 }
 
 Result<RegionsDone> voxelize_points_in_regions(const PointCloud& cloud, const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
-  auto frame = Frame::of(cloud, options);
+  auto frame = PointFrame::of(cloud, options);
   if (!frame) return tl::unexpected(frame.error());
   auto points_wait = Spill::create(sink.beside), cells_wait = Spill::create(sink.beside);
   if (!points_wait || !cells_wait) return tl::unexpected((points_wait ? cells_wait : points_wait).error());
@@ -211,7 +211,7 @@ Result<RegionsDone> voxelize_points_in_regions(const PointCloud& cloud, const st
   uint64_t cells = 0;
   {
     const uint64_t all = frame->inside() * sizeof(WaitingSample);
-    SpilledSort<WaitingSample> sorted(**points_wait, std::min<uint64_t>(all, uint64_t(double(sink.room()) * kSortShare)));
+    SpilledSort<WaitingSample> sorted(**points_wait, std::min<uint64_t>(all, uint64_t(double(sink.room()) * kPointSortShare)));
     uint64_t number = 0;
     const auto walked = frame->walk(cloud, [&](Int3 cell, uint32_t rgba) {
       sorted.add({chunk_key_of(cell) << 22 | number >> 32, rgba, uint32_t(number)});
@@ -247,7 +247,7 @@ Result<RegionsDone> voxelize_points_in_regions(const PointCloud& cloud, const st
   scene = std::move(*named_after(file, std::move(scene)));
   if (auto begun = sink.begin(scene); !begun) return tl::unexpected(begun.error());
 
-  const auto most = std::max<uint64_t>(1, uint64_t(double(sink.room()) * kRegionShare) / kBrickBytes);
+  const auto most = std::max<uint64_t>(1, uint64_t(double(sink.room()) * kPointRegionShare) / kPointBrickBytes);
   BrickBudget budget(cloud.file_bytes);
   RegionsDone done;
   BrickMap region;
@@ -270,7 +270,7 @@ Result<RegionsDone> voxelize_points_in_regions(const PointCloud& cloud, const st
     place = next;
     if (!new_chunk) return {};
     if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-    return region.bricks().size() + kBricksPerChunk > most ? hand_over() : Result<void>();  // chunks are whole: one more may come
+    return region.bricks().size() + kPointBricksPerChunk > most ? hand_over() : Result<void>();  // chunks are whole: one more may come
   };
   std::vector<WaitingCell> some;
   for (uint64_t at = 0; at < cells; at += some.size()) {

@@ -121,7 +121,7 @@ Result<Scene> read_detached(const std::filesystem::path& header_file, const Byte
   return parse_nrrd(header, window, true, room);
 }
 
-Result<Scene> read_with(const std::filesystem::path& file, const ReadOptions& options, const BrickRoom& room) {
+Result<Scene> read_raw_with(const std::filesystem::path& file, const ReadOptions& options, const BrickRoom& room) {
   options.progress.say("read", -1);
   auto bytes = LazyFile::open(file, kMaxRawBytes);
   if (!bytes) return tl::unexpected(bytes.error());
@@ -250,10 +250,10 @@ Result<Scene> parse_nrrd(std::span<const uint8_t> header, ByteWindow& grid, bool
   return scene;
 }
 
-Result<Scene> read_raw(const std::filesystem::path& file, const ReadOptions& options) { return read_with(file, options, {options.budget, nullptr}); }
+Result<Scene> read_raw(const std::filesystem::path& file, const ReadOptions& options) { return read_raw_with(file, options, {options.budget, nullptr}); }
 
 Result<RegionsDone> read_raw_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
-  return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return read_with(file, options, room); });
+  return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return read_raw_with(file, options, room); });
 }
 
 }  // namespace quarry::io

@@ -57,7 +57,7 @@ Result<void> walk_lines(FilePieces& bytes, const Progress& progress, const Visit
   return {};
 }
 
-Result<PointCloud> cloud_of(FilePieces& bytes, const ReadOptions& options) {
+Result<PointCloud> xyz_cloud(FilePieces& bytes, const ReadOptions& options) {
   uint64_t points = 0, lines = 0;
   bool skip_first = false, coloured = true;
   std::optional<Error> error;
@@ -99,12 +99,12 @@ Result<PointCloud> cloud_of(FilePieces& bytes, const ReadOptions& options) {
 
 Result<Scene> parse_xyz(std::span<const uint8_t> bytes, const ReadOptions& options) {
   FilePieces all(bytes);
-  const auto cloud = cloud_of(all, options);
+  const auto cloud = xyz_cloud(all, options);
   if (!cloud) return tl::unexpected(cloud.error());
   return voxelize_points(*cloud, options);
 }
 
-Result<Scene> read_xyz(const std::filesystem::path& file, const ReadOptions& options) { return read_cloud(file, kMaxXyzBytes, options, cloud_of); }
-Result<RegionsDone> read_xyz_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) { return read_cloud_regions(file, kMaxXyzBytes, options, sink, cloud_of); }
+Result<Scene> read_xyz(const std::filesystem::path& file, const ReadOptions& options) { return read_cloud(file, kMaxXyzBytes, options, xyz_cloud); }
+Result<RegionsDone> read_xyz_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) { return read_cloud_regions(file, kMaxXyzBytes, options, sink, xyz_cloud); }
 
 }  // namespace quarry::io

@@ -98,7 +98,7 @@ void Editor::frame_all() { camera.frame(session.world().bounds(), viewport.width
 void Editor::start_new() {
   viewport.forget();
   if (!report(session.start_new())) return;
-  accepted_losses_.clear();
+  accepted_losses_ = {};
   camera = {};
   frame_all();
   statistics = {};
@@ -112,7 +112,7 @@ bool Editor::open(const std::filesystem::path& file) {
   const bool opened = report(session.open(file, options).map_error([&](Error e) { return with_salvage_hint(file, std::move(e)); }));
   line.clear();
   if (!opened) return false;
-  accepted_losses_.clear();
+  accepted_losses_ = {};
   camera = {};
   frame_all();
   statistics = {};
@@ -136,7 +136,8 @@ bool Editor::save() {
   }
   if (unattended && meant->changed_on_disk)
     return report(fail(ErrorCode::conflict, fmt::format("{} was changed by another program since it was opened here", session.file().string())));
-  if (!unattended && (meant->changed_on_disk || meant->losses != accepted_losses_) && (meant->changed_on_disk || !meant->losses.empty())) {
+  const bool accepted = meant->losses.empty() || accepted_losses_ == std::pair(session.file(), meant->losses);
+  if (!unattended && (meant->changed_on_disk || !accepted)) {
     save_question = *meant;
     return false;
   }
@@ -144,7 +145,7 @@ bool Editor::save() {
 }
 
 bool Editor::write_back_anyway() {
-  accepted_losses_ = std::exchange(save_question, {})->losses;
+  accepted_losses_ = {session.file(), std::exchange(save_question, {})->losses};
   return save_as(session.file());
 }
 

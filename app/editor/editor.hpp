@@ -122,7 +122,7 @@ struct Editor {
 
  private:
   void handle_keys(const std::vector<InputEvent>& events, bool asked);
-  std::vector<std::string> accepted_losses_;  // that the user has agreed to for the open document
+  std::pair<std::filesystem::path, std::vector<std::string>> accepted_losses_;  // of which file the user has agreed to which
   void take_statistics();
   bool converging() const;  // paths are still wanted
   bool software() const { return device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU; }

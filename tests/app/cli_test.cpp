@@ -2,12 +2,14 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
 
 #include "engine/picture_file.hpp"
 #include "tests/app/program_output.hpp"
 #include "tests/file_bytes.hpp"
+#include "tests/test_data.hpp"
 
 using namespace quarry;
 using namespace quarry::test;
@@ -320,4 +322,19 @@ TEST_CASE("edit: without a display the message names DISPLAY and Xvfb") {
   const Outcome wrong = run_quarry({"edit"}, {{"DISPLAY", ":99999"}, {"WAYLAND_DISPLAY", ""}});
   CHECK(wrong.code == 1);
   CHECK(has(wrong.err, ":99999"));
+}
+
+TEST_CASE("validate: a world file is sound only if its history is, which nobody else reads but an editor") {
+  const fs::path file = scratch_dir("cli-validate-history") / "w.quarry";
+  fs::copy_file(asset("compat/world-steps.quarry"), file);
+  CHECK(run_quarry({"validate", file.string()}).code == 0);
+  auto bytes = file_bytes(file);
+  const std::string label = "paint line";
+  const auto at = std::search(bytes.begin(), bytes.end(), label.begin(), label.end());
+  REQUIRE(at != bytes.end());
+  *at = 'f';
+  write_bytes(file, bytes);
+  const Outcome outcome = run_quarry({"validate", file.string()});
+  CHECK(outcome.code == 1);
+  CHECK(has(outcome.err, "table journal, record "));
 }

@@ -229,6 +229,22 @@ TEST_CASE("store: a world as Quarry 0.1.1 wrote it opens with each edit a step, 
   CHECK(kept.document->world().voxel_count() == 0);
 }
 
+TEST_CASE("store: a world with steps goes on being read") {
+  const fs::path file = test::scratch_dir("store-compat-steps") / "w.quarry";
+  fs::copy_file(test::asset("compat/world-steps.quarry"), file);
+  REQUIRE(version_of(file) == 2);
+  Kept kept(file);
+  CHECK(kept.document->history().size() == 7);
+  CHECK(kept.document->step_count() == 4);
+  CHECK(kept.document->step_position() == 3);
+  CHECK(kept.document->history()[5].label == "material 7: roughness 0.9 to 0.35");
+  while (kept.document->can_redo()) REQUIRE(kept.document->redo(kept.redos()));
+  CHECK(kept.document->world().voxel_count() == 265);
+  while (kept.document->can_undo()) REQUIRE(kept.document->undo(kept.undos()));
+  CHECK(kept.document->world().voxel_count() == 0);
+  CHECK(kept.document->scene().palette.materials[7].roughness == 0.9f);
+}
+
 TEST_CASE("store: a step of several records is committed whole or not at all") {
   const fs::path file = new_world(test::scratch_dir("store-step-whole"));
   Kept kept(file);

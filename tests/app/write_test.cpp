@@ -288,8 +288,13 @@ TEST_CASE("write: a report goes into a device, a FIFO that is read and the progr
   CHECK(spoken.code == 0);
   CHECK(has(spoken.err, "\"quarry_report\""));
   CHECK(S_ISLNK(mode_of("/dev/stderr")));
-  CHECK(convert(model, dir / "2.vox", {"--report", "/dev/null"}).code == 0);
-  CHECK(S_ISCHR(mode_of("/dev/null")));
+  // Not the system's own /dev/null: a program that broke this promise took it away from everybody.
+  if (::geteuid() == 0 && ::mknod((dir / "null").c_str(), S_IFCHR | 0666, makedev(1, 3)) == 0) {
+    CHECK(convert(model, dir / "2.vox", {"--report", (dir / "null").string()}).code == 0);
+    CHECK(S_ISCHR(mode_of(dir / "null")));
+  } else {
+    skip("only root makes devices");
+  }
 
   const fs::path fifo = dir / "fifo";
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);

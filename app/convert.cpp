@@ -285,7 +285,7 @@ class ConvertCommand {
       for (const fs::path& output : manifest->unsynced()) sync_later_.add(output);
     }
     if (manifest && manifest->has_old())
-      say_warning(shown(root_ / ".quarry-resume"), "was begun by Quarry 0.1, which did not remember all that an output depends on (textures, headers, logs): what it lists is converted once more");
+      say_warning(shown(root_ / ".quarry-resume"), "was begun by Quarry 0.1.1 or older, which did not remember all that an output depends on (textures, headers, logs): what it lists is converted once more");
     const std::string text = options_text();
     OutputNames names;
     std::vector<Conversion> done(jobs_.size());

@@ -37,7 +37,7 @@ class ResumeManifest {
   std::vector<std::filesystem::path> outputs(const std::string& job) const;
   // What the job's outputs were made with, as it was then; not known if there is no such job.
   Dependencies dependencies(const std::string& job) const;
-  // True if there are jobs of Quarry 0.1, which did not know of all that an output depends on: their outputs are ours, but made anew, and then no longer such.
+  // True if there are jobs of Quarry 0.1.1 or older, which did not know of all that an output depends on: their outputs are ours, but made anew, and then no longer such.
   bool has_old() const;
   // Outputs of earlier runs in this start of the machine that nobody has waited for: who settles must do it.
   std::vector<std::filesystem::path> unsynced() const;

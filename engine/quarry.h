@@ -74,7 +74,7 @@ extern "C" {
 
 #define QRY_VERSION_MAJOR 0
 #define QRY_VERSION_MINOR 1
-#define QRY_VERSION_PATCH 1
+#define QRY_VERSION_PATCH 2
 
 /* Rises with every change that a compiled program could notice; the library's soname rises with it while the major version is 0.
  * qry_context_create compares it with the library's own. */

@@ -10,7 +10,7 @@ TEST_CASE("c_api: undo and redo go by the steps of a world file: a stroke whole,
   info.device = QRY_DEVICE_NEVER;
   auto context = qry::Context::create(info);
   REQUIRE(context.ok());
-  auto world = context->open_world(quarry::test::asset("compat/world-steps.quarry").string());
+  auto world = context->open_world(quarry::test::asset("compat/world-steps.quarry").c_str());
   REQUIRE(world.ok());
   const auto roughness = [&] {
     qry_material material{};
@@ -33,7 +33,7 @@ TEST_CASE("c_api: undo and redo go by the steps of a world file: a stroke whole,
   CHECK(*world->undo() == 257);
   CHECK(world->undo().code() == QRY_NOTHING_TO_DO);
   version = world->state()->version;
-  for (const uint64_t step : {257u, 15u, 0u, 8u}) CHECK(*world->redo() == step);
+  for (const uint64_t step : {uint64_t(257), uint64_t(15), uint64_t(0), uint64_t(8)}) CHECK(*world->redo() == step);
   CHECK(world->redo().code() == QRY_NOTHING_TO_DO);
   CHECK(roughness() == changed);
   CHECK(world->state()->version == version + 4);

@@ -25,18 +25,6 @@ constexpr uint64_t kOldReportBytes = uint64_t{64} << 20;  // of a report by 0.1,
 
 fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
 
-// Once for each folder.
-void remove_left_behind(const fs::path& folder) {
-  static std::mutex mutex;
-  static std::set<fs::path> seen;
-  const std::scoped_lock lock(mutex);
-  if (!seen.insert(fs::absolute(folder).lexically_normal()).second) return;
-  std::vector<std::string> mended;
-  if (const size_t removed = io::remove_stale_temporaries(folder, &mended); removed > 0)
-    fmt::print(stderr, "quarry: {}: removed {} unfinished file{} that a killed quarry had left there\n", folder.string(), removed, removed == 1 ? "" : "s");
-  for (const std::string& sentence : mended) fmt::print(stderr, "quarry: {}: {}\n", folder.string(), sentence);
-}
-
 Error named(const fs::path& file, Error error) { return {error.code, file.string() + ": " + error.message}; }
 
 struct FileIdentity {
@@ -94,6 +82,20 @@ Result<void> check_report_file(const fs::path& report) {
 
 }  // namespace
 
+void remove_left_behind(const fs::path& output) {
+  const auto target = io::find_target(output);
+  if (!target) return;
+  const fs::path folder = folder_of(*target);
+  static std::mutex mutex;
+  static std::set<fs::path> seen;
+  const std::scoped_lock lock(mutex);
+  if (!seen.insert(fs::absolute(folder).lexically_normal()).second) return;
+  std::vector<std::string> mended;
+  if (const size_t removed = io::remove_stale_temporaries(folder, &mended); removed > 0)
+    fmt::print(stderr, "quarry: {}: removed {} unfinished file{} that a killed quarry had left there\n", folder.string(), removed, removed == 1 ? "" : "s");
+  for (const std::string& sentence : mended) fmt::print(stderr, "quarry: {}: {}\n", folder.string(), sentence);
+}
+
 Result<void> check_output(const fs::path& output, bool overwrite) {
   std::error_code error;
   if (fs::is_directory(output, error)) return fail(ErrorCode::invalid_argument, output.string() + ": is a directory, not a file to write");
@@ -101,7 +103,7 @@ Result<void> check_output(const fs::path& output, bool overwrite) {
   if (!target) return tl::unexpected<Error>(named(output, target.error()));
   const fs::path parent = folder_of(*target);
   if (!fs::is_directory(parent, error)) return fail(ErrorCode::io, output.string() + ": there is no directory " + parent.string());
-  remove_left_behind(parent);
+  remove_left_behind(output);
   if (!overwrite && fs::exists(output, error)) return fail(ErrorCode::conflict, output.string() + ": is there already; give --overwrite to replace it");
   if (const fs::path beside = io::companion_of(output); !beside.empty())
     if (const auto free = io::find_target({beside, overwrite}); !free) return fail(free.error().code, fmt::format("{}: {}, which belongs to it: {}", output.string(), beside.string(), free.error().message));
@@ -122,7 +124,7 @@ Result<void> check_report(const fs::path& report, std::span<const fs::path> used
     if (same_file(report, file)) return fail(ErrorCode::invalid_argument, fmt::format("{}: is {}, which this command reads or writes; give --report another name", report.string(), file.string()));
   const ReportStream stream = stream_of(report);
   if (stream.own >= 0 || stream.open) return {};
-  if (const auto target = io::find_target(report)) remove_left_behind(folder_of(*target));
+  remove_left_behind(report);
   return check_report_file(report).map_error([&](Error e) { return named(report, std::move(e)); });
 }
 

@@ -10,7 +10,9 @@
 
 namespace quarry::app {
 
-// Removes what killed runs left in the folder (temporary_name.hpp), and says so. Refuses (conflict) an existing file without `overwrite`, for the output or
+// Removes what killed runs left in the output's folder (temporary_name.hpp), and says so on stderr; once for each folder.
+void remove_left_behind(const std::filesystem::path& output);
+// Does that. Refuses (conflict) an existing file without `overwrite`, for the output or
 // what is written beside it, (invalid_argument) a directory or a missing parent directory, (io) a device, FIFO or socket.
 Result<void> check_output(const std::filesystem::path& output, bool overwrite);
 // What replacing or making that world takes away beside it, for people to hear: edits of a world whose log is damaged; or under which name a log that is

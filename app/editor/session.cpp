@@ -6,11 +6,11 @@
 #include <algorithm>
 
 #include "app/editor/recovery.hpp"
+#include "app/output_file.hpp"
 #include "voxel/io/export_loss.hpp"
 
 namespace quarry::app {
 namespace fs = std::filesystem;
-
 Session::Session(WorldPlace place, fs::path recovery) : place_(std::move(place)), recovery_(std::move(recovery)) {}
 Session::~Session() { close(true); }
 
@@ -326,6 +326,7 @@ Result<void> Session::save_as(const fs::path& file, const Progress& progress) {
   end_preview();
   const auto format = io::format_for_writing(file);
   if (!format) return tl::unexpected(format.error());
+  remove_left_behind(file);
   if (std::string_view((*format)->name) != "quarry") {
     if (auto written = io::write_scene(document_->scene(), file, progress); !written) return written;
     if (world_file_) return {};  // a copy: edits go on into the world's file

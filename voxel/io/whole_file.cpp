@@ -27,8 +27,6 @@ Error no_file(mode_t mode) {
   return {ErrorCode::io, std::string("it is ") + kind + ", not a regular file, and would be gone if it were replaced; name a file"};
 }
 
-fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
-
 // Without replacing anything; 0 or an errno, EEXIST if something is there.
 int rename_where_nothing_is(const fs::path& from, const fs::path& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
@@ -167,7 +165,7 @@ Result<void> WholeFile::settle_folder() {
     to_.later->add(target_);
     return {};
   }
-  if (const int number = sync_folder(folder_of(target_), fd_))
+  if (const int number = sync_folder(target_.has_parent_path() ? target_.parent_path() : fs::path("."), fd_))
     return tl::unexpected(error_from_errno("the new file is in its place, but it could not be brought to disk that it is; its folder", number));
   return {};
 }

@@ -16,7 +16,7 @@ using quarry::test::SceneWorld;
 namespace {
 
 // Hills, glass, mirrors and lamps, so that every pass has something to do.
-void things(const test::Put& put) {
+void tiled_things(const test::Put& put) {
   for (int z = 0; z < 72; ++z)
     for (int x = 0; x < 72; ++x)
       for (int y = 0; y < 2 + (x * x / 97 + z * z / 61) % 5; ++y) put({x, y, z}, uint8_t(((x / 8 + z / 8) & 1) ? 1 : 2));
@@ -25,7 +25,7 @@ void things(const test::Put& put) {
       for (int x = 8; x < 12; ++x) put({x + 14 * ((z / 10) % 4), y, z}, uint8_t(3 + (z / 10) % 4));
 }
 
-Palette things_palette() {
+Palette tiled_palette() {
   Palette palette = Palette::standard();
   const auto set = [&](size_t i, uint8_t r, uint8_t g, uint8_t b, float roughness, float metalness, float emission, float transparency) {
     palette.materials[i] = {r, g, b, 255, roughness, metalness, emission, transparency, 1.5f, {0, 0}};
@@ -138,8 +138,8 @@ TEST_CASE("tiles: a picture made of them is the picture made at once, bit for bi
   std::mt19937 random(5);
   for (const SharingMode mode : test::possible_modes(*device)) {
     SceneWorld world(*device, mode);
-    REQUIRE(world.fill({"things", 0, things}));
-    world.palette = things_palette();
+    REQUIRE(world.fill({"things", 0, tiled_things}));
+    world.palette = tiled_palette();
     size_t number = 0;
     for (const Case& c : kCases) {
       const bool odd = number++ % 2;
@@ -168,7 +168,7 @@ TEST_CASE("tiles: what lies outside the tile is left as it is") {
   auto renderer = Renderer::create(*device);
   REQUIRE(renderer);
   SceneWorld world(*device);
-  REQUIRE(world.fill({"things", 0, things}));
+  REQUIRE(world.fill({"things", 0, tiled_things}));
   RenderSettings settings;
   settings.width = 96;
   settings.height = 64;
@@ -198,8 +198,8 @@ TEST_CASE("tiles: light paths in tiles are the light paths of the whole picture,
   auto tracer = PathTracer::create(*device);
   REQUIRE(tracer);
   SceneWorld world(*device);
-  REQUIRE(world.fill({"things", 0, things}));
-  world.palette = things_palette();
+  REQUIRE(world.fill({"things", 0, tiled_things}));
+  world.palette = tiled_palette();
   RenderSettings settings;
   settings.width = 61;
   settings.height = 47;
@@ -242,7 +242,7 @@ TEST_CASE("tiles: one that is no part of the picture is refused, and so is one o
   auto tracer = PathTracer::create(*device);
   REQUIRE((renderer && tracer));
   SceneWorld world(*device);
-  REQUIRE(world.fill({"things", 0, things}));
+  REQUIRE(world.fill({"things", 0, tiled_things}));
   RenderSettings settings;
   settings.width = 64;
   settings.height = 48;

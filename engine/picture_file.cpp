@@ -35,7 +35,7 @@ Result<void> write_png(const Picture& picture, const io::Destination& to) {
     return fail(ErrorCode::invalid_argument, "'" + file.string() + "': a picture of " + std::to_string(picture.width) + "x" + std::to_string(picture.height) +
                                                  " needs width*height*4 bytes, it has " + std::to_string(picture.rgba.size()));
   auto whole = io::WholeFile::create(to);
-  if (!whole) return fail(whole.error().code, "cannot write '" + file.string() + "': " + whole.error().message);
+  if (!whole) return fail(whole.error().code == ErrorCode::conflict ? ErrorCode::conflict : ErrorCode::io, "cannot write '" + file.string() + "': " + whole.error().message);
   std::FILE* out = ::fopencookie(&*whole, "w", {nullptr, put, nullptr, nullptr});
   if (!out) return fail(ErrorCode::io, "cannot write '" + file.string() + "': " + std::strerror(errno));
   png_image image{};

@@ -220,8 +220,6 @@ struct Run {
   uint64_t memory_limit_bytes = 0;  // that the program was given
 };
 
-// What a program of ours takes before it opens a file: its own pages and its libraries'.
-constexpr uint64_t kReaderProgramBytes = uint64_t(16) << 20;
 // Of what is left when the stream comes.
 constexpr uint64_t kStreamSpareBytes = uint64_t(2) << 20, kStreamLookBytes = uint64_t(1) << 20;
 
@@ -240,7 +238,7 @@ Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::v
   run.memory_limit_bytes = options.memory_limit_bytes;
   if (options.budget) {
     const uint64_t room = options.budget->room();
-    if (room < kReaderProgramBytes) return tl::unexpected(options.budget->too_little(kReaderProgramBytes, std::string("reading it in ") + program.role + "'s process"));
+    if (room < program.own_bytes) return tl::unexpected(options.budget->too_little(program.own_bytes, std::string("reading it in ") + program.role + "'s process"));
     run.memory_limit_bytes = std::min(run.memory_limit_bytes, room);
   }
   std::vector<std::string> all{path.string(), "--memory", std::to_string(run.memory_limit_bytes), "--cpu-seconds",

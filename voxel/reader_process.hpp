@@ -23,6 +23,7 @@ struct ReaderProgram {
   const char* task;      // "reads meshes"
   const char* library;   // "the mesh library"
   const char* subject;   // "mesh"
+  uint64_t own_bytes = uint64_t(16) << 20;  // what it holds of its own, code and libraries, before it reads much: less room is refused
 };
 
 struct ReaderAnswer {

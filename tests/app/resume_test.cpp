@@ -177,12 +177,12 @@ TEST_CASE("convert: what --resume of version 0.1 remembered is converted once mo
   const Outcome again = run();
   INFO(again.out << again.err);
   CHECK(again.code == 0);
-  CHECK(again.err.find("Quarry 0.1") != std::string::npos);
+  CHECK(again.err.find("Quarry 0.1.1") != std::string::npos);
   CHECK(again.out.find("\"converted\":1") != std::string::npos);
   const Outcome third = run();
   CHECK(third.code == 0);
   CHECK(third.out.find("\"skipped\":1") != std::string::npos);
-  CHECK(third.err.find("Quarry 0.1") == std::string::npos);
+  CHECK(third.err.find("Quarry 0.1.1") == std::string::npos);
 }
 
 TEST_CASE("resume: a manifest's dependencies are bounded, and of a file that changed while it was read nothing is known") {

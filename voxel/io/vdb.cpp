@@ -24,7 +24,7 @@ const char* const kVdbAbsent = "this build has no OpenVDB; install libopenvdb-de
 namespace {
 namespace fs = std::filesystem;
 
-constexpr ReaderProgram kProgram{"quarry-vdb", "QUARRY_VDB", "the volume reader", "reads and writes volumes", "the volume library", "volume"};
+constexpr ReaderProgram kProgram{"quarry-vdb", "QUARRY_VDB", "the volume reader", "reads and writes volumes", "the volume library", "volume", uint64_t(44) << 20};
 constexpr uint8_t kPlain = 1;  // the material of grids without colours
 
 std::string number(double v) {

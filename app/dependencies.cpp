@@ -87,7 +87,7 @@ Dependencies dependencies_now(const fs::path& folder, const std::vector<fs::path
   const fs::path from = fs::absolute(folder, ignored).lexically_normal();
   for (const fs::path& file : asked_for) out.files.push_back(file.lexically_proximate(from).generic_string());
   std::ranges::sort(out.files);
-  out.files.erase(std::ranges::unique(out.files).begin(), out.files.end());
+  out.files.erase(std::unique(out.files.begin(), out.files.end()), out.files.end());
   size_t bytes = 0;
   for (const std::string& name : out.files) bytes += name.size();
   if (out.files.size() > kMostDependencies || bytes > kMostDependencyNames) return {};

@@ -33,7 +33,7 @@ json voxels_of_mesh(const fs::path& in) {
 PlyBuilder box(bool strips = false) {
   PlyBuilder file;
   file.element("vertex", xyz_floats(), box_vertices());
-  if (!strips) return file.element("face", {"list uchar int vertex_indices"}, box_triangles());
+  if (!strips) return file.element("face", {"list uchar int vertex_indices"}, ply_box_triangles());
   std::vector<double> strip;
   for (const auto& q : box_quads()) strip.insert(strip.end(), {q[0], q[1], q[3], q[2], -1});
   return file.element("tristrips", {"list int int vertex_indices"}, {{strip}});
@@ -71,7 +71,7 @@ TEST_CASE("quarry convert: a binary PLY whose data begins with any blank or line
   // As the same number in text.
   std::vector<PlyBuilder::Row> vertices = box_vertices();
   vertices[0][0] = {-1.0000012};
-  write_bytes(dir / "text.ply", PlyBuilder().element("vertex", xyz_floats(), vertices).element("face", {"list uchar int vertex_indices"}, box_triangles()).bytes(PlyForm::ascii));
+  write_bytes(dir / "text.ply", PlyBuilder().element("vertex", xyz_floats(), vertices).element("face", {"list uchar int vertex_indices"}, ply_box_triangles()).bytes(PlyForm::ascii));
   CHECK(voxels_of_mesh(dir / "text.ply") == 388);
   // Big-endian: a number near zero in place of -1, with 0x0A and with 0x00 in front.
   std::vector<uint8_t> big = box().bytes(PlyForm::big);
@@ -87,7 +87,7 @@ TEST_CASE("quarry convert: a binary PLY whose data begins with any blank or line
 TEST_CASE("quarry convert: a PLY with its faces before its vertices, or with lines that end in a return alone, is read") {
   const fs::path dir = scratch_dir("defects-order");
   for (const PlyForm form : {PlyForm::ascii, PlyForm::little, PlyForm::big}) {
-    write_bytes(dir / "first.ply", PlyBuilder().element("face", {"list uchar int vertex_indices"}, box_triangles()).element("vertex", xyz_floats(), box_vertices()).bytes(form));
+    write_bytes(dir / "first.ply", PlyBuilder().element("face", {"list uchar int vertex_indices"}, ply_box_triangles()).element("vertex", xyz_floats(), box_vertices()).bytes(form));
     CHECK(voxels_of_mesh(dir / "first.ply") == 426);
     write_bytes(dir / "returns.ply", box().bytes(form, "\r"));
     CHECK(voxels_of_mesh(dir / "returns.ply") == 426);
@@ -96,7 +96,7 @@ TEST_CASE("quarry convert: a PLY with its faces before its vertices, or with lin
 
 TEST_CASE("quarry convert: a face's colours reach the voxels") {
   const fs::path dir = scratch_dir("defects-face-colours");
-  std::vector<PlyBuilder::Row> faces = box_triangles();
+  std::vector<PlyBuilder::Row> faces = ply_box_triangles();
   for (size_t i = 0; i < faces.size(); ++i) faces[i].insert(faces[i].end(), {{i < 2 ? 255.0 : 0.0}, {0}, {i < 2 ? 0.0 : 255.0}});
   write_bytes(dir / "c.ply", PlyBuilder().element("vertex", xyz_floats(), box_vertices()).element("face", {"list uchar int vertex_indices", "uchar red", "uchar green", "uchar blue"}, faces).bytes(PlyForm::little));
   CHECK(voxels_of_mesh(dir / "c.ply") == 426);
@@ -146,7 +146,7 @@ TEST_CASE("quarry convert: COLLADA that another program exported is read as what
   const fs::path dir = scratch_dir("defects-exported");
   std::ofstream obj(dir / "box.obj");
   for (const auto& v : box_vertices()) obj << "v " << v[0][0] << " " << v[1][0] << " " << v[2][0] << "\n";
-  for (const auto& t : box_triangles()) obj << "f " << t[0][0] + 1 << " " << t[0][1] + 1 << " " << t[0][2] + 1 << "\n";
+  for (const auto& t : ply_box_triangles()) obj << "f " << t[0][0] + 1 << " " << t[0][1] + 1 << " " << t[0][2] + 1 << "\n";
   obj.close();
   REQUIRE(std::system(("assimp export '" + (dir / "box.obj").string() + "' '" + (dir / "box.dae").string() + "' >/dev/null 2>&1").c_str()) == 0);
   CHECK(voxels_of_mesh(dir / "box.dae") == 426);

@@ -58,7 +58,7 @@ Bytes text(const std::string& lines) { return {lines.begin(), lines.end()}; }
 std::string ascii_head(const std::string& elements) { return "ply\nformat ascii 1.0\n" + elements + "end_header\n"; }
 const std::string kXyz = "property float x\nproperty float y\nproperty float z\n";
 
-PlyBuilder box() { return PlyBuilder().element("vertex", test::xyz_floats(), test::box_vertices()).element("face", {"list uchar int vertex_indices"}, test::box_triangles()); }
+PlyBuilder box() { return PlyBuilder().element("vertex", test::xyz_floats(), test::box_vertices()).element("face", {"list uchar int vertex_indices"}, test::ply_box_triangles()); }
 
 // The triangles with their corners in the order that begins with the least, as places.
 std::multiset<std::array<std::array<float, 3>, 3>> triangles_of(const Mesh& m) {
@@ -87,7 +87,7 @@ double area_of(const Mesh& m) {
 TEST_CASE("mesh ply: every encoding, type of positions, lengths and indices, and line end gives the same mesh") {
   // Whole numbers from -100 to 100, which every type with a sign holds.
   const auto vertices = test::box_vertices(4);
-  const Mesh known = mesh_of(PlyBuilder().element("vertex", test::xyz_floats(), vertices).element("face", {"list uchar int vertex_indices"}, test::box_triangles()).bytes(PlyForm::ascii));
+  const Mesh known = mesh_of(PlyBuilder().element("vertex", test::xyz_floats(), vertices).element("face", {"list uchar int vertex_indices"}, test::ply_box_triangles()).bytes(PlyForm::ascii));
   REQUIRE(known.triangle_count() == 12);
   REQUIRE(known.vertex_count() == 8);
   CHECK(known.positions[0] == -4);
@@ -104,16 +104,16 @@ TEST_CASE("mesh ply: every encoding, type of positions, lengths and indices, and
       }
   };
   for (const std::string type : {"char", "int8", "short", "int16", "int", "int32", "float", "float32", "double", "float64"})
-    same(PlyBuilder().element("vertex", {type + " x", type + " y", type + " z"}, vertices).element("face", {"list uchar int vertex_indices"}, test::box_triangles()), type);
+    same(PlyBuilder().element("vertex", {type + " x", type + " y", type + " z"}, vertices).element("face", {"list uchar int vertex_indices"}, test::ply_box_triangles()), type);
   for (const std::string type : {"char", "int8", "uchar", "uint8", "short", "int16", "ushort", "uint16", "int", "int32", "uint", "uint32"}) {
-    same(PlyBuilder().element("vertex", test::xyz_floats(), vertices).element("face", {"list " + type + " int vertex_index"}, test::box_triangles()), "lengths of " + type);
-    same(PlyBuilder().element("vertex", test::xyz_floats(), vertices).element("face", {"list uchar " + type + " vertex_indices"}, test::box_triangles()), "indices of " + type);
+    same(PlyBuilder().element("vertex", test::xyz_floats(), vertices).element("face", {"list " + type + " int vertex_index"}, test::ply_box_triangles()), "lengths of " + type);
+    same(PlyBuilder().element("vertex", test::xyz_floats(), vertices).element("face", {"list uchar " + type + " vertex_indices"}, test::ply_box_triangles()), "indices of " + type);
   }
 }
 
 TEST_CASE("mesh ply: elements and properties that mean nothing to a mesh are passed over, lists too, wherever they stand") {
   const Mesh known = mesh_of(box().bytes(PlyForm::ascii));
-  std::vector<PlyBuilder::Row> vertices = test::box_vertices(), faces = test::box_triangles();
+  std::vector<PlyBuilder::Row> vertices = test::box_vertices(), faces = test::ply_box_triangles();
   for (size_t i = 0; i < vertices.size(); ++i) {
     vertices[i].insert(vertices[i].begin(), std::vector<double>(i, 7));     // a list of i
     vertices[i].insert(vertices[i].begin() + 2, {{0}, {1}, {0}});            // a normal
@@ -137,7 +137,7 @@ TEST_CASE("mesh ply: elements and properties that mean nothing to a mesh are pas
 TEST_CASE("mesh ply: faces that stand before their vertices are the same faces") {
   const Mesh known = mesh_of(box().bytes(PlyForm::ascii));
   for (const PlyForm form : kForms) {
-    const Mesh m = mesh_of(PlyBuilder().element("face", {"list uchar int vertex_indices"}, test::box_triangles()).element("vertex", test::xyz_floats(), test::box_vertices()).bytes(form));
+    const Mesh m = mesh_of(PlyBuilder().element("face", {"list uchar int vertex_indices"}, test::ply_box_triangles()).element("vertex", test::xyz_floats(), test::box_vertices()).bytes(form));
     CHECK(m.positions == known.positions);
     CHECK(m.indices == known.indices);
   }
@@ -254,7 +254,7 @@ TEST_CASE("mesh ply: colours of vertices come from bytes, 16 bits and floating p
         for (const char* name : {"red", "green", "blue"}) properties.push_back(type + " " + prefix + name);
         if (alpha) properties.push_back(type + " " + prefix + "alpha");
         for (const PlyForm form : kForms) {
-          const Mesh m = mesh_of(PlyBuilder().element("vertex", properties, vertices).element("face", {"list uchar int vertex_indices"}, test::box_triangles()).bytes(form));
+          const Mesh m = mesh_of(PlyBuilder().element("vertex", properties, vertices).element("face", {"list uchar int vertex_indices"}, test::ply_box_triangles()).bytes(form));
           REQUIRE(m.colors.size() == 32);
           CHECK(std::vector<uint8_t>(m.colors.begin(), m.colors.begin() + 4) == std::vector<uint8_t>{255, 128, 0, uint8_t(alpha ? 128 : 255)});
         }
@@ -318,7 +318,7 @@ TEST_CASE("mesh ply: textures that the file names, several by number, and one of
   REQUIRE(beside.mesh);
   CHECK(beside.mesh->images.size() == 1);
   CHECK(beside.warnings == std::vector<std::string>{"it names no texture; second.bmp beside it is used"});
-  const Read missing = read(PlyBuilder().comment("TextureFile gone.png").element("vertex", test::xyz_floats(), test::box_vertices()).element("face", {"list uchar int vertex_indices"}, test::box_triangles()).bytes(PlyForm::ascii));
+  const Read missing = read(PlyBuilder().comment("TextureFile gone.png").element("vertex", test::xyz_floats(), test::box_vertices()).element("face", {"list uchar int vertex_indices"}, test::ply_box_triangles()).bytes(PlyForm::ascii));
   REQUIRE(missing.mesh);
   CHECK(missing.warnings == std::vector<std::string>{"texture 'gone.png' is left out: there is no such file beside the mesh"});
 }

@@ -102,7 +102,7 @@ inline std::vector<PlyBuilder::Row> box_vertices(double scale = 1) {
   return rows;
 }
 inline std::vector<std::vector<double>> box_quads() { return {{0, 2, 3, 1}, {4, 5, 7, 6}, {0, 1, 5, 4}, {2, 6, 7, 3}, {0, 4, 6, 2}, {1, 3, 7, 5}}; }
-inline std::vector<PlyBuilder::Row> box_triangles() {
+inline std::vector<PlyBuilder::Row> ply_box_triangles() {
   std::vector<PlyBuilder::Row> rows;
   for (const auto& q : box_quads()) rows.push_back({{q[0], q[1], q[2]}}), rows.push_back({{q[0], q[2], q[3]}});
   return rows;
@@ -119,10 +119,10 @@ inline std::vector<std::pair<std::string, std::vector<uint8_t>>> ply_seeds() {
   rich[0][0] = {1, 2, 3};
   rich[1][0] = {};
   std::vector<PlyBuilder::Row> coloured;
-  for (const auto& t : box_triangles()) coloured.push_back({t[0], {0, 0, 1, 0, 1, 1}, {1}, {255}, {0}, {9}});
+  for (const auto& t : ply_box_triangles()) coloured.push_back({t[0], {0, 0, 1, 0, 1, 1}, {1}, {255}, {0}, {9}});
   coloured[3][1] = {};
   PlyBuilder plain, many, faces, strips;
-  plain.element("vertex", xyz_floats(), box_vertices()).element("face", {"list uchar int vertex_indices"}, box_triangles());
+  plain.element("vertex", xyz_floats(), box_vertices()).element("face", {"list uchar int vertex_indices"}, ply_box_triangles());
   many.comment("TextureFile none.png").element("vertex", rich_properties, rich).element("edge", {"int vertex1", "int vertex2"}, {{{0}, {1}}}).element("face", {"list int ushort vertex_index"}, {{{0, 1, 3, 2}}, {{0, 1, 3, 7, 5}}, {{4, 99, 1}}});
   faces.element("face", {"list uchar uint vertex_indices", "list uchar float texcoord", "int texnumber", "uchar red", "uchar green", "uchar blue"}, coloured).element("vertex", xyz_floats(), box_vertices());
   strips.element("vertex", xyz_floats(), box_vertices()).element("material", {"uchar diffuse_red", "uchar diffuse_green", "uchar diffuse_blue", "float specular_power"}, {{{255}, {1}, {2}, {0.5}}}).element("tristrips", {"list int int vertex_indices"}, {{{0, 2, 1, 3, -1, 4, 5, 6, 7, 7, 0}}});

@@ -92,8 +92,8 @@ std::string_view block_name(std::string_view state) { return state.substr(0, sta
 bool block_is_empty(std::string_view state) {
   std::string_view name = block_name(state);
   if (const size_t colon = name.find(':'); colon != std::string_view::npos) name.remove_prefix(colon + 1);
-  constexpr std::string_view kEmpty[] = {"air", "cave_air", "void_air", "structure_void", "barrier", "light"};
-  return std::find(std::begin(kEmpty), std::end(kEmpty), name) != std::end(kEmpty);
+  constexpr std::string_view kNothing[] = {"air", "cave_air", "void_air", "structure_void", "barrier", "light"};
+  return std::find(std::begin(kNothing), std::end(kNothing), name) != std::end(kNothing);
 }
 
 Material block_material(std::string_view state) {

@@ -270,8 +270,8 @@ class ConvertCommand {
       return exit_code_of(free.error());
     }
     if (const uint64_t own = memory_in_use(); own >= wanted_.memory_bytes) {
-      say_error("", Error{ErrorCode::out_of_memory, fmt::format("--memory is {}, and the program itself holds {} before it reads anything: give --memory 32M or more",
-                                                                memory_text(wanted_.memory_bytes), memory_text(own))});
+      say_error("", Error{ErrorCode::out_of_memory, fmt::format("--memory is {}, and the program itself holds {} before it reads anything: give --memory {}M or more",
+                                                                memory_text(wanted_.memory_bytes), memory_text(own), (own >> 20) + 20)});
       return kExitFailed;
     }
     std::vector<uint64_t> work;

@@ -290,6 +290,7 @@ class PlyReader {
 
   // Strips: each vertex makes a triangle with the two before it, every second one turned round; -1 begins anew.
   Result<void> read_strips(io::PlyBody& body, const PlyElement& e) {
+    if (e.count == 0) return {};  // such an element need not have a list
     size_t indices = 0;
     const int named = e.find({"vertex_indices", "vertex_index"}, true);
     if (named >= 0) indices = size_t(named);

@@ -15,6 +15,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// Little enough for regions, and more than the program itself takes.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr const char* kRegionsMemory = "300M";
+#else
+constexpr const char* kRegionsMemory = "64M";
+#endif
+
 std::map<std::string, std::vector<uint8_t>> all_files(const fs::path& dir) {
   std::map<std::string, std::vector<uint8_t>> bytes;
   for (const std::string& name : names_in(dir)) bytes[name] = file_bytes(dir / name);
@@ -61,7 +68,7 @@ TEST_CASE("world journal: no command applies a log of another state, all say so,
     const auto before = all_files(file.parent_path());
     const std::string plain = run_quarry({"info", world, "--json"}).out, name = (out / folder).string();
     std::vector<std::vector<std::string>> commands{{"info", file}, {"validate", file}, {"diff", file, world}, {"convert", file, "-o", name + ".vox"}, {"convert", file, "-o", name + ".quarry"},
-                                                   {"convert", "--salvage", file, "-o", name + "-saved.quarry"}, {"convert", file, "-o", name + "-regions.quarry", "--memory", "64M"}};
+                                                   {"convert", "--salvage", file, "-o", name + "-saved.quarry"}, {"convert", file, "-o", name + "-regions.quarry", "--memory", kRegionsMemory}};
     if (can_render()) commands.push_back({"render", file, "-o", name + ".png", "--size", "64x64"});
     for (const auto& words : commands) {
       const Outcome outcome = run_quarry(words);

@@ -84,6 +84,12 @@ double area_of(const Mesh& m) {
 
 }  // namespace
 
+// Found by the fuzzer: the list of such an element was looked for behind its properties.
+TEST_CASE("mesh: a PLY file's strips that are none need no list") {
+  for (const PlyForm form : {PlyForm::ascii, PlyForm::little})
+    CHECK(mesh_of(box().element("tristrips", {}, {}).bytes(form)).triangle_count() == 12);
+}
+
 TEST_CASE("mesh ply: every encoding, type of positions, lengths and indices, and line end gives the same mesh") {
   // Whole numbers from -100 to 100, which every type with a sign holds.
   const auto vertices = test::box_vertices(4);

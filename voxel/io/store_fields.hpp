@@ -17,6 +17,9 @@ constexpr const char* kPaletteSumKey = "check_palette";
 constexpr const char* kVolumesSumKey = "check_volumes";       // over the chunk counts and sums of all volumes
 // And kLogNumberKey (sqlite_companions.hpp), in files that were opened for editing.
 
+// What is wrong with a table, as an error.
+inline Result<void> damaged(const std::string& what) { return fail(ErrorCode::malformed_input, what + "; the file is damaged"); }
+
 uint64_t scene_sum(const Scene& scene);
 uint64_t palette_sum(const Palette& palette);
 uint64_t volumes_sum(const StoreHead& head);

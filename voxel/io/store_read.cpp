@@ -10,22 +10,6 @@ namespace {
 
 constexpr int64_t kMaxRows = int64_t(1) << 31;  // of volumes, layers, instances, cameras
 
-Result<void> damaged(const std::string& what) { return fail(ErrorCode::malformed_input, what + "; the file is damaged"); }
-
-// Calls `each` for every row, after which the row's values must have been as they should.
-template <class Each>
-Result<void> for_rows(Db& db, const char* sql, const char* table, const Each& each) {
-  auto s = Statement::prepare(db, sql, table);
-  if (!s) return tl::unexpected(s.error());
-  for (;;) {
-    const auto row = s->step();
-    if (!row) return tl::unexpected(row.error());
-    if (!*row) return {};
-    if (Result<void> r = each(*s); !r) return r;
-    if (auto r = s->row_check(); !r) return r;
-  }
-}
-
 Result<std::map<std::string, int64_t>> read_state(Db& db) {
   std::map<std::string, int64_t> state;
   auto r = for_rows(db, "SELECT key, value FROM state", "state", [&](Statement& s) -> Result<void> {

@@ -23,7 +23,17 @@ namespace {
 
 constexpr uint64_t kOldReportBytes = uint64_t{64} << 20;  // of a report by 0.1, which is known by all of it
 
-fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
+// Once for each folder.
+void remove_left_in(const fs::path& folder) {
+  static std::mutex mutex;
+  static std::set<fs::path> seen;
+  const std::scoped_lock lock(mutex);
+  if (!seen.insert(fs::absolute(folder).lexically_normal()).second) return;
+  std::vector<std::string> mended;
+  if (const size_t removed = io::remove_stale_temporaries(folder, &mended); removed > 0)
+    fmt::print(stderr, "quarry: {}: removed {} unfinished file{} that a killed quarry had left there\n", folder.string(), removed, removed == 1 ? "" : "s");
+  for (const std::string& sentence : mended) fmt::print(stderr, "quarry: {}: {}\n", folder.string(), sentence);
+}
 
 Error named(const fs::path& file, Error error) { return {error.code, file.string() + ": " + error.message}; }
 
@@ -40,7 +50,7 @@ bool same_file(const fs::path& a, const fs::path& b) {
   const FileIdentity first(a), second(b);
   if (first.there || second.there) return first.same(second);
   const auto to_a = io::find_target(a), to_b = io::find_target(b);
-  return to_a && to_b && to_a->filename() == to_b->filename() && FileIdentity(folder_of(*to_a)).same(FileIdentity(folder_of(*to_b)));
+  return to_a && to_b && to_a->filename() == to_b->filename() && FileIdentity(io::folder_of(*to_a)).same(FileIdentity(io::folder_of(*to_b)));
 }
 
 // What a report is written into without replacing it: a descriptor of this program, or what has to be opened. Neither: a file.
@@ -74,7 +84,7 @@ Result<void> check_report_file(const fs::path& report) {
   const auto target = io::find_target(report);
   if (!target) return tl::unexpected<Error>(target.error());
   std::error_code error;
-  if (!fs::is_directory(folder_of(*target), error)) return fail(ErrorCode::io, "there is no directory " + folder_of(*target).string());
+  if (!fs::is_directory(io::folder_of(*target), error)) return fail(ErrorCode::io, "there is no directory " + io::folder_of(*target).string());
   if (fs::exists(*target, error) && !is_report(*target))
     return fail(ErrorCode::conflict, "is there already and is no report of quarry's, so it is not replaced; give --report another name, or take the file away");
   return {};
@@ -83,17 +93,7 @@ Result<void> check_report_file(const fs::path& report) {
 }  // namespace
 
 void remove_left_behind(const fs::path& output) {
-  const auto target = io::find_target(output);
-  if (!target) return;
-  const fs::path folder = folder_of(*target);
-  static std::mutex mutex;
-  static std::set<fs::path> seen;
-  const std::scoped_lock lock(mutex);
-  if (!seen.insert(fs::absolute(folder).lexically_normal()).second) return;
-  std::vector<std::string> mended;
-  if (const size_t removed = io::remove_stale_temporaries(folder, &mended); removed > 0)
-    fmt::print(stderr, "quarry: {}: removed {} unfinished file{} that a killed quarry had left there\n", folder.string(), removed, removed == 1 ? "" : "s");
-  for (const std::string& sentence : mended) fmt::print(stderr, "quarry: {}: {}\n", folder.string(), sentence);
+  if (const auto target = io::find_target(output)) remove_left_in(io::folder_of(*target));
 }
 
 Result<void> check_output(const fs::path& output, bool overwrite) {
@@ -101,9 +101,9 @@ Result<void> check_output(const fs::path& output, bool overwrite) {
   if (fs::is_directory(output, error)) return fail(ErrorCode::invalid_argument, output.string() + ": is a directory, not a file to write");
   const auto target = io::find_target(output);
   if (!target) return tl::unexpected<Error>(named(output, target.error()));
-  const fs::path parent = folder_of(*target);
+  const fs::path parent = io::folder_of(*target);
   if (!fs::is_directory(parent, error)) return fail(ErrorCode::io, output.string() + ": there is no directory " + parent.string());
-  remove_left_behind(output);
+  remove_left_in(parent);
   if (!overwrite && fs::exists(output, error)) return fail(ErrorCode::conflict, output.string() + ": is there already; give --overwrite to replace it");
   if (const fs::path beside = io::companion_of(output); !beside.empty())
     if (const auto free = io::find_target({beside, overwrite}); !free) return fail(free.error().code, fmt::format("{}: {}, which belongs to it: {}", output.string(), beside.string(), free.error().message));

@@ -59,8 +59,6 @@ int sync_one(const fs::path& file) {
   return failed;
 }
 
-fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
-
 Result<void> not_on_disk(const fs::path& folder, const std::vector<fs::path>& files, int number) {
   std::string names;
   for (size_t i = 0; i < std::min(files.size(), kNamed); ++i) names += (i ? ", " : "") + files[i].filename().string();
@@ -69,6 +67,8 @@ Result<void> not_on_disk(const fs::path& folder, const std::vector<fs::path>& fi
 }
 
 }  // namespace
+
+fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
 
 int sync_file(int fd) {
   while (::fsync(fd) != 0)

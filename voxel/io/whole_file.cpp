@@ -165,7 +165,7 @@ Result<void> WholeFile::settle_folder() {
     to_.later->add(target_);
     return {};
   }
-  if (const int number = sync_folder(target_.has_parent_path() ? target_.parent_path() : fs::path("."), fd_))
+  if (const int number = sync_folder(folder_of(target_), fd_))
     return tl::unexpected(error_from_errno("the new file is in its place, but it could not be brought to disk that it is; its folder", number));
   return {};
 }

@@ -1,5 +1,5 @@
 // voxel_bench.cu - bricks out of a list of voxels, and look-ups of single voxels in them, on CUDA and the three scenes of
-// render_scenes.hpp: `qry_bench_voxels [--small]`. A line gives 10^9 voxels (or look-ups) a second, median of five, beside the machine's copy
+// render/scenes.hpp: `qry_bench_voxels [--small]`. A line gives 10^9 voxels (or look-ups) a second, median of five, beside the machine's copy
 // rate; what is built and found is checked against the world that the scene fills, and a wrong one makes the exit code 1.
 #include <cub/device/device_radix_sort.cuh>
 
@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "bench/render_scenes.hpp"
-#include "bench/timing.cuh"
-#include "hashgrid/pairs_find.cuh"
-#include "hashgrid/cuda_stream.cuh"
-#include "voxel/voxel_list.hpp"
+#include "bench/render/scenes.hpp"
+#include "bench/hashgrid/timing.cuh"
+#include "hashgrid/pairs/find_warp.cuh"
+#include "hashgrid/bulk/cuda_stream.cuh"
+#include "voxel/bricks/voxel_list.hpp"
 
 namespace {
 using namespace quarry;

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "voxel/mesh.hpp"
-#include "voxel/voxelize_stage.hpp"
+#include "voxel/foreign/mesh_client.hpp"
+#include "voxel/voxelize/stage.hpp"
 
 namespace {
 using namespace quarry;

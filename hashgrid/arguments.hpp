@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "hashgrid/compact_view.hpp"
-#include "hashgrid/result.hpp"
+#include "hashgrid/compact/view.hpp"
+#include "base/result.hpp"
 #include "hashgrid/view.hpp"
 
 namespace quarry::hashgrid::detail {

@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
-#include "hashgrid/compact_view.hpp"
-#include "hashgrid/memory_source.hpp"
-#include "hashgrid/neighbours.hpp"
-#include "hashgrid/result.hpp"
+#include "hashgrid/compact/view.hpp"
+#include "base/memory_source.hpp"
+#include "hashgrid/pairs/neighbours.hpp"
+#include "base/result.hpp"
 #include "hashgrid/stats.hpp"
 
 namespace quarry::hashgrid {
@@ -44,7 +44,7 @@ inline void add(BulkReport& sum, Outcome of_one_key) {
 //
 // All pointers are memory the executor can dereference: host memory for `host`; for `cuda`, device memory or pinned host memory.
 // Optional outputs may be null. Calls return when the work is done (they synchronise the executor's own stream); use
-// view.hpp or compact_view.hpp inside your own kernels, or the executor's stream, to stay asynchronous. Free-threaded.
+// view.hpp or compact/view.hpp inside your own kernels, or the executor's stream, to stay asynchronous. Free-threaded.
 template <class View>
 class BulkOperations {
  public:

@@ -10,14 +10,14 @@
 #include <thrust/iterator/counting_iterator.h>
 
 #include "hashgrid/arguments.hpp"
-#include "hashgrid/bulk_find.cuh"
-#include "hashgrid/bulk_merge.cuh"
-#include "hashgrid/bulk_rows.cuh"
-#include "hashgrid/compact_cuda.cuh"
-#include "hashgrid/cuda_stream.cuh"
+#include "hashgrid/pairs/find_kernels.cuh"
+#include "hashgrid/pairs/merge.cuh"
+#include "hashgrid/pairs/rows.cuh"
+#include "hashgrid/compact/cuda.cuh"
+#include "hashgrid/bulk/cuda_stream.cuh"
 #include "hashgrid/executor.hpp"
-#include "hashgrid/key_kernels.cuh"
-#include "hashgrid/page_kernels.cuh"
+#include "hashgrid/bulk/key_kernels.cuh"
+#include "hashgrid/pairs/page_kernels.cuh"
 
 namespace quarry::hashgrid {
 namespace {

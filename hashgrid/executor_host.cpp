@@ -6,14 +6,14 @@
 #include <cstring>
 
 #include "hashgrid/arguments.hpp"
-#include "hashgrid/compact_host.hpp"
+#include "hashgrid/compact/host.hpp"
 #include "hashgrid/executor.hpp"
-#include "hashgrid/host_find.hpp"
-#include "hashgrid/host_groups.hpp"
-#include "hashgrid/host_owned.hpp"
-#include "hashgrid/host_pages.hpp"
-#include "hashgrid/page_settle.hpp"
-#include "hashgrid/parallel.hpp"
+#include "hashgrid/pairs/host_find.hpp"
+#include "hashgrid/pairs/host_groups.hpp"
+#include "hashgrid/pairs/host_owned.hpp"
+#include "hashgrid/pairs/host_pages.hpp"
+#include "hashgrid/pairs/settle.hpp"
+#include "base/parallel.hpp"
 
 namespace quarry::hashgrid {
 namespace {

@@ -17,7 +17,7 @@ enum class Locality : uint32_t { plain = kQryPlain, rows = kQryRows };
 // What a table is made of. The interface, the outcomes and the concurrency contract are the same.
 //   pairs    view.hpp: 8 bytes a slot, one compare-and-swap publishes key and value, an erased key's slot serves others at once. For worlds
 //            under edit.
-//   compact  compact_view.hpp: down to 5.3 bytes an entry in large tables, look-ups at one rate at any load factor. An insert costs more,
+//   compact  compact/view.hpp: down to 5.3 bytes an entry in large tables, look-ups at one rate at any load factor. An insert costs more,
 //            and an erased key's slot stays reserved for it until a sweep, which the grid does by itself before it would grow for them.
 // A load factor counts 8-byte slots in either: equal load factors are equal memory.
 enum class Layout : uint8_t { pairs, compact };

@@ -1,7 +1,7 @@
 // layout.h - how a hash grid lies in memory and where a key may be: the one text that C++, CUDA and GLSL all read.
 //
 // What it is:     constants, the bijective mixer, the page/sector arithmetic and the probe order. Nothing here touches memory.
-// What it is not: the operations (view.hpp for host and CUDA, shaders/grid_find.glsl for shaders).
+// What it is not: the operations (view.hpp for host and CUDA, shaders/library/grid_find.glsl for shaders).
 // A shader defines QRY_GLSL before it includes this file and enables GL_EXT_shader_explicit_arithmetic_types_int64.
 //
 // Pairs layout. A slot is 64 bits: low word = stored key (a bijection of the key, below), high word = value, so one 64-bit compare-and-swap publishes both and no

@@ -12,7 +12,7 @@
 
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
-#include "tests/voxel/store_edits.hpp"
+#include "tests/voxel/io/quarry/store_edits.hpp"
 
 namespace quarry::test {
 namespace fs = std::filesystem;

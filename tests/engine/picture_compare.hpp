@@ -1,7 +1,7 @@
 // picture_compare.hpp - how far apart two pictures are.
 #pragma once
 
-#include "engine/renderer.hpp"
+#include "engine/render/ray_marcher.hpp"
 
 namespace quarry::test {
 

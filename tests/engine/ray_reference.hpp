@@ -2,7 +2,7 @@
 // step, with nothing skipped but what lies outside the set voxels' bounds.
 #pragma once
 
-#include "voxel/world.hpp"
+#include "voxel/worlds/world.hpp"
 
 namespace quarry::test {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "engine/renderer.hpp"
+#include "engine/render/ray_marcher.hpp"
 
 namespace quarry::test {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "engine/shared_buffer.hpp"
+#include "engine/sharing/buffer.hpp"
 
 namespace quarry::test {
 

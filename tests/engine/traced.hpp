@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/path_tracer.hpp"
+#include "engine/pictures/path_tracer.hpp"
 #include "tests/engine/scene_world.hpp"
 
 namespace quarry::test {

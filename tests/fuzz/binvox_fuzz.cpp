@@ -1,6 +1,6 @@
 // binvox_fuzz.cpp - any bytes as a .binvox file.
 #include "tests/fuzz/scene_check.hpp"
-#include "voxel/io/binvox.hpp"
+#include "voxel/io/grids/binvox.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<std::string> warnings;

@@ -2,8 +2,8 @@
 // opened. Draco and meshoptimizer are linked as they are installed, without instruments.
 #include <cstdlib>
 
-#include "voxel/mesh_reader_gltf.hpp"
-#include "voxel/mesh_stream.hpp"
+#include "voxel/foreign/gltf/reader.hpp"
+#include "voxel/foreign/mesh_stream.hpp"
 
 using namespace quarry;
 

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "tests/fuzz/scene_check.hpp"
-#include "voxel/io/heightmap.hpp"
+#include "voxel/io/pictures/heightmap.hpp"
 
 namespace {
 

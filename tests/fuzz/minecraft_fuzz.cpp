@@ -1,6 +1,6 @@
 // minecraft_fuzz.cpp - any bytes as a schematic or a litematic, compressed or not.
 #include "tests/fuzz/scene_check.hpp"
-#include "voxel/io/minecraft.hpp"
+#include "voxel/io/minecraft/schematic.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<std::string> warnings;

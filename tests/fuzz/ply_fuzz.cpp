@@ -1,6 +1,6 @@
 // ply_fuzz.cpp - any bytes as a PLY mesh, from memory.
 #include "tests/fuzz/scene_check.hpp"
-#include "voxel/mesh_reader_ply.hpp"
+#include "voxel/foreign/meshes/ply.hpp"
 
 using namespace quarry;
 

@@ -1,6 +1,6 @@
 // points_fuzz.cpp - any bytes as a point cloud: the first says whether LAS, text or PLY.
 #include "tests/fuzz/scene_check.hpp"
-#include "voxel/io/points.hpp"
+#include "voxel/io/points/cloud.hpp"
 
 using namespace quarry;
 

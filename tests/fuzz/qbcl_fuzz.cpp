@@ -1,6 +1,6 @@
 // qbcl_fuzz.cpp - any bytes as a Qubicle project.
 #include "tests/fuzz/scene_check.hpp"
-#include "voxel/io/qb.hpp"
+#include "voxel/io/grids/qb.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<std::string> warnings;

@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "voxel/scene.hpp"
+#include "voxel/worlds/scene.hpp"
 
 namespace quarry::test {
 

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "voxel/io/store_salvage.hpp"
-#include "voxel/io/store_tables.hpp"
+#include "voxel/io/quarry/salvage.hpp"
+#include "voxel/io/quarry/tables.hpp"
 
 using namespace quarry;
 using namespace quarry::io;

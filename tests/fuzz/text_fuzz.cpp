@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "app/editor/script.hpp"
-#include "app/inputs.hpp"
-#include "app/resume.hpp"
+#include "app/editor/session/script.hpp"
+#include "app/console/inputs.hpp"
+#include "app/batch/resume.hpp"
 #include "voxel/io/format.hpp"
 
 using namespace quarry;

@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <span>
 
-#include "voxel/io/vox.hpp"
+#include "voxel/io/vox/read.hpp"
 
 using namespace quarry;
 

@@ -14,8 +14,8 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "voxel/io/vox.hpp"
-#include "voxel/io/vox_chunks.hpp"
+#include "voxel/io/vox/read.hpp"
+#include "voxel/io/vox/chunks.hpp"
 
 using namespace quarry;
 

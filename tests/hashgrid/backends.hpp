@@ -107,7 +107,7 @@ class Array {
   MemoryBlock block_;
 };
 
-// What can be seen in the memory of a table by whoever knows layout.h or compact_layout.h: the tests' own reading of them.
+// What can be seen in the memory of a table by whoever knows layout.h or compact/layout.h: the tests' own reading of them.
 struct Recount {
   std::string fault;  // the first: a key twice, or where a plain reading of the probe order does not find it; marks that say too little. Or ""
   std::vector<uint32_t> keys, values;  // in memory order

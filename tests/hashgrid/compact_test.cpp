@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <random>
 
-#include "hashgrid/compact_passes.hpp"
+#include "hashgrid/compact/passes.hpp"
 #include "tests/hashgrid/backends.hpp"
 
 namespace quarry::hashgrid::test {

@@ -2,7 +2,7 @@
 // Every choice follows from (seed, thread, step), so a run differs from the next only by how the threads interleave.
 #pragma once
 
-#include "hashgrid/compact_view.hpp"
+#include "hashgrid/compact/view.hpp"
 
 namespace quarry::hashgrid::test {
 

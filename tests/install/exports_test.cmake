@@ -1,9 +1,9 @@
-# What the shared library shows is exactly what engine/package/exports.txt lists and quarry.h declares, under the ABI's symbol version,
+# What the shared library shows is exactly what engine/api/package/exports.txt lists and quarry.h declares, under the ABI's symbol version,
 # with the right soname and without needing a Vulkan loader.    cmake -DLIBRARY= -DSOURCE_DIR= -DNM= -DREADELF= -P exports_test.cmake
-file(STRINGS ${SOURCE_DIR}/engine/package/exports.txt listed)
+file(STRINGS ${SOURCE_DIR}/engine/api/package/exports.txt listed)
 list(SORT listed COMPARE STRING)
 
-file(STRINGS ${SOURCE_DIR}/engine/quarry.h lines REGEX "QRY_API .*QRY_CALL qry_")
+file(STRINGS ${SOURCE_DIR}/engine/api/quarry.h lines REGEX "QRY_API .*QRY_CALL qry_")
 set(declared "")
 foreach(line IN LISTS lines)
   string(REGEX REPLACE ".*QRY_CALL (qry_[a-z_0-9]+)\\(.*" "\\1" name "${line}")
@@ -14,7 +14,7 @@ if(NOT declared STREQUAL listed)
   message(FATAL_ERROR "quarry.h declares\n  ${declared}\nexports.txt lists\n  ${listed}")
 endif()
 
-file(STRINGS ${SOURCE_DIR}/engine/quarry.h abi_line REGEX "^#define QRY_ABI_VERSION ")
+file(STRINGS ${SOURCE_DIR}/engine/api/quarry.h abi_line REGEX "^#define QRY_ABI_VERSION ")
 string(REGEX MATCH "[0-9]+" abi "${abi_line}")
 execute_process(COMMAND ${NM} -D --defined-only ${LIBRARY} OUTPUT_VARIABLE table COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "[^\n]+" rows "${table}")

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "tests/file_bytes.hpp"
-#include "voxel/io/salvage.hpp"
-#include "voxel/scene.hpp"
+#include "voxel/io/streams/salvage.hpp"
+#include "voxel/worlds/scene.hpp"
 
 namespace quarry::test {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <map>
 
-#include "hashgrid/memory_source.hpp"
+#include "base/memory_source.hpp"
 
 namespace quarry::test {
 

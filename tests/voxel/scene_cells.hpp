@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "voxel/scene.hpp"
+#include "voxel/worlds/scene.hpp"
 
 namespace quarry::test {
 

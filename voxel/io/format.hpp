@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "hashgrid/result.hpp"
-#include "voxel/io/salvage.hpp"
-#include "voxel/io/whole_file.hpp"
-#include "voxel/memory_budget.hpp"
-#include "voxel/progress.hpp"
-#include "voxel/region_sink.hpp"
-#include "voxel/scene.hpp"
-#include "voxel/voxelize_options.hpp"
+#include "base/result.hpp"
+#include "voxel/io/streams/salvage.hpp"
+#include "voxel/io/files/whole_file.hpp"
+#include "base/memory_budget.hpp"
+#include "base/progress.hpp"
+#include "voxel/worlds/region_sink.hpp"
+#include "voxel/worlds/scene.hpp"
+#include "voxel/voxelize/options.hpp"
 
 namespace quarry::io {
 
@@ -26,7 +26,7 @@ struct ReadOptions {
   double voxel_size = 0;         // meshes: edge of a voxel in the file's units; wins over `resolution` if > 0
   SurfaceVoxels surface = SurfaceVoxels::cover;  // meshes: which voxels a surface sets, and
   FillRule fill = FillRule::none;                // whether and how what is inside is added, and
-  VoxelizeExecutor executor = VoxelizeExecutor::automatic;  // who does it: voxelize.hpp
+  VoxelizeExecutor executor = VoxelizeExecutor::automatic;  // who does it: voxelize/triangles.hpp
   std::string up = "";           // meshes: "y", "z" or "" for what the format says
   uint64_t memory_limit_bytes = uint64_t(1) << 30;  // of one reading process, one decoded picture, one inflated file; less where `budget` has less room
   const MemoryBudget* budget = nullptr;  // of the whole command, its children included; what does not fit is refused before it is read. Null: no limit
@@ -84,7 +84,7 @@ struct Format {
 };
 
 std::span<const Format> formats();
-std::span<const Format> mesh_formats();  // the rows that mesh_formats.cpp adds to formats()
+std::span<const Format> mesh_formats();  // the rows that meshes/formats.cpp adds to formats()
 // By content first, then by extension. not_found: no such file; unsupported: names the nearest known extension. Every message of
 // these and of the calls below begins with the file's name.
 Result<const Format*> format_for_reading(const std::filesystem::path& file);

@@ -1,0 +1,346 @@
+#include "app/batch/conversion.hpp"
+
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <new>
+#include <optional>
+#include <set>
+
+#include "app/batch/tasks.hpp"
+#include "app/console/output_file.hpp"
+#include "app/console/terminal.hpp"
+#include "voxel/io/meshes/write.hpp"
+#include "voxel/io/pictures/write.hpp"
+#include "voxel/io/quarry/reader.hpp"
+#include "voxel/io/quarry/writer.hpp"
+#include "voxel/io/files/temporary_name.hpp"
+#include "voxel/io/quarry/visible_regions.hpp"
+#include "voxel/operations/whole_scene.hpp"
+#include "voxel/worlds/source_units.hpp"
+
+namespace quarry::app {
+namespace {
+namespace fs = std::filesystem;
+
+// A part's name as a piece of a file's name.
+std::string file_part(std::string name) {
+  for (char& c : name)
+    if (static_cast<unsigned char>(c) < 32 || c == '/' || c == '\\' || c == ':' || c == 127) c = '_';
+  if (name.starts_with('.')) name[0] = '_';
+  if (name.size() > 120) name.resize(120);
+  return name;
+}
+
+bool is_world(const io::Format& format) { return std::string_view(format.name) == "quarry"; }
+
+// What a reader says of the colours that it had to give up. A world says it of the file that it was made from: that loss is an old one.
+void palette_loss(const Scene& scene, std::vector<io::ExportLoss>& losses) {
+  const auto distinct = scene.metadata.find("palette_distinct"), rms = scene.metadata.find("palette_rms_error");
+  if (distinct == scene.metadata.end()) return;
+  uint64_t count = 0;
+  std::from_chars(distinct->second.data(), distinct->second.data() + distinct->second.size(), count);
+  if (count > 255)
+    losses.push_back({"palette", count - 255, fmt::format("{} colours became 255 (off by {} of 255 on average)", count, rms == scene.metadata.end() ? "?" : rms->second)});
+}
+
+uint64_t size_of(const fs::path& file) {
+  std::error_code error;
+  if (!fs::is_directory(file, error)) {
+    const uintmax_t size = fs::file_size(file, error);
+    return error ? 0 : size;
+  }
+  uint64_t sum = 0;
+  for (const auto& entry : fs::directory_iterator(file, error)) sum += entry.file_size(error);
+  return sum;
+}
+
+Result<void> write(const Scene& scene, const io::Destination& to, PictureKind picture, const Progress& progress) {
+  if (picture == PictureKind::top) return io::write_scene(scene, to, progress);
+  auto written = picture == PictureKind::height ? io::write_height_map(scene, to, progress) : io::write_slices(scene, to, progress);
+  return written.map_error([&](Error e) { return Error{e.code, shown(to.file) + ": " + e.message}; });
+}
+
+// What is said and counted of one part's losses is put to those of the parts before it.
+void add_losses(std::vector<io::ExportLoss>& all, std::vector<io::ExportLoss> more, bool several) {
+  for (io::ExportLoss& loss : more) {
+    const auto same = std::ranges::find_if(all, [&](const io::ExportLoss& l) { return std::string_view(l.kind) == loss.kind; });
+    if (same == all.end()) {
+      all.push_back(std::move(loss));
+    } else if (several) {
+      same->count += loss.count;
+      same->text = fmt::format("{} {} in several parts", same->count, std::string(loss.kind));
+      std::ranges::replace(same->text, '_', ' ');
+    }
+  }
+}
+
+// "castle.glb" -> "castle_lod2.glb"
+fs::path lod_file(const fs::path& file, int64_t level) {
+  fs::path out = file;
+  out.replace_extension();
+  out += fmt::format("_lod{}", level);
+  return out += file.extension();
+}
+
+// The next coarser level. A mesh of it is as large as that of the finest, in the same units.
+Result<Scene> coarser(const Scene& scene, bool mesh, int64_t level) {
+  auto half = shrink(scene, 2);
+  if (!half || !mesh) return half;
+  half->metadata[io::kMeshScaleKey] = fmt::format("{}", int64_t(1) << level);
+  if (const auto units = source_units(scene)) set_source_units(*half, *units);
+  return half;
+}
+
+Result<void> check_free(const fs::path& file, const ConversionJob& job, const ConversionOptions& options, OutputNames& names, Conversion& done) {
+  std::error_code error;
+  if (auto free = check_output(file, options.overwrite && options.picture != PictureKind::slices); !free) return free;
+  const fs::path beside_it = io::companion_of(file);
+  for (const Input& input : job.inputs)
+    if (fs::equivalent(input.file, file, error) || (!beside_it.empty() && fs::equivalent(input.file, beside_it, error)))
+      return fail(ErrorCode::conflict, shown(input.file) + ": input and output are the same file");
+  if (!names.take(file, job)) return fail(ErrorCode::conflict, shown(file) + ": another input or part of this run has this name already");
+  if (std::string beside = replaced_beside(file); !beside.empty()) done.warnings.push_back(std::move(beside));
+  return {};
+}
+
+// With --strict: an error if anything is said or lost.
+Result<void> check_strict(const ConversionOptions& options, const Conversion& done) {
+  if (!options.strict || (done.warnings.empty() && done.losses.empty())) return {};
+  std::vector<std::string> all = done.warnings;
+  for (const io::ExportLoss& loss : done.losses) all.push_back(loss.text);
+  return fail(ErrorCode::invalid_argument, fmt::format("--strict: not written, for it would lose: {}", fmt::join(all, "; ")));
+}
+
+// A name in the folder of `file` for a world on its way there; the file goes when this does.
+class PassingWorld {
+ public:
+  explicit PassingWorld(const fs::path& file) : to_(io::temporary_name(file, "regions"), false, &never_) {}
+  PassingWorld(const PassingWorld&) = delete;
+  PassingWorld& operator=(const PassingWorld&) = delete;
+  ~PassingWorld() { forget(); }
+  // Who has it open goes on reading it.
+  void forget() const {
+    std::error_code error;
+    fs::remove(to_.file, error);
+  }
+  const fs::path& path() const { return to_.file; }
+  const io::Destination& to() const { return to_; }
+
+ private:
+  io::SyncLater never_;  // nobody settles it: what goes again need not come to disk
+  io::Destination to_;
+};
+
+// One input without steps. Its bricks are written as they come if the output is a world; else they go into one that only lasts until the output has
+// been made of it, layer by layer.
+Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& options, OutputNames& names, const Progress& progress, Conversion& done) {
+  const auto file = job.file();
+  if (!file) return tl::unexpected<Error>(file.error());
+  if (auto ok = check_free(*file, job, options, names, done); !ok) return ok;
+  const fs::path& input = job.inputs[0].file;
+  const auto from = io::format_for_reading(input), to = io::format_for_writing(*file);
+  if (!from || !to) return tl::unexpected<Error>((from ? to : from).error());
+  const bool from_world = is_world(**from), to_world = is_world(**to);
+  const PassingWorld passing(*file);
+  const io::Destination target(*file, options.overwrite, options.sync_later);
+  io::ReadOptions read = options.load.read_options();
+  read.budget = options.budget;
+  read.asked_for = &done.asked_for;
+  read.warnings = &done.warnings;
+  read.progress = progress;
+  std::optional<io::StoreWriter> writer;
+  Scene head;
+  std::vector<io::VolumeSummary> volumes;
+  Progress quiet;  // what is written is no stage of its own
+  quiet.cancel = progress.cancel;
+  RegionSink sink;
+  sink.beside = *file;
+  sink.room = [&] {
+    malloc_trim(0);
+    return options.budget->room();
+  };
+  sink.begin = [&](const Scene& scene) -> Result<void> {
+    if (!from_world) palette_loss(scene, done.losses);
+    head = scene;
+    volumes.resize(scene.volumes.size());
+    if (auto ok = check_strict(options, done); !ok) return ok;
+    if (from_world && !to_world) return {};  // is there already
+    auto made = io::StoreWriter::create(scene, to_world ? target : passing.to(), quiet);
+    if (!made) return tl::unexpected<Error>(made.error());
+    writer.emplace(std::move(*made));
+    return {};
+  };
+  sink.take = [&](uint32_t volume, BrickMap&& bricks) -> Result<void> {
+    const BrickMap taken = std::move(bricks);
+    volumes[volume].add(taken);
+    auto written = writer ? writer->append(volume, taken) : Result<void>();
+    // What regions leave behind in the allocator must not add up.
+    if (memory_in_use() > options.budget->limit_bytes() / 4 * 3) malloc_trim(0);
+    return written;
+  };
+  const auto read_all = io::read_scene_regions(input, read, sink);
+  if (!read_all) return tl::unexpected<Error>(with_salvage_hint(input, read_all.error()));
+  if (writer)
+    if (auto written = writer->commit(); !written) return written;
+  done.regions = read_all->regions;
+  if (!to_world) {
+    writer.reset();
+    add_losses(done.losses, io::export_losses(head, volumes, **to), false);
+    if (auto ok = check_strict(options, done); !ok) return ok;
+    auto store = io::StoreReader::open(from_world ? input : passing.path());
+    if (!store) return tl::unexpected<Error>(store.error());
+    passing.forget();
+    std::vector<Box3> bounds;
+    for (const io::VolumeSummary& v : volumes) bounds.push_back(v.bounds);
+    const auto visible = io::VisibleRegions::of(*store, bounds, sink.room, progress);
+    const auto written = visible ? (*to)->write_regions(*visible, target, progress) : tl::unexpected<Error>(visible.error());
+    if (!written) return fail(written.error().code, shown(visible ? *file : input) + ": " + written.error().message);
+    done.regions = std::max(done.regions, visible->read_regions());
+  }
+  done.outputs.push_back(*file);
+  for (const Instance& instance : head.instances) done.voxels += volumes[instance.volume].voxels;
+  done.bytes = size_of(*file);
+  if (done.regions == 1) done.regions = 0;  // one region is the whole
+  return {};
+}
+
+Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& options, OutputNames& names, const Progress& progress, Conversion& done) {
+  const auto check_target = [&](const fs::path& target) { return check_free(target, job, options, names, done); };
+  // Checked before the work, and by the writer once more after it.
+  const bool splits = options.steps.splits();
+  fs::path whole;
+  if (!splits) {
+    const auto file = job.file();
+    if (!file) return tl::unexpected<Error>(file.error());
+    whole = *file;
+    if (auto ok = check_target(whole); !ok) return ok;
+  }
+
+  std::vector<ScenePart> parts;
+  for (const Input& input : job.inputs) {
+    io::ReadOptions read = options.load.read_options();
+    read.budget = options.budget;
+    read.asked_for = &done.asked_for;
+    std::vector<std::string> warnings;
+    read.warnings = &warnings;
+    read.progress = progress;
+    io::Salvage salvage;
+    if (options.salvage) read.salvage = &salvage;
+    auto scene = io::read_scene(input.file, read);
+    for (std::string& warning : warnings) done.warnings.push_back(job.inputs.size() > 1 ? shown(input.file) + ": " + warning : std::move(warning));
+    if (!scene) return tl::unexpected<Error>(options.salvage ? scene.error() : with_salvage_hint(input.file, scene.error()));
+    std::vector<io::ExportLoss> lost;
+    for (const io::SalvageLoss& loss : salvage.losses()) lost.push_back({loss.kind, loss.count, fmt::format("{} {} (the file is damaged)", loss.count, loss.text)});
+    done.salvaged = done.salvaged || !lost.empty();
+    add_losses(done.losses, std::move(lost), true);
+    if (const auto from = io::format_for_reading(input.file); from && !is_world(**from)) palette_loss(*scene, done.losses);
+    parts.push_back({"", std::move(*scene)});
+  }
+  SceneSteps::Losses step_losses;
+  auto changed = options.steps.apply(std::move(parts), step_losses, progress.cancel);
+  if (!changed) return tl::unexpected<Error>(changed.error());
+  for (const std::string& text : step_losses) done.losses.push_back({"palette", 1, text});
+  if (changed->empty()) return fail(ErrorCode::invalid_argument, "--split: there is no voxel in it, so there are no parts");
+
+  std::vector<fs::path> files;
+  std::set<std::string> part_names;
+  for (ScenePart& part : *changed) {
+    if (!splits) {
+      files.push_back(whole);
+    } else {
+      const std::string name = file_part(part.name);
+      std::string distinct = name;
+      for (size_t n = 2; !part_names.insert(distinct).second; ++n) distinct = fmt::format("{}-{}", name, n);
+      const auto file = job.file(distinct);
+      if (!file) return tl::unexpected<Error>(file.error());
+      if (auto ok = check_target(*file); !ok) return ok;
+      files.push_back(*file);
+    }
+    for (int64_t level = 1; level <= options.lod_levels; ++level)
+      if (auto ok = check_target(lod_file(files.back(), level)); !ok) return ok;
+    const auto format = io::format_for_writing(options.picture == PictureKind::slices ? fs::path(files.back()) += ".png" : files.back());
+    if (!format) return tl::unexpected<Error>(format.error());
+    add_losses(done.losses, io::export_losses(part.scene, **format), changed->size() > 1);
+  }
+  if (auto ok = check_strict(options, done); !ok) return ok;
+  for (size_t i = 0; i < changed->size(); ++i) {
+    Scene& scene = (*changed)[i].scene;
+    if (auto written = write(scene, {files[i], options.overwrite, options.sync_later}, options.picture, progress); !written) return written;
+    done.outputs.push_back(files[i]);
+    for (const Instance& instance : scene.instances)
+      if (instance.volume < scene.volumes.size()) done.voxels += scene.volumes[instance.volume].bricks.voxel_count();
+    done.bytes += size_of(files[i]);
+    const auto format = io::format_for_writing(files[i]);
+    const auto meshes = io::mesh_formats();
+    const bool mesh = format && std::ranges::any_of(meshes, [&](const io::Format& f) { return std::string_view(f.name) == (*format)->name; });
+    for (int64_t level = 1; level <= options.lod_levels; ++level) {
+      auto half = coarser(scene, mesh, level);
+      if (!half) return tl::unexpected<Error>(half.error());
+      scene = std::move(*half);
+      const fs::path file = lod_file(files[i], level);
+      if (auto written = write(scene, {file, options.overwrite, options.sync_later}, options.picture, progress); !written) return written;
+      done.outputs.push_back(file);
+      done.bytes += size_of(file);
+    }
+    scene = {};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<fs::path> ConversionJob::file(const std::string& part) const {
+  if (!is_template(output) && part.empty()) return fs::path(output);
+  TemplateValues with_part = values;
+  with_part.part = part;
+  auto file = is_template(output) ? fill_template(output, with_part) : Result<fs::path>(fs::path(output));
+  if (file && !part.empty() && output.find("{part}") == std::string::npos) {
+    const fs::path extension = file->extension();
+    file->replace_extension();
+    *file += "-" + part;
+    *file += extension;
+  }
+  return file;
+}
+
+std::string why_whole(const ConversionJob& job, const ConversionOptions& options) {
+  if (!options.steps.empty()) return "its steps need the whole scene";
+  if (options.lod_levels > 0) return "--lod-levels needs the whole scene";
+  if (options.salvage) return "--salvage needs the whole scene";
+  if (options.picture != PictureKind::top) return "pictures need the whole scene";
+  if (options.load.executor == "cuda") return "--executor cuda makes all voxels at once";
+  const auto file = job.file();
+  const auto to = file ? io::format_for_writing(*file) : tl::unexpected<Error>(file.error());
+  if (!to) return to.error().message;
+  const auto all = [](const auto& can) {
+    std::vector<std::string> names;
+    for (const io::Format& format : io::formats())
+      if (can(format)) names.push_back(fmt::format(".{}", format.extensions[0]));
+    return fmt::format("{}", fmt::join(names, ", "));
+  };
+  const auto writes = [](const io::Format& format) { return is_world(format) || format.write_regions; };
+  const auto reads = [](const io::Format& format) { return format.read_regions != nullptr; };
+  if (!writes(**to)) return fmt::format("{} files are written from the whole scene ({} are not)", (*to)->title, all(writes));
+  const auto from = io::format_for_reading(job.inputs[0].file);
+  if (!from) return from.error().message;
+  if (!reads(**from)) return fmt::format("{} files are read as a whole ({} are not)", (*from)->title, all(reads));
+  return {};
+}
+
+Result<void> convert(const ConversionJob& job, const ConversionOptions& options, OutputNames& names, const Progress& progress, Conversion& done) {
+  const auto start = std::chrono::steady_clock::now();
+  Result<void> result;
+  try {
+    result = options.in_regions ? convert_regions(job, options, names, progress, done) : convert_parts(job, options, names, progress, done);
+  } catch (const std::bad_alloc&) {
+    result = fail(ErrorCode::out_of_memory, shown(job.inputs[0].file) + ": out of memory; try a smaller --resolution, or a part of it with --crop");
+  }
+  done.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+}  // namespace quarry::app

@@ -1,0 +1,102 @@
+#include "app/batch/dependencies.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <memory>
+#include <optional>
+#include <span>
+
+namespace quarry::app {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr size_t kMostDependencies = 4096, kMostDependencyNames = size_t{1} << 20;
+
+int64_t in_nanoseconds(const timespec& time) { return static_cast<int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec; }
+
+class DependencyHash {
+ public:
+  DependencyHash() : state_(XXH3_createState(), XXH3_freeState) { XXH3_128bits_reset(state_.get()); }
+  void add(std::span<const char> bytes) { XXH3_128bits_update(state_.get(), bytes.data(), bytes.size()); }
+  void add(uint64_t number) { XXH3_128bits_update(state_.get(), &number, sizeof number); }
+  std::string hex() const {
+    const XXH128_hash_t hash = XXH3_128bits_digest(state_.get());
+    return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+  }
+
+ private:
+  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_;
+};
+
+// False if nobody can say what is in it: it was changed since, or cannot be read.
+bool add_dependency(const fs::path& file, int64_t since, const std::atomic<bool>* cancel, DependencyHash& hash) {
+  constexpr uint64_t kAbsent = 0, kThere = 1, kNoFile = 2;
+  struct stat info {};
+  if (::stat(file.c_str(), &info) != 0) {
+    hash.add(kAbsent);
+    return true;
+  }
+  if (!S_ISREG(info.st_mode)) {  // no reader opens a folder or a device
+    hash.add(kNoFile);
+    return true;
+  }
+  if (in_nanoseconds(info.st_mtim) >= since) return false;
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return false;
+  hash.add(kThere);
+  std::vector<char> buffer(size_t{1} << 20);
+  uint64_t total = 0;
+  ssize_t got = 0;
+  while (!(cancel && cancel->load(std::memory_order_relaxed)) && ((got = ::read(fd, buffer.data(), buffer.size())) > 0 || (got < 0 && errno == EINTR))) {
+    if (got < 0) continue;
+    hash.add({buffer.data(), static_cast<size_t>(got)});
+    total += static_cast<uint64_t>(got);
+  }
+  ::close(fd);
+  hash.add(total);
+  return got == 0;
+}
+
+std::string dependency_hash(const std::vector<std::string>& files, const fs::path& folder, int64_t since, const std::atomic<bool>* cancel) {
+  DependencyHash hash;
+  for (const std::string& name : files) {
+    hash.add({name.data(), name.size()});
+    if (!add_dependency(folder / name, since, cancel, hash)) return {};
+  }
+  return hash.hex();
+}
+
+}  // namespace
+
+int64_t file_clock_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  return in_nanoseconds(now);
+}
+
+Dependencies dependencies_now(const fs::path& folder, const std::vector<fs::path>& asked_for, int64_t since, const std::atomic<bool>* cancel) {
+  Dependencies out;
+  std::error_code ignored;
+  const fs::path from = fs::absolute(folder, ignored).lexically_normal();
+  for (const fs::path& file : asked_for) out.files.push_back(file.lexically_proximate(from).generic_string());
+  std::ranges::sort(out.files);
+  out.files.erase(std::unique(out.files.begin(), out.files.end()), out.files.end());
+  size_t bytes = 0;
+  for (const std::string& name : out.files) bytes += name.size();
+  if (out.files.size() > kMostDependencies || bytes > kMostDependencyNames) return {};
+  out.hash = dependency_hash(out.files, folder, since, cancel);
+  return out;
+}
+
+bool unchanged(const Dependencies& before, const fs::path& folder, const std::atomic<bool>* cancel) {
+  return !before.hash.empty() && before.files.size() <= kMostDependencies && dependency_hash(before.files, folder, INT64_MAX, cancel) == before.hash;
+}
+
+}  // namespace quarry::app

@@ -1,0 +1,107 @@
+#include "app/batch/job_estimate.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "voxel/io/files/bytes.hpp"
+#include "voxel/io/points/cloud.hpp"
+#include "voxel/io/quarry/reader.hpp"
+
+namespace quarry::app {
+namespace {
+namespace fs = std::filesystem;
+
+// For each byte of the file: bytes of memory while it is read, bricks that come of it, microseconds of one core. Estimates by the kind of file;
+// they only decide what runs side by side at first, and what is said to be too large: batch/tasks.cpp watches the memory really in use and stops and
+// repeats what was estimated wrong.
+struct Need {
+  std::string_view format;
+  double memory_per_byte, bricks_per_byte, work_per_byte;
+};
+constexpr Need kNeeds[] = {{"vox", 6, 1 / 256.0, 0.03}, {"quarry", 30, 1 / 25.0, 0.2}, {"qb", 8, 1 / 256.0, 0.05}, {"binvox", 400, 0.5, 0.4}, {"minecraft", 400, 0.5, 0.4}, {"heightmap", 300, 0.4, 0.3},
+                           {"raw", 2, 1 / 512.0, 0.02}, {"vdb", 20, 1 / 500.0, 0.1}, {"nvdb", 20, 1 / 500.0, 0.1}};
+constexpr Need kOther{"", 20, 0, 0.1};
+constexpr uint64_t kLeast = uint64_t{1} << 20;
+constexpr double kBrickBytes = 650 * 1.3;  // in a scene, with what goes before it
+constexpr double kMeshBytes = 10500, kVdbBytes = 11500;  // for each brick of a surface that is written so: measured on a surface of 56,000 bricks
+constexpr uint64_t kCountedFrom = uint64_t{1} << 20;     // a world of so many bytes is asked how many bricks it has
+
+// What a format's name does not say of PLY.
+bool is_points(const fs::path& file, const io::Format& format) {
+  const std::string_view name = format.name;
+  if (name == "las" || name == "xyz") return true;
+  if (name != "ply") return false;
+  constexpr size_t kHeaderBytes = size_t{1} << 16;
+  const auto head = io::read_file_head(file, kHeaderBytes);
+  return head && io::ply_is_points(*head);
+}
+
+struct InputNeed {
+  BatchItem item;
+  double bricks = 0;
+};
+
+InputNeed estimate_input(const fs::path& file, const LoadOptions& load) {
+  std::error_code error;
+  const uintmax_t size = fs::file_size(file, error);
+  const double bytes = error ? 0 : static_cast<double>(size);
+  const auto format = io::format_for_reading(file);
+  if (!format) return {{1, 0}, 0};
+  const auto* need = std::ranges::find_if(kNeeds, [&](const Need& n) { return n.format == (*format)->name; });
+  const bool sized_by_file = need != std::end(kNeeds);
+  if (need == std::end(kNeeds)) need = &kOther;
+  double memory = bytes * need->memory_per_byte, work = bytes * need->work_per_byte, bricks = bytes * need->bricks_per_byte;
+  if (need->format == "quarry" && size >= kCountedFrom) {
+    if (const auto world = io::StoreReader::open(file)) {
+      bricks = static_cast<double>(world->bricks());
+      memory = bricks * kBrickBytes;
+    }
+  }
+  const double edge = load.voxel_size > 0 ? 1024 : static_cast<double>(load.resolution);
+  if (is_points(file, **format)) {
+    // Each point 16 bytes while they are sorted, of at least 12 in the file; a third of the box's bricks at most, and none without a point.
+    bricks = std::min(bytes / 12, (edge / 8) * (edge / 8) * (edge / 8) / 3);
+    memory = bytes * 16 / 12 + bricks * kBrickBytes;
+    work = bytes * 0.05;
+  } else if (!sized_by_file) {
+    // A mesh's voxels: the six sides of a box twice over.
+    double all = 12 * (edge / 8) * (edge / 8);
+    bricks = all / 3;  // most surfaces have less
+    // What is inside: a third of the box.
+    if (load.solid != "none") all += (edge / 8) * (edge / 8) * (edge / 8) / 3;
+    memory += all * 650 * 2;
+    work += all * 5;
+  }
+  return {{static_cast<uint64_t>(std::min(work, 1e15)) + 100, static_cast<uint64_t>(std::min(memory, 1e15)) + kLeast}, bricks};
+}
+
+// What writing takes beside the scene.
+double written_per_brick(const ConversionJob& job) {
+  const auto file = job.file();
+  const auto to = file ? io::format_for_writing(*file) : tl::unexpected<Error>(file.error());
+  if (!to) return 0;
+  const std::string_view name = (*to)->name;
+  if (name == "vdb" || name == "nvdb") return kVdbBytes;
+  const auto meshes = io::mesh_formats();
+  return std::ranges::any_of(meshes, [&](const io::Format& f) { return name == f.name; }) ? kMeshBytes : 0;
+}
+
+}  // namespace
+
+BatchItem estimate(const ConversionJob& job, const ConversionOptions& options, uint64_t memory_limit) {
+  BatchItem sum{0, 0};
+  double bricks = 0;
+  for (const Input& input : job.inputs) {
+    const InputNeed one = estimate_input(input.file, options.load);
+    sum.work += one.item.work;
+    sum.memory_bytes += one.item.memory_bytes;
+    bricks += one.bricks;
+  }
+  sum.memory_bytes += static_cast<uint64_t>(std::min(bricks * written_per_brick(job), 1e15));
+  sum.can_save_memory = why_whole(job, options).empty();
+  sum.saves_memory = sum.can_save_memory && memory_in_use() + sum.memory_bytes > memory_limit;
+  return sum;
+}
+
+}  // namespace quarry::app

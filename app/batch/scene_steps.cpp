@@ -1,0 +1,253 @@
+#include "app/batch/scene_steps.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+
+#include "voxel/worlds/source_units.hpp"
+#include "base/suggest.hpp"
+
+namespace quarry::app {
+namespace {
+
+using Parts = std::vector<ScenePart>;
+using Losses = SceneSteps::Losses;
+using Step = std::function<Result<Parts>(Parts, Losses&)>;
+
+// Whole numbers with commas between them, all of them from lowest to highest; nothing if the text is not that.
+std::optional<std::vector<int64_t>> numbers_of(std::string_view text, size_t count, int64_t lowest, int64_t highest) {
+  std::vector<int64_t> out;
+  for (;;) {
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || number < lowest || number > highest) return {};
+    out.push_back(number);
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    if (text.empty()) break;
+    if (text.front() != ',') return {};
+    text.remove_prefix(1);
+  }
+  return out.size() == count ? std::optional(std::move(out)) : std::nullopt;
+}
+std::optional<int64_t> number_of(std::string_view text, int64_t lowest, int64_t highest) {
+  const auto list = numbers_of(text, 1, lowest, highest);
+  return list ? std::optional((*list)[0]) : std::nullopt;
+}
+
+// A step that changes each part by itself.
+template <class Operation>
+Step each(Operation operation) {
+  return [operation](Parts parts, Losses& losses) -> Result<Parts> {
+    for (ScenePart& part : parts) {
+      auto changed = operation(part.scene, losses);
+      if (!changed) return tl::unexpected<Error>(changed.error());
+      part.scene = std::move(*changed);
+    }
+    return parts;
+  };
+}
+
+void say_palette(const PaletteError& error, Losses& losses) {
+  if (error.after < error.before)
+    losses.push_back(fmt::format("{} materials became {} (off by {:.1f} of 255 on average, {:.0f} at worst)", error.before, error.after, error.rms, error.worst));
+}
+
+tl::unexpected<Error> bad(const std::string& expected) { return fail(ErrorCode::bad_usage, expected); }
+
+Result<Step> crop_step(const std::string& value) {
+  const auto n = numbers_of(value, 6, INT32_MIN, INT32_MAX);
+  if (!n || (*n)[0] > (*n)[3] || (*n)[1] > (*n)[4] || (*n)[2] > (*n)[5])
+    return bad("write the lowest and the highest voxel that stay, X0,Y0,Z0,X1,Y1,Z1");
+  const auto cell = [&](size_t i) { return static_cast<int32_t>((*n)[i]); };
+  const Box3 box{{cell(0), cell(1), cell(2)}, {cell(3), cell(4), cell(5)}};
+  return each([box](const Scene& scene, Losses&) { return crop(scene, box); });
+}
+
+Result<Step> turn_step(const std::string& value) {
+  const auto expected = [] { return bad("write an axis and a right-handed angle: y90, y180, x-90, ..."); };
+  if (value.size() < 2 || value[0] < 'x' || value[0] > 'z') return expected();
+  const auto degrees = number_of(std::string_view(value).substr(1), -3600, 3600);
+  if (!degrees || *degrees % 90 != 0) return expected();
+  const auto axis = static_cast<size_t>(value[0] - 'x');
+  // A quarter about an axis: the next axis goes to the one after it, that one to minus the next.
+  Rotation quarter, all;
+  const size_t a = (axis + 1) % 3, b = (axis + 2) % 3;
+  quarter.axis[a] = static_cast<uint8_t>(b), quarter.sign[a] = -1;
+  quarter.axis[b] = static_cast<uint8_t>(a), quarter.sign[b] = 1;
+  for (int64_t turns = (*degrees / 90 % 4 + 4) % 4; turns > 0; --turns) all = quarter * all;
+  return each([all](const Scene& scene, Losses&) { return turn(scene, all); });
+}
+
+Result<Step> mirror_step(const std::string& value) {
+  if (value.size() != 1 || value[0] < 'x' || value[0] > 'z') return bad("write x, y or z: the coordinate that changes its sign");
+  Rotation mirror;
+  mirror.sign[static_cast<size_t>(value[0] - 'x')] = -1;
+  return each([mirror](const Scene& scene, Losses&) { return turn(scene, mirror); });
+}
+
+Result<Step> scale_step(const std::string& value) {
+  const bool down = value.starts_with("1/");
+  const auto n = number_of(std::string_view(value).substr(down ? 2 : 0), 1, 64);
+  if (!n) return bad("write N (each voxel becomes N voxels along each axis) or 1/N, N from 1 to 64");
+  const auto factor = static_cast<uint32_t>(*n);
+  return each([down, factor](const Scene& scene, Losses&) { return down ? shrink(scene, factor) : enlarge(scene, factor); });
+}
+
+Result<Step> lod_step(const std::string& value) {
+  const auto levels = number_of(value, 1, 16);
+  if (!levels) return bad("write how many times to halve, 1 to 16");
+  return each([times = *levels](const Scene& scene, Losses&) {
+    Result<Scene> level = shrink(scene, 2);
+    for (int64_t i = 1; i < times && level; ++i) level = shrink(*level, 2);
+    return level;
+  });
+}
+
+Result<Step> hollow_step(const std::string& value) {
+  const auto thickness = number_of(value, 1, 4096);
+  if (!thickness) return bad("write the thickness of the shell in voxels, 1 to 4096");
+  return each([t = static_cast<uint32_t>(*thickness)](const Scene& scene, Losses&) { return hollow(scene, t); });
+}
+
+Result<Step> fill_step(const std::string& value) {
+  const auto material = value == "auto" ? std::optional<int64_t>(0) : number_of(value, 1, 255);
+  if (!material) return bad("write the number of a material, 1 to 255, or auto for each model's commonest");
+  return each([m = static_cast<uint8_t>(*material)](const Scene& scene, Losses&) { return fill(scene, m); });
+}
+
+Result<Step> materials_step(const std::string& value) {
+  const auto count = number_of(value, 1, 255);
+  if (!count) return bad("write how many materials may stay, 1 to 255");
+  return each([c = static_cast<uint32_t>(*count)](const Scene& scene, Losses& losses) {
+    PaletteError error;
+    auto done = quantise(scene, c, &error);
+    say_palette(error, losses);
+    return done;
+  });
+}
+
+Result<Step> merge_step(const std::string&) {
+  return Step([](Parts parts, Losses& losses) -> Result<Parts> {
+    std::vector<const Scene*> scenes;
+    for (const ScenePart& part : parts) scenes.push_back(&part.scene);
+    PaletteError error;
+    auto merged = merge(scenes, &error);
+    if (!merged) return tl::unexpected<Error>(merged.error());
+    say_palette(error, losses);
+    parts.clear();
+    parts.push_back({"", std::move(*merged)});
+    return parts;
+  });
+}
+
+template <BooleanKind kKind>
+Result<Step> boolean_step(const std::string&) {
+  return Step([](Parts parts, Losses& losses) -> Result<Parts> {
+    Scene all = std::move(parts[0].scene);
+    for (size_t i = 1; i < parts.size(); ++i) {
+      PaletteError error;
+      auto both = boolean(all, parts[i].scene, kKind, &error);
+      if (!both) return tl::unexpected<Error>(both.error());
+      say_palette(error, losses);
+      parts[i].scene = {};  // its memory is not needed any more
+      if (const auto units = source_units(all)) set_source_units(*both, *units);
+      all = std::move(*both);
+    }
+    parts.clear();
+    parts.push_back({"", std::move(all)});
+    return parts;
+  });
+}
+
+const std::vector<std::string> kSplitNames{"models", "instances", "layers", "colours", "regions:N"};
+
+Result<Step> split_step(const std::string& value) {
+  SplitKind kind = SplitKind::models;
+  int32_t edge = 0;
+  if (value.starts_with("regions:")) {
+    const auto n = number_of(std::string_view(value).substr(8), 1, 16384);
+    if (!n) return bad("write regions:N, the edge of a region in voxels, 1 to 16384");
+    kind = SplitKind::regions;
+    edge = static_cast<int32_t>(*n);
+  } else {
+    const std::map<std::string, SplitKind> kinds{{"models", SplitKind::models}, {"instances", SplitKind::instances}, {"layers", SplitKind::layers}, {"colours", SplitKind::materials}, {"colors", SplitKind::materials}};
+    const auto it = kinds.find(value);
+    if (it == kinds.end()) return bad(fmt::format("write one of {}{}", fmt::join(kSplitNames, ", "), did_you_mean(value, kSplitNames)));
+    kind = it->second;
+  }
+  return Step([kind, edge](Parts parts, Losses&) -> Result<Parts> {
+    Parts out;
+    for (ScenePart& whole : parts) {
+      auto pieces = split(whole.scene, kind, edge);
+      if (!pieces) return tl::unexpected<Error>(pieces.error());
+      whole.scene = {};
+      for (ScenePart& piece : *pieces) {
+        if (!whole.name.empty()) piece.name = whole.name + "-" + piece.name;
+        out.push_back(std::move(piece));
+      }
+    }
+    return out;
+  });
+}
+
+enum class Effect : uint8_t { changes, combines, splits };
+struct Row {
+  const char *name, *shown, *help;
+  Result<Step> (*make)(const std::string& value);
+  Effect effect;
+};
+constexpr Row kRows[] = {
+    {"--crop", "X0,Y0,Z0,X1,Y1,Z1", "Keep what lies in this box of voxels, both corners included, y up (info shows a .vox in its own axes, z up)", crop_step, Effect::changes},
+    {"--turn", "TURN", "Turn about an axis by quarters: y90, x-90, z180", turn_step, Effect::changes},
+    {"--mirror", "AXIS", "Mirror x, y or z about the origin", mirror_step, Effect::changes},
+    {"--scale", "N", "N: each voxel becomes a cube of N voxels an edge; 1/N: each cube of N an edge one voxel", scale_step, Effect::changes},
+    {"--lod", "LEVEL", "Halve the resolution LEVEL times", lod_step, Effect::changes},
+    {"--hollow", "N", "Take away what is deeper than N voxels below the surface of its model", hollow_step, Effect::changes},
+    {"--fill", "M", "Fill closed cavities of each model with material M, or auto for its commonest", fill_step, Effect::changes},
+    {"--materials", "N", "At most N materials; says how far off the colours are then", materials_step, Effect::changes},
+    {"--merge", nullptr, "All inputs into one scene", merge_step, Effect::combines},
+    {"--union", nullptr, "All voxels of all inputs, as one model; the first input's where they meet", boolean_step<BooleanKind::union_of>, Effect::combines},
+    {"--intersection", nullptr, "The first input's voxels that are in all others too", boolean_step<BooleanKind::intersection>, Effect::combines},
+    {"--difference", nullptr, "The first input's voxels that are in none of the others", boolean_step<BooleanKind::difference>, Effect::combines},
+    {"--split", "KIND", "A file for each of: models, instances, layers, colours, regions:N (cubes of N voxels an edge)", split_step, Effect::splits},
+};
+
+}  // namespace
+
+void SceneSteps::add_to(Arguments& arguments) {
+  for (const Row& row : kRows) arguments.ordered(row.name, given_, row.shown, row.help);
+}
+
+std::optional<int> SceneSteps::check(const Arguments& arguments) {
+  for (const OrderedOption& option : given_) {
+    const Row& row = *std::ranges::find_if(kRows, [&](const Row& r) { return option.name == r.name; });
+    auto step = row.make(option.value);
+    if (!step) return arguments.wrong(fmt::format("{} '{}': {}{}", option.name, option.value, step.error().message, step.error().message.ends_with('?') ? "" : "."));
+    steps_.push_back(std::move(*step));
+    if (row.effect == Effect::combines && combines_) return arguments.wrong(fmt::format("{}: the inputs have been made one already.", option.name));
+    combines_ = combines_ || row.effect == Effect::combines;
+    splits_ = splits_ || row.effect == Effect::splits;
+  }
+  return {};
+}
+
+std::string SceneSteps::text() const {
+  std::string out;
+  for (const OrderedOption& option : given_) out += option.name + "=" + option.value + " ";
+  return out;
+}
+
+Result<std::vector<ScenePart>> SceneSteps::apply(std::vector<ScenePart> parts, Losses& losses, const std::atomic<bool>* cancel) const {
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    if (cancel && cancel->load(std::memory_order_relaxed)) return fail(ErrorCode::cancelled, "stopped");
+    auto done = steps_[i](std::move(parts), losses);
+    if (!done) return fail(done.error().code, given_[i].name + ": " + done.error().message);
+    parts = std::move(*done);
+  }
+  return parts;
+}
+
+}  // namespace quarry::app

@@ -1,0 +1,144 @@
+// edit.cpp - `quarry edit`: opens the window, and runs frames until the user or the script is done.
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "app/console/arguments.hpp"
+#include "app/editor/panels/editor.hpp"
+#include "app/editor/panels/script_runner.hpp"
+#include "app/editor/window/vulkan_prototypes.hpp"
+#include "app/console/load.hpp"
+#include "app/console/terminal.hpp"
+
+namespace quarry::app {
+namespace {
+
+struct EditArguments {
+  std::string file, script, screenshot, size = "1440x900", device, sharing = "auto";
+  int64_t frames = 0;
+  bool validation = false;
+};
+
+int stop(const Error& error) {
+  say_error("edit", error);
+  return exit_code_of(error);
+}
+
+// Frames until the end. A screenshot asked for on the command line is taken when all else is done and the picture is whole.
+Result<void> run(Editor& editor, const EditArguments& wanted, ScriptRunner* script) {
+  int64_t frames = 0;
+  bool pictured = wanted.screenshot.empty();
+  while (true) {
+    if (interrupt_flag().load()) return fail(ErrorCode::cancelled, "interrupted; no edit is lost");
+    const double idle = editor.unattended || (script && !script->finished()) ? 0 : editor.idle_seconds();
+    if (idle > 0) {
+      editor.window.wait(idle);
+      if (editor.window.events().empty() && !editor.due()) continue;
+    } else {
+      editor.window.poll();
+    }
+    if (script)
+      if (auto done = script->before_frame(editor); !done) return done;
+    const bool last = wanted.frames > 0 ? frames + 1 >= wanted.frames : script && script->finished();
+    const bool for_script = script && script->wants_screenshot(editor);
+    const bool for_user = !for_script && !pictured && (last || editor.quit) && editor.settled();
+    if (editor.quit && pictured && !for_script) return {};
+    if (auto done = editor.frame(for_script || for_user); !done) return done;
+    ++frames;
+    if (script)
+      if (auto done = script->after_frame(editor, for_script); !done) return done;
+    if (for_user) {
+      if (auto done = write_screenshot(editor, wanted.screenshot); !done) return done;
+      pictured = true;
+    }
+    if (wanted.frames > 0 && frames >= wanted.frames && pictured) return {};
+    // Without `quit`, a script leaves the window to the user; where there is none to come, it ends.
+    if (script && script->finished()) {
+      if (editor.quit && pictured) return {};
+      if (wanted.frames == 0 && !wanted.screenshot.empty() && pictured) return {};
+      if (wanted.frames == 0 && wanted.screenshot.empty()) {
+        editor.unattended = false;
+        editor.window.ignore_user(false);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+int run_edit(const CommandArguments& words) {
+  EditArguments wanted;
+  LoadOptions load;
+  Arguments arguments("edit", "Open the voxel editor.",
+                      "  quarry edit\n  quarry edit castle.quarry\n  quarry edit castle.vox\n"
+                      "  xvfb-run quarry edit world.quarry --script tour.txt --screenshot last.png\n");
+  arguments.text("file", wanted.file, "FILE", "World or any readable file; without one a new world");
+  arguments.text("--size", wanted.size, "WxH", "Size of the window (1440x900)");
+  arguments.text("--device", wanted.device, "NAME", "Part of the Vulkan device's name (best there is)");
+  arguments.text("--sharing", wanted.sharing, "MODE", "auto, zero-copy, host-import or staged (auto)");
+  arguments.integer("--frames", wanted.frames, "N", "End after so many frames", 0, 1 << 30);
+  arguments.text("--script", wanted.script, "FILE", "Carry out the commands in FILE (app/README.md lists them)");
+  arguments.text("--screenshot", wanted.screenshot, "PNG", "Picture of the window at the end");
+  arguments.flag("--validation", wanted.validation, "Run under the Vulkan validation layers; their errors fail the command");
+  if (const auto code = arguments.parse(words)) return *code;
+  if (const auto code = arguments.check_name("--sharing", wanted.sharing, {"auto", "zero-copy", "host-import", "staged"})) return *code;
+  uint32_t width = 0, height = 0;
+  if (!parse_size(wanted.size, width, height) || width < 640 || height < 400)
+    return arguments.wrong(fmt::format("--size '{}' is not WIDTHxHEIGHT, at least 640x400.", wanted.size));
+
+  std::vector<ScriptCommand> commands;
+  if (!wanted.script.empty()) {
+    auto read = read_script(wanted.script);
+    if (!read) {
+      say_error("", read.error());
+      return exit_code_of(read.error());
+    }
+    commands = std::move(*read);
+  }
+  auto window = Window::create(static_cast<int>(width), static_cast<int>(height), "Quarry");
+  if (!window) return stop(window.error());
+
+  engine::DeviceOptions options;
+  options.prefer = wanted.device;
+  options.instance_extensions = Window::instance_extensions();
+  options.want_swapchain = true;
+  options.validation = wanted.validation;
+  if (wanted.validation)
+    options.log = [](int severity, const char* message) {
+      if (severity > 0) fmt::print(stderr, "quarry: validation: {}\n", message);
+    };
+  auto device = engine::Device::create(options);
+  if (!device) return stop(device.error());
+  if (auto loaded = load_vulkan_prototypes((*device)->get_instance_proc_addr(), (*device)->instance()); !loaded) return stop(loaded.error());
+
+  const auto sharing = wanted.sharing == "zero-copy"     ? engine::SharingMode::zero_copy
+                       : wanted.sharing == "host-import" ? engine::SharingMode::host_import
+                       : wanted.sharing == "staged"      ? engine::SharingMode::staged
+                                                         : engine::SharingMode::automatic;
+  int code = kExitDone;
+  {
+    Editor editor(**window, **device, sharing, recovery_dir());
+    editor.unattended = !commands.empty() || wanted.frames > 0 || !wanted.screenshot.empty();
+    (*window)->ignore_user(editor.unattended);
+    if (auto ready = editor.set_up(); !ready) return stop(ready.error());
+    if (wanted.file.empty()) editor.start_new();
+    else if (!editor.open(wanted.file)) return kExitFailed;
+    if (!editor.session.has_document()) return kExitFailed;
+    if (!editor.unattended) {
+      std::vector<std::pair<std::filesystem::path, Error>> damaged;
+      editor.recoverable = recoverable_files(recovery_dir(), &damaged);
+      for (const auto& [file, error] : damaged) say_warning(shown(file), "unsaved work that was left here cannot be opened: " + with_salvage_hint(file, error).message);
+      for (const RecoveryFile& file : editor.recoverable)
+        for (const std::string& warning : file.warnings) say_warning(shown(file.file), warning);
+    }
+    ScriptRunner script(std::move(commands));
+    if (auto done = run(editor, wanted, wanted.script.empty() ? nullptr : &script); !done) code = stop(done.error());
+  }
+  if (const uint32_t errors = (*device)->validation_errors(); errors > 0 && code == kExitDone) {
+    say_error("edit", fmt::format("the validation layers report {} errors", errors));
+    code = kExitFailed;
+  }
+  return code;
+}
+
+}  // namespace quarry::app

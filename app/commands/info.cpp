@@ -1,0 +1,156 @@
+// info.cpp - `quarry info`: what is in a file. A .vox is described in its own axes (z up) with order-free checksums, so that two
+// readers can be compared; everything else in Quarry's axes (y up). All get the statistics of the hash grid they make.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "app/console/load.hpp"
+#include "app/console/terminal.hpp"
+#include "voxel/io/vox/read.hpp"
+#include "voxel/worlds/world.hpp"
+
+namespace quarry::app {
+namespace {
+
+using nlohmann::json;
+
+std::string hex(uint64_t value) { return fmt::format("{:016x}", value); }
+json triple(Int3 v) { return json::array({v.x, v.y, v.z}); }
+
+json grid_json(const hashgrid::Stats& stats) {
+  json histogram = json::array();
+  size_t used = stats.depth_histogram.size();
+  while (used > 1 && stats.depth_histogram[used - 1] == 0) --used;
+  for (size_t i = 0; i < used; ++i) histogram.push_back(stats.depth_histogram[i]);
+  return {{"live", stats.live}, {"slots", stats.slots}, {"load_factor", stats.load_factor}, {"pages", stats.page_count},
+          {"overflow_live", stats.overflow_live}, {"bytes", stats.size_bytes},
+          {"probe_depth", {{"mean", stats.depth_mean}, {"p50", stats.depth_p50}, {"p99", stats.depth_p99}, {"max", stats.depth_max},
+                           {"histogram", histogram}}}};
+}
+
+// What only a .vox has; the names are those of other readers' reports, so that they can be compared by a program.
+void add_vox_facts(json& out, const Scene& scene) {
+  io::VoxFacts facts;
+  if (!io::vox_facts(scene, &facts)) return;
+  out["version"] = facts.version;
+  out["models"] = facts.models;
+  out["empty_models"] = facts.empty_models;
+  out["instances"] = facts.instances;
+  out["mirrored_instances"] = facts.mirrored_instances;
+  out["rotated_instances"] = facts.rotated_instances;
+  out["groups"] = facts.groups;
+  out["layers"] = facts.layers;
+  out["cameras"] = facts.cameras;
+  out["nondiffuse_mats"] = facts.nondiffuse_mats;
+  out["anim_transform"] = facts.anim_transform;
+  out["anim_model"] = facts.anim_model;
+  json list = json::array();
+  uint64_t voxels = 0;
+  for (const auto& model : facts.model_list) {
+    list.push_back(json::array({model.size[0], model.size[1], model.size[2], model.voxels}));
+    voxels += model.voxels;
+  }
+  out["model_list"] = std::move(list);
+  out["model_voxels_total"] = voxels;
+}
+
+json scene_json(const std::string& file, const std::string& format, const Scene& scene, const SceneFacts& facts, Axes axes) {
+  json out;
+  out["file"] = file;
+  out["format"] = format;
+  out["axes"] = axes == Axes::z_up ? "z-up" : "y-up";
+  out["models"] = facts.volumes;
+  out["instances"] = facts.instances;
+  out["layers"] = scene.layers.size();
+  out["cameras"] = scene.cameras.size();
+  out["placed"] = facts.placed;
+  out["flat_all"] = facts.flat_all;
+  out["flat_visible"] = facts.flat_visible;
+  out["voxels"] = facts.flat_visible;
+  out["overlap"] = facts.placed - facts.flat_all;
+  out["colors_used"] = facts.colors_used;
+  out["min"] = facts.bounds.empty() ? json() : triple(facts.bounds.min);
+  out["max"] = facts.bounds.empty() ? json() : triple(facts.bounds.max);
+  out["pos_sum"] = hex(facts.pos_sum);
+  out["col_sum"] = hex(facts.col_sum);
+  if (format == "vox") add_vox_facts(out, scene);
+  // "vox." keys hold what a Scene has no place for, whole chunks among it: add_vox_facts shows what a person can read of it.
+  for (const auto& [key, value] : scene.metadata)
+    if (!key.starts_with("vox.")) out["metadata"][key] = value;
+  return out;
+}
+
+void print_text(const json& out) {
+  const auto row = [](const char* name, const std::string& value) { fmt::print("  {:<14} {}\n", name, value); };
+  fmt::print("{} ({}, {})\n", out["file"].get<std::string>(), out["format"].get<std::string>(), out["axes"].get<std::string>());
+  row("voxels", fmt::format("{} visible, {} with hidden ones", with_commas(out["flat_visible"]), with_commas(out["flat_all"])));
+  row("models", fmt::format("{}, {} instances, {} layers, {} cameras", with_commas(out["models"]), with_commas(out["instances"]),
+                            with_commas(out["layers"]), with_commas(out["cameras"])));
+  if (!out["min"].is_null())
+    row("bounds", fmt::format("{},{},{} to {},{},{}", out["min"][0].get<int>(), out["min"][1].get<int>(), out["min"][2].get<int>(),
+                              out["max"][0].get<int>(), out["max"][1].get<int>(), out["max"][2].get<int>()));
+  row("colours", fmt::format("{} used", out["colors_used"].get<uint32_t>()));
+  row("checksums", fmt::format("positions {}, colours {}", out["pos_sum"].get<std::string>(), out["col_sum"].get<std::string>()));
+  const json& world = out["world"];
+  row("bricks", fmt::format("{} of 8x8x8, {:.1f} voxels each, {:.2f} bytes a voxel", with_commas(world["bricks"]),
+                            world["voxels_per_brick"].get<double>(), world["bytes_per_voxel"].get<double>()));
+  row("memory", fmt::format("{}; packed for reading {}, {:.2f} bytes a voxel", bytes_text(world["bytes"]), bytes_text(world["packed_bytes"]),
+                            world["packed_bytes_per_voxel"].get<double>()));
+  const json& grid = out["grid"];
+  const json& depth = grid["probe_depth"];
+  row("hash grid", fmt::format("{} keys in {} slots (load factor {:.3f}), {}", with_commas(grid["live"]), with_commas(grid["slots"]),
+                               grid["load_factor"].get<double>(), bytes_text(grid["bytes"])));
+  row("probe depth", fmt::format("mean {:.3f}, p50 {}, p99 {}, max {} sectors", depth["mean"].get<double>(), depth["p50"].get<uint32_t>(),
+                                 depth["p99"].get<uint32_t>(), depth["max"].get<uint32_t>()));
+}
+
+}  // namespace
+
+int run_info(const CommandArguments& words) {
+  std::string file;
+  bool as_json = false;
+  LoadOptions load;
+  Arguments arguments("info", "Say what is in a file, and what its hash grid looks like.",
+                      "  quarry info castle.vox\n  quarry info --json world.quarry\n  quarry info bunny.obj --resolution 512\n");
+  arguments.text("file", file, "FILE", "File to read", true);
+  arguments.flag("--json", as_json, "Print one JSON document");
+  load.add_to(arguments);
+  if (const auto code = arguments.parse(words)) return *code;
+  if (const auto code = load.check(arguments)) return *code;
+
+  const auto format = io::format_for_reading(file);
+  if (!format) return failed(file, format.error());
+  auto scene = load_scene(file, load);
+  if (!scene) return failed(file, scene.error());
+  const std::string name = (*format)->name;
+  const Axes axes = name == "vox" ? Axes::z_up : Axes::y_up;
+  const auto facts = scene_facts(*scene, axes);
+  if (!facts) return failed(file, facts.error());
+  json out = scene_json(file, name, *scene, *facts, axes);
+
+  // The world is made as the renderer would have it: what the grid says of itself is then true of what is drawn.
+  ProgressLine line(file);
+  auto document = Document::create(std::move(*scene), {}, line.progress());
+  line.clear();
+  if (!document) return failed(file, document.error());
+  const World& world = document->world();
+  const auto stats = world.stats();
+  if (!stats) return failed(file, stats.error());
+  const auto bricks = static_cast<double>(std::max(1u, world.brick_count()));
+  const auto voxels = static_cast<double>(std::max<uint64_t>(1, world.voxel_count()));
+  out["bricks"] = world.brick_count();
+  out["world"] = {{"bricks", world.brick_count()}, {"voxels", world.voxel_count()}, {"bytes", world.size_bytes()},
+                  {"voxels_per_brick", static_cast<double>(world.voxel_count()) / bricks},
+                  {"bytes_per_voxel", static_cast<double>(world.size_bytes()) / voxels}};
+  out["grid"] = grid_json(*stats);
+  if (auto ok = document->world().pack(); !ok) return failed(file, ok.error());
+  out["world"]["packed_bytes"] = world.size_bytes();
+  out["world"]["packed_bytes_per_voxel"] = static_cast<double>(world.size_bytes()) / voxels;
+  if (as_json) fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
+  else print_text(out);
+  return kExitDone;
+}
+
+}  // namespace quarry::app

@@ -1,0 +1,265 @@
+// render.cpp - `quarry render`: pictures of any readable files, off-screen, one after another on one device with one set of pipelines.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "app/console/inputs.hpp"
+#include "app/console/load.hpp"
+#include "app/console/output_file.hpp"
+#include "app/commands/picture_options.hpp"
+#include "app/console/terminal.hpp"
+#include "engine/pictures/exr_file.hpp"
+#include "engine/pictures/path_tracer.hpp"
+#include "engine/pictures/png_file.hpp"
+#include "voxel/worlds/world.hpp"
+
+namespace quarry::app {
+namespace {
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point then) { return std::chrono::duration<double>(Clock::now() - then).count(); }
+
+const std::vector<std::string> kSharingNames{"auto", "zero-copy", "host-import", "staged"};
+
+engine::SharingMode sharing_mode(const std::string& name) {
+  if (name == "zero-copy") return engine::SharingMode::zero_copy;
+  if (name == "host-import") return engine::SharingMode::host_import;
+  return name == "staged" ? engine::SharingMode::staged : engine::SharingMode::automatic;
+}
+
+struct RenderArguments {
+  std::vector<std::string> inputs;
+  std::string output, device, sharing = "auto", to = "png";
+  int64_t turntable = 1;
+  bool layers = false, validation = false, json = false;
+  LoadOptions load;
+  PictureOptions picture;
+};
+
+// One input and the pictures made of it, a frame each.
+struct Job {
+  fs::path input;
+  std::vector<fs::path> outputs;
+};
+
+bool is_exr(const fs::path& file) { return file.extension() == ".exr"; }
+
+// Which picture goes where. Every name is checked before anything is rendered.
+Result<std::vector<Job>> plan(const RenderArguments& wanted, const std::vector<Input>& inputs) {
+  const auto frames = static_cast<size_t>(wanted.turntable);
+  const std::string& out = wanted.output;
+  std::error_code error;
+  const bool picture = out.ends_with(".png") || out.ends_with(".exr");
+  const bool directory = !is_template(out) && (inputs.size() > 1 || frames > 1 || (!picture && (out.ends_with('/') || fs::is_directory(out, error))));
+  if (directory && picture)
+    return fail(ErrorCode::bad_usage, fmt::format("-o '{}' is one picture, and {} would be made: name a directory, or a template such as 'out/{{stem}}-{{part}}.png'.", out,
+                                                  inputs.size() * frames));
+  const std::string name = directory ? (fs::path(out) / (frames > 1 ? "{dir}/{stem}-{part}." : "{dir}/{stem}.")).string() + wanted.to : out;
+  if (!name.ends_with(".png") && !name.ends_with(".exr")) return fail(ErrorCode::bad_usage, fmt::format("-o '{}' does not end in .png or .exr.", out));
+  std::map<fs::path, std::string> taken;
+  std::vector<Job> jobs;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    Job job{inputs[i].file, {}};
+    for (size_t frame = 0; frame < frames; ++frame) {
+      TemplateValues values{inputs[i].relative, i + 1, inputs.size(), fmt::format("{:0{}}", frame + 1, std::to_string(frames).size())};
+      auto file = is_template(name) ? fill_template(name, values) : Result<fs::path>(name);
+      if (!file) return tl::unexpected<Error>(file.error());
+      *file = file->lexically_normal();
+      const auto [at, fresh] = taken.try_emplace(*file, shown(inputs[i].file));
+      if (!fresh)
+        return fail(ErrorCode::bad_usage, fmt::format("'{}' and '{}' would both become '{}'.", at->second, shown(inputs[i].file), shown(*file)));
+      if (is_exr(*file) && !wanted.picture.paths) return fail(ErrorCode::bad_usage, "an .exr holds light as it was traced: say how many paths with --spp.");
+      job.outputs.push_back(std::move(*file));
+    }
+    jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+class Batch {
+ public:
+  // `several`: pictures, which come to disk together.
+  Batch(const RenderArguments& wanted, bool several) : wanted_(wanted), several_(several) {}
+
+  Result<void> open_device() {
+    engine::DeviceOptions options;
+    options.prefer = wanted_.device;
+    options.validation = wanted_.validation;
+    if (wanted_.validation)
+      options.log = [](int severity, const char* message) {
+        if (severity > 0) fmt::print(stderr, "quarry: validation: {}\n", message);
+      };
+    auto device = engine::Device::create(options);
+    if (!device) return tl::unexpected<Error>(device.error());
+    device_ = std::move(*device);
+    if (wanted_.picture.paths) {
+      auto tracer = engine::PathTracer::create(*device_);
+      if (!tracer) return tl::unexpected<Error>(tracer.error());
+      tracer_ = std::move(*tracer);
+    } else {
+      auto renderer = engine::Renderer::create(*device_);
+      if (!renderer) return tl::unexpected<Error>(renderer.error());
+      renderer_ = std::move(*renderer);
+    }
+    return {};
+  }
+
+  // All pictures of one input; whole files only. Rows for --json go to `report`.
+  Result<void> run(const Job& job, nlohmann::json& report) {
+    for (const fs::path& output : job.outputs) {
+      if (output.has_parent_path())
+        if (auto made = sync_later_.make_folders(output.parent_path()); !made) return made;
+      if (auto free = check_output(output, true); !free) return tl::unexpected<Error>(free.error());
+    }
+    auto shared = engine::SharedWorld::create(*device_, sharing_mode(wanted_.sharing));
+    if (!shared) return tl::unexpected<Error>(shared.error());
+    auto scene = load_scene(job.input, wanted_.load);
+    if (!scene) return tl::unexpected<Error>(scene.error());
+    const PictureOptions& picture = wanted_.picture;
+    if (picture.scene_camera >= static_cast<int64_t>(scene->cameras.size()))
+      return fail(ErrorCode::bad_usage, fmt::format("--scene-camera {}: the file has {} cameras", picture.scene_camera, scene->cameras.size()));
+    ProgressLine line(shown(job.input));
+    auto document = Document::create(std::move(*scene), (*shared)->memory(), line.progress());
+    if (!document) return tl::unexpected<Error>(document.error());
+    World& world = document->world();
+    // Pictures only read: the device gets a third of the bytes. What cannot be packed, for want of memory perhaps, is drawn as it is.
+    (void)world.pack();
+    const auto frames = static_cast<uint32_t>(job.outputs.size());
+    for (uint32_t frame = 0; frame < frames; ++frame) {
+      const fs::path& output = job.outputs[frame];
+      engine::RenderSettings settings = picture.settings;
+      const engine::View view = picture.view(document->scene(), world.bounds(), frame, frames, settings);
+      const auto start = Clock::now();
+      Progress progress = line.progress();
+      if (frames > 1) {
+        // One bar for the whole turn.
+        progress.report = [report = progress.report, frame, frames](std::string_view stage, double fraction) { report(stage, (frame + fraction) / frames); };
+      }
+      if (auto written = make(**shared, *document, view, settings, output, progress); !written) return written;
+      const double seconds = seconds_since(start);
+      if (frames > 1) progress.say("rendering", 1);
+      report.push_back({{"input", shown(job.input)}, {"output", shown(output)}, {"ok", true}, {"width", settings.width}, {"height", settings.height},
+                        {"view", picture.view_name}, {"paths", picture.paths}, {"device", device_->info().name}, {"driver", device_->info().driver},
+                        {"sharing", engine::to_string((*shared)->mode())}, {"sharing_reason", (*shared)->sharing_reason()}, {"voxels", world.voxel_count()},
+                        {"bricks", world.brick_count()}, {"world_bytes", world.size_bytes()}, {"packed", world.packed()}, {"seconds", seconds}, {"validation_errors", device_->validation_errors()}});
+      if (wanted_.json) continue;
+      line.clear();
+      fmt::print("{}: {}x{}, {} voxels in {} bricks, {:.3f} s\n", shown(output), settings.width, settings.height, with_commas(world.voxel_count()),
+                 with_commas(world.brick_count()), seconds);
+    }
+    if (!wanted_.json && !told_) {
+      fmt::print("  device   {}\n  sharing  {}: {}\n", device_->info().name, engine::to_string((*shared)->mode()), (*shared)->sharing_reason());
+      told_ = true;
+    }
+    return {};
+  }
+
+  uint32_t validation_errors() const { return device_->validation_errors(); }
+  // Waits until all pictures are on disk.
+  Result<void> settle() { return sync_later_.settle(); }
+
+ private:
+  io::SyncLater* together() { return several_ ? &sync_later_ : nullptr; }
+
+  Result<void> make(engine::SharedWorld& shared, Document& document, const engine::View& view, const engine::RenderSettings& settings, const fs::path& output,
+                    const Progress& progress) {
+    World& world = document.world();
+    const Palette& palette = document.scene().palette;
+    if (!tracer_) {
+      const auto picture = renderer_->render(shared, world, palette, view, settings);
+      if (!picture) return tl::unexpected<Error>(picture.error());
+      if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
+      return engine::write_png(*picture, {output, true, together()});
+    }
+    const auto traced = tracer_->render(shared, world, palette, view, settings, wanted_.picture.paths, is_exr(output) && wanted_.layers, progress);
+    if (!traced) return tl::unexpected<Error>(traced.error());
+    return is_exr(output) ? engine::write_exr(*traced, {output, true, together()}) : engine::write_png(traced->picture, {output, true, together()});
+  }
+
+  const RenderArguments& wanted_;
+  std::unique_ptr<engine::Device> device_;
+  std::unique_ptr<engine::Renderer> renderer_;
+  std::unique_ptr<engine::PathTracer> tracer_;
+  io::SyncLater sync_later_;
+  const bool several_;
+  bool told_ = false;
+};
+
+}  // namespace
+
+int run_render(const CommandArguments& words) {
+  RenderArguments wanted;
+  Arguments arguments("render", "Make pictures of worlds, meshes and other files, without a window.",
+                      "  quarry render castle.vox -o castle.png\n  quarry render bunny.obj -o bunny.png --resolution 512 --size 1920x1080\n"
+                      "  quarry render city.quarry -o night.png --spp 512 --sun 200,-20 --exposure 3\n"
+                      "  quarry render models/*.vox -o pictures --background none --ground\n"
+                      "  quarry render world.quarry -o 'turn/{stem}-{part}.png' --turntable 72\n"
+                      "  quarry render world.quarry -o probes.png --view probe_depth\n"
+                      "  quarry render world.quarry -o gate.png --camera 40,30,120 --target 0,20,0 --fov 60\n");
+  arguments.texts("input", wanted.inputs, "IN...", "Files, directories, patterns, @lists", true);
+  arguments.text("-o,--output", wanted.output, "OUT",
+                 "Picture (.png, .exr), directory, or template with {stem}, {dir}, {index}, {part}: the frame. One that is there is replaced", true);
+  arguments.text("--to", wanted.to, "FORMAT", "Format of the pictures in a directory: png or exr (png)");
+  arguments.integer("--turntable", wanted.turntable, "N", "N frames once round the world", 1, 100000);
+  wanted.picture.add_to(arguments);
+  arguments.flag("--layers", wanted.layers, "EXR: depth, albedo and normals, too");
+  arguments.text("--device", wanted.device, "NAME", "Part of the Vulkan device's name (best there is)");
+  arguments.text("--sharing", wanted.sharing, "MODE", "auto, zero-copy, host-import or staged (auto)");
+  arguments.flag("--validation", wanted.validation, "Run under the Vulkan validation layers; their errors fail the command");
+  arguments.flag("--json", wanted.json, "Print one JSON document about what was done");
+  wanted.load.add_to(arguments);
+  if (const auto code = arguments.parse(words)) return *code;
+  if (const auto code = wanted.load.check(arguments)) return *code;
+  if (const auto code = arguments.check_name("--sharing", wanted.sharing, kSharingNames)) return *code;
+  if (const auto code = arguments.check_name("--to", wanted.to, {"png", "exr"})) return *code;
+  if (const auto code = wanted.picture.check(arguments)) return *code;
+  const auto inputs = expand_inputs(wanted.inputs);
+  if (!inputs) return failed("", inputs.error());
+  const auto jobs = plan(wanted, *inputs);
+  if (!jobs) {
+    if (jobs.error().code == ErrorCode::bad_usage || jobs.error().code == ErrorCode::invalid_argument) return arguments.wrong(jobs.error().message);
+    return failed("", jobs.error());
+  }
+  for (const Job& job : *jobs)
+    for (const fs::path& output : job.outputs)
+      if (is_exr(output) && !engine::can_write_exr()) {
+        say_error(shown(output), "this build has no OpenEXR (Debian: libopenexr-dev, then configure again); write a .png");
+        return kExitFailed;
+      }
+
+  // Errors of the device come before the long work of reading.
+  Batch batch(wanted, jobs->size() != 1 || jobs->front().outputs.size() != 1);
+  if (auto opened = batch.open_device(); !opened) return failed("", opened.error());
+  nlohmann::json report = nlohmann::json::array();
+  size_t failures = 0;
+  int last_code = kExitDone;
+  for (const Job& job : *jobs) {
+    const auto done = batch.run(job, report);
+    if (done) continue;
+    ++failures;
+    last_code = failed(job.input, done.error());
+    report.push_back({{"input", shown(job.input)}, {"ok", false}, {"error", done.error().message}});
+    if (last_code == kExitCancelled) break;
+  }
+  if (wanted.json) {
+    const bool single = report.size() == 1;
+    if (!single || failures == 0) fmt::print("{}\n", (single ? report[0] : report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  }
+  if (const auto settled = batch.settle(); !settled) {
+    say_error("", settled.error());
+    if (last_code == kExitDone) return kExitFailed;
+  }
+  if (const uint32_t errors = batch.validation_errors(); errors > 0) {
+    say_error("", fmt::format("the validation layers report {} errors", errors));
+    return kExitFailed;
+  }
+  if (last_code == kExitCancelled || failures == 0) return last_code;
+  if (jobs->size() == 1) return last_code;
+  say_error("", fmt::format("{} of {} inputs failed", failures, jobs->size()));
+  return failures < jobs->size() ? kExitSomeFailed : kExitFailed;
+}
+
+}  // namespace quarry::app

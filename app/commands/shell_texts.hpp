@@ -1,0 +1,17 @@
+// shell_texts.hpp - texts made from the commands' own definitions (arguments.hpp), so that they cannot drift from the program: completion
+// scripts for shells, and the manual page. `quarry completion` and `quarry man` print them; the build installs them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/console/arguments.hpp"
+
+namespace quarry::app {
+
+// For bash, zsh or fish; "" for another name.
+std::string completion_script(const std::string& shell, const std::vector<CommandText>& commands);
+// In troff's man macros: quarry(1).
+std::string manual_page(const std::vector<CommandText>& commands, const std::string& version);
+
+}  // namespace quarry::app

@@ -1,0 +1,82 @@
+// validate.cpp - `quarry validate`: reads files whole, as every other command would, and says what is wrong with them. Nothing is written.
+// Sound: the reader takes it (for a world file that covers every checksum), and its instances lie in the world.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "app/console/load.hpp"
+#include "app/console/terminal.hpp"
+#include "voxel/io/quarry/store.hpp"
+
+namespace quarry::app {
+namespace {
+
+using nlohmann::json;
+
+struct Verdict {
+  std::string format;
+  std::vector<std::string> warnings;
+  uint64_t volumes = 0, instances = 0, voxels = 0;
+};
+
+Result<void> judge(const std::string& file, io::ReadOptions options, Verdict& verdict) {
+  const auto format = io::format_for_reading(file);
+  if (!format) return tl::unexpected<Error>(format.error());
+  verdict.format = (*format)->name;
+  options.warnings = &verdict.warnings;
+  ProgressLine line(file);
+  options.progress = line.progress();
+  // What an editor would refuse is not sound: of a world file its history counts, too.
+  std::vector<UndoRecord> history;
+  const auto scene = verdict.format == "quarry" ? io::Store::read(file, options.progress, &history, nullptr, options.warnings) : io::read_scene(file, options);
+  line.clear();
+  if (!scene) return tl::unexpected<Error>(scene.error());
+  const auto bricks = flatten(*scene, false);
+  if (!bricks) return tl::unexpected<Error>(bricks.error());
+  verdict.volumes = scene->volumes.size();
+  verdict.instances = scene->instances.size();
+  verdict.voxels = bricks->voxel_count();
+  return {};
+}
+
+}  // namespace
+
+int run_validate(const CommandArguments& words) {
+  std::vector<std::string> files;
+  bool as_json = false, strict = false;
+  LoadOptions load;
+  Arguments arguments("validate", "Read files whole and say what is wrong with them. Exit codes: 0 all sound, 1 none is, 3 some are not.",
+                      "  quarry validate world.quarry\n  quarry validate --json models/*.vox\n  quarry validate --strict castle.vox\n");
+  arguments.texts("file", files, "FILE...", "Files to check", true);
+  arguments.flag("--json", as_json, "Print one JSON document");
+  arguments.flag("--strict", strict, "A warning (something skipped or mended) is an error too");
+  load.add_to(arguments);
+  if (const auto code = arguments.parse(words)) return *code;
+  if (const auto code = load.check(arguments)) return *code;
+  const io::ReadOptions options = load.read_options();
+
+  size_t sound = 0;
+  json report = json::array();
+  for (const std::string& file : files) {
+    Verdict verdict;
+    const auto judged = judge(file, options, verdict);
+    const bool ok = judged && !(strict && !verdict.warnings.empty());
+    sound += ok;
+    json entry{{"file", file}, {"format", verdict.format.empty() ? json() : json(verdict.format)}, {"ok", ok}, {"warnings", verdict.warnings}};
+    if (judged) entry.update({{"volumes", verdict.volumes}, {"instances", verdict.instances}, {"voxels", verdict.voxels}});
+    else entry["error"] = with_salvage_hint(file, judged.error()).message;
+    report.push_back(std::move(entry));
+    for (const std::string& warning : verdict.warnings) say_warning(file, warning);
+    if (!judged) {
+      const int code = failed(file, judged.error());
+      if (code == kExitCancelled) return code;
+    } else if (!as_json) {
+      fmt::print("{}: {} ({}, {} voxels in {} volumes, {} instances)\n", file, ok ? "sound" : "has warnings", verdict.format, with_commas(verdict.voxels),
+                 with_commas(verdict.volumes), with_commas(verdict.instances));
+    }
+  }
+  if (as_json) fmt::print("{}\n", report.dump(2, ' ', false, json::error_handler_t::replace));
+  return sound == files.size() ? kExitDone : sound == 0 ? kExitFailed : kExitSomeFailed;
+}
+
+}  // namespace quarry::app

@@ -1,0 +1,450 @@
+#include "app/editor/panels/editor.hpp"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/editor/panels/actions.hpp"
+#include "app/editor/panels/frame.hpp"
+#include "app/console/load.hpp"
+#include "app/console/output_file.hpp"
+#include "app/console/terminal.hpp"
+#include "voxel/io/export_loss.hpp"
+
+namespace quarry::app {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kStillSeconds = 0.12;    // after this long without a change the picture is made whole
+constexpr double kBudgetMs = 40;          // for a whole picture that a frame waits for
+constexpr double kMovingMs = 30;          // for a picture while something moves
+constexpr double kTileMs = 25;            // for a tile, which input may have to wait for
+constexpr double kTileWaitSeconds = 0.002;
+constexpr double kShownSeconds = 0.1;     // how long only tiles come before the window shows them
+constexpr double kHearSeconds = 0.03;     // for input before a frame
+constexpr double kStatisticsSeconds = 0.1;
+
+double seconds_since(Clock::time_point then) { return std::chrono::duration<double>(Clock::now() - then).count(); }
+
+}  // namespace
+
+Editor::Editor(Window& window_in, engine::Device& device_in, engine::SharingMode sharing_in, std::filesystem::path recovery)
+    : window(window_in),
+      device(device_in),
+      sharing(sharing_in),
+      session(
+          WorldPlace{[this]() -> Result<WorldMemory> {
+                       auto made = engine::SharedWorld::create(device, sharing);
+                       if (!made) return tl::unexpected<Error>(made.error());
+                       prepared = std::move(*made);
+                       return prepared->memory();
+                     },
+                     [this](bool used) {
+                       std::shared_ptr<engine::SharedWorld> gone = used ? std::exchange(shared, std::move(prepared)) : std::move(prepared);
+                       prepared.reset();
+                       // Frames in flight may still march through it.
+                       if (gone && used && presenter) presenter->retire([gone]() mutable { gone.reset(); });
+                     }},
+          std::move(recovery)) {
+  last_frame_ = message_time = resolution.changed = Clock::now();
+}
+
+Editor::~Editor() {
+  // Frames first, then what they read; the session's world lives in `shared`'s memory and so must go before it.
+  presenter.reset();
+  interface.reset();
+  tracer.reset();
+  renderer.reset();
+}
+
+Result<void> Editor::set_up() {
+  auto made_renderer = engine::Renderer::create(device, Presenter::kFrames + 1);
+  if (!made_renderer) return tl::unexpected<Error>(made_renderer.error());
+  renderer = std::move(*made_renderer);
+  auto surface = window.create_surface(device.instance());
+  if (!surface) return tl::unexpected<Error>(surface.error());
+  interface = std::make_unique<Interface>(window, window.content_scale());
+  int width = 0, height = 0;
+  window.framebuffer_size(width, height);
+  auto made_presenter = Presenter::create(device, *renderer, *surface, static_cast<uint32_t>(width), static_cast<uint32_t>(height));
+  if (!made_presenter) return tl::unexpected<Error>(made_presenter.error());
+  presenter = std::move(*made_presenter);
+  return {};
+}
+
+void Editor::say(std::string text) {
+  message = std::move(text);
+  message_is_error = false;
+  message_time = Clock::now();
+}
+
+void Editor::complain(const Error& error) {
+  message = error.message;
+  message_is_error = true;
+  message_time = Clock::now();
+  say_error("edit", error);
+}
+
+bool Editor::report(const Result<void>& result) {
+  if (!result) complain(result.error());
+  return result.has_value();
+}
+
+void Editor::frame_all() { camera.frame(session.world().bounds(), viewport.width / std::max(1.0, viewport.height)); }
+
+void Editor::start_new() {
+  viewport.forget();
+  if (!report(session.start_new())) return;
+  accepted_losses_ = {};
+  camera = {};
+  frame_all();
+  statistics = {};
+}
+
+bool Editor::open(const std::filesystem::path& file) {
+  viewport.forget();
+  ProgressLine line(file.string());
+  io::ReadOptions options;
+  options.progress = line.progress();
+  const bool opened = report(session.open(file, options).map_error([&](Error e) { return with_salvage_hint(file, std::move(e)); }));
+  line.clear();
+  if (!opened) return false;
+  accepted_losses_ = {};
+  camera = {};
+  frame_all();
+  statistics = {};
+  const std::string notice = session.take_notice();
+  if (!notice.empty()) say_warning(file.string(), notice);
+  say(notice.empty() ? fmt::format("{}: {} voxels", file.filename().string(), with_commas(session.world().voxel_count())) : notice);
+  return true;
+}
+
+bool Editor::save() {
+  if (session.is_world_file()) {
+    say(fmt::format("Every edit is in {} already", session.file().string()));
+    return true;
+  }
+  const auto meant = session.write_back();
+  if (!meant) {
+    if (unattended) return report(tl::unexpected(meant.error()));
+    say(meant.error().message);
+    dialog.show_save(suggested_name());
+    return false;
+  }
+  if (unattended && meant->changed_on_disk)
+    return report(fail(ErrorCode::conflict, fmt::format("{} was changed by another program since it was opened here", session.file().string())));
+  const bool accepted = meant->losses.empty() || accepted_losses_ == std::pair(session.file(), meant->losses);
+  if (!unattended && (meant->changed_on_disk || !accepted)) {
+    save_question = *meant;
+    return false;
+  }
+  return save_as(session.file());
+}
+
+bool Editor::write_back_anyway() {
+  accepted_losses_ = {session.file(), std::exchange(save_question, {})->losses};
+  return save_as(session.file());
+}
+
+bool Editor::save_as(const std::filesystem::path& file) {
+  // What the format has no place for is said, before the document may be gone.
+  std::string lost;
+  if (const auto format = io::format_for_writing(file))
+    for (const io::ExportLoss& loss : io::export_losses(session.scene(), **format)) lost += (lost.empty() ? "" : ", ") + loss.text;
+  const std::string beside = replaced_beside(file);
+  if (!report(session.save_as(file))) return false;
+  if (!beside.empty()) say_warning(file.string(), beside);
+  if (!lost.empty()) say_warning(file.string(), "not in it, for there is no place for it in such files: " + lost);
+  say(fmt::format("Saved as {}{}{}", file.string(), lost.empty() ? "" : "; not in it: " + lost, beside.empty() ? "" : "; " + beside));
+  if (after_saving && !session.unsaved()) {
+    const auto next = std::exchange(after_saving, {});
+    next(*this);
+  }
+  return true;
+}
+
+std::filesystem::path Editor::suggested_name() const {
+  std::filesystem::path name = session.file().empty() ? std::filesystem::path("untitled") : session.file();
+  return name.replace_extension(".quarry");
+}
+
+void Editor::ask_before_leaving(std::function<void(Editor&)> then) {
+  if (!session.unsaved() || unattended) {
+    then(*this);
+    return;
+  }
+  after_saving = std::move(then);
+}
+
+bool Editor::modal() const {
+  return after_saving || save_question || !recoverable.empty() || dialog.shown() || ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup);
+}
+
+void Editor::handle_keys(const std::vector<InputEvent>& events, bool asked) {
+  for (const InputEvent& event : events) {
+    if (event.type == InputEvent::Type::close) perform(*this, Action::quit);
+    if (event.type == InputEvent::Type::drop && !event.file.empty() && !asked && !modal()) ask_before_leaving([file = event.file](Editor& e) { e.open(file); });
+    if (event.type != InputEvent::Type::key || !event.down || ImGui::GetIO().WantTextInput || asked || modal()) continue;
+    const Shortcut* row = shortcut_of({event.code, event.modifiers & 7});
+    const bool may_repeat = row && (row->action == Action::undo || row->action == Action::redo || row->action == Action::radius_up || row->action == Action::radius_down);
+    if (row && (!event.repeat || may_repeat)) perform(*this, row->action);
+  }
+}
+
+void Editor::take_statistics() {
+  const World& world = session.world();
+  if (statistics.world_version == world.version() || seconds_since(statistics.taken) < kStatisticsSeconds) return;
+  const auto grid = world.stats();
+  if (grid) statistics.grid = *grid;
+  statistics.voxels = world.voxel_count();
+  statistics.bricks = world.brick_count();
+  statistics.world_bytes = world.size_bytes();
+  statistics.device_bytes = shared->device_bytes();
+  statistics.world_version = world.version();
+  statistics.taken = Clock::now();
+}
+
+bool Editor::converging() const { return convergence.wanted > 0 && settings.view == engine::DebugView::shaded && !convergence.done(); }
+bool Editor::settled() const {
+  return resolution.whole && !sharpening_ && !converging() && window.events().empty() && statistics.world_version == session.world().version();
+}
+double Editor::seconds_since_frame() const { return seconds_since(last_frame_); }
+
+double Editor::idle_seconds() const {
+  if (frames_to_draw_ > 0 || sharpening_) return 0;  // next_tile() waits for the tile under way
+  if (!resolution.whole) return unattended ? 0 : std::max(0.0, kStillSeconds - seconds_since(resolution.changed));
+  if (converging()) return 0;
+  if (statistics.world_version != session.world().version()) return std::max(0.0, kStatisticsSeconds - seconds_since(statistics.taken));
+  return 0.25;
+}
+
+// Nothing happened: once a second is enough for messages to fade.
+bool Editor::due() const { return idle_seconds() <= 0 || seconds_since_frame() >= 1; }
+
+PixelRect Editor::scene_pixels() const {
+  const ImVec2 ratio = ImGui::GetIO().DisplayFramebufferScale;
+  return {static_cast<int>(std::lround(viewport.x * ratio.x)), static_cast<int>(std::lround(viewport.y * ratio.y)), static_cast<int>(std::lround(viewport.width * ratio.x)),
+          static_cast<int>(std::lround(viewport.height * ratio.y))};
+}
+
+Editor::PictureKey Editor::key_of(const PixelRect& pixels) const {
+  return {camera, session.world().version(), session.document().version(), settings.view, pixels.width, pixels.height,
+          settings.exposure, settings.sun_strength, settings.sky_strength, shared.get()};
+}
+
+Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect& pixels) {
+  const auto point = shared->publish(session.document().world(), session.scene().palette);
+  if (!point) return tl::unexpected<Error>(point.error());
+  const PictureKey key = key_of(pixels);
+  const bool measured = std::exchange(measured_, presenter->pictures_done()) != presenter->pictures_done();
+  if (measured && presenter->picture_steps() > 0) convergence.step_ms = presenter->picture_ms() / presenter->picture_steps();
+  else if (measured && presenter->picture_rays() > 0)
+    take_cost(presenter->picture_ms() * pixels.width * pixels.height / presenter->picture_rays());
+  FrameRequest::Scene scene;
+  scene.world = shared.get();
+  scene.settings = settings;
+  scene.settings.width = static_cast<uint32_t>(pixels.width);
+  scene.settings.height = static_cast<uint32_t>(pixels.height);
+  scene.view = camera.view(scene.settings.width, scene.settings.height);
+  scene.wait = *point;
+  const bool changed = !drawn_ || !(*drawn_ == key);
+  if (changed) {
+    resolution.changed = Clock::now();
+    convergence.steps = 0;
+    sharpening_.reset();
+  } else if (sharpening_) {
+    return std::nullopt;
+  } else if (resolution.whole) {
+    return converging() ? next_paths(std::move(scene)) : std::nullopt;
+  } else if (!unattended && seconds_since(resolution.changed) < kStillSeconds) {
+    return std::nullopt;
+  }
+
+  // Edges are smoothed where four rays a pixel are still cheap; on software devices light paths do it (P).
+  const double cost = resolution.full_ms > 0 ? resolution.full_ms : first_cost();
+  const uint32_t samples = 4 * cost <= kBudgetMs || (!changed && !software()) ? 2 : 1;
+  scene.settings.samples = samples;
+  double scale = 1;
+  if (changed) {
+    for (const double step : {1.0, 1.0 / 2, 1.0 / 3, 1.0 / 4, 1.0 / 6, 1.0 / 8, 1.0 / 12, 1.0 / 16}) {
+      scale = step;
+      if (cost * step * step <= (step < 1 ? kMovingMs : kBudgetMs)) break;
+    }
+    scene.settings.width = static_cast<uint32_t>(std::max(1.0, std::round(pixels.width * scale)));
+    scene.settings.height = static_cast<uint32_t>(std::max(1.0, std::round(pixels.height * scale)));
+    scene.view = camera.view(scene.settings.width, scene.settings.height);
+  }
+  resolution.scale = scale;
+  resolution.tiles_ms = 0;
+  drawn_ = key;
+  if (scale == 1 && cost * samples * samples > kBudgetMs) {
+    sharpen(std::move(scene), cost * samples * samples);
+    return std::nullopt;
+  }
+  resolution.whole = scale == 1;
+  return scene;
+}
+
+void Editor::sharpen(FrameRequest::Scene scene, double guessed_ms) {
+  Sharpening now;
+  const double width = scene.settings.width, height = scene.settings.height;
+  // First where one looks, which is where the mouse is if it is over the picture.
+  const ImVec2 mouse = ImGui::GetIO().MousePos, ratio = ImGui::GetIO().DisplayFramebufferScale;
+  const double x = (mouse.x - viewport.x) * ratio.x, y = (mouse.y - viewport.y) * ratio.y;
+  const bool over = x >= 0 && y >= 0 && x < width && y < height;
+  now.tiles.begin(scene.settings.width, scene.settings.height, over ? x : width / 2, over ? y : height / 2);
+  TileCost& cost = scene.tracer ? path_cost_ : picture_cost_;
+  if (!scene.tracer || cost.ms_a_pixel() <= 0) cost.guess(guessed_ms / (width * height * scene.settings.samples * scene.settings.samples));
+  now.scene = std::move(scene);
+  sharpening_ = std::move(now);
+}
+
+double Editor::first_cost() const { return software() ? 1000 : 1; }
+
+// Believed up to four times what was thought until now: a software driver compiles within the first picture.
+void Editor::take_cost(double ms) { resolution.full_ms = std::min(ms, 4 * (resolution.full_ms > 0 ? resolution.full_ms : first_cost())); }
+
+Result<void> Editor::next_tile() {
+  Sharpening& now = *sharpening_;
+  const auto done = presenter->tile_done(kTileWaitSeconds);
+  if (!done) return tl::unexpected<Error>(done.error());
+  if (!*done) return {};
+  shared->frame_completed(presenter->completed());
+  TileCost& cost = now.scene.tracer ? path_cost_ : picture_cost_;
+  const double rays_a_pixel = now.scene.tracer ? 1 : now.scene.settings.samples * now.scene.settings.samples;
+  if (now.rays > 0) {
+    cost.measured(presenter->tile_ms(), now.rays);
+    now.ms += std::max(0.0, presenter->tile_ms());
+    log_.tile(*now.scene.tile, now.scene.settings.width, now.scene.settings.height, now.scene.steps, presenter->tile_ms());
+    now.rays = 0;
+  }
+  auto tile = now.tiles.next(cost.pixels_in(kTileMs) / rays_a_pixel);
+  if (!tile) {
+    frames_to_draw_ = std::max(frames_to_draw_, 2);
+    if (!now.scene.tracer) {
+      resolution.whole = true;
+      resolution.tiles_ms = now.ms;
+      if (now.ms > 0) take_cost(now.ms / rays_a_pixel);
+      sharpening_.reset();
+      return {};
+    }
+    convergence.steps += now.scene.steps;
+    if (now.ms > 0) convergence.step_ms = now.ms / now.scene.steps;
+    sharpening_.reset();
+    return {};
+  }
+  now.scene.tile = tile;
+  now.rays = double(tile->width) * tile->height * rays_a_pixel;
+  return presenter->draw_tile(now.scene);
+}
+
+// The next steps of the picture that converges: whole paths where they are cheap, else a sixteenth of one, and where that is much still, in tiles.
+Result<std::optional<FrameRequest::Scene>> Editor::next_paths(FrameRequest::Scene scene) {
+  constexpr uint32_t kAPath = engine::PathTracer::kStepsAPath, kUnseenPaths = 2, kMostAtOnce = 16;
+  if (!tracer) {
+    auto made = engine::PathTracer::create(device);
+    if (!made) {
+      convergence.wanted = 0;
+      return tl::unexpected<Error>(made.error());
+    }
+    tracer = std::move(*made);
+  }
+  if (convergence.steps == 0)
+    if (auto ready = tracer->prepare(*shared, session.world(), session.scene().palette); !ready) return tl::unexpected<Error>(ready.error());
+  const double path_ms = convergence.step_ms > 0 ? convergence.step_ms * kAPath : software() ? 16000 : 20;
+  uint32_t steps = 1;
+  if (convergence.steps % kAPath == 0 && path_ms <= kBudgetMs)
+    steps = kAPath * std::min({static_cast<uint32_t>(kBudgetMs / path_ms), kMostAtOnce, convergence.wanted - convergence.paths()});
+  scene.tracer = tracer.get();
+  scene.first_step = convergence.steps;
+  scene.steps = steps;
+  // The first paths have more grain than the quick picture before them.
+  scene.show = (convergence.steps + steps) / kAPath >= std::min(kUnseenPaths, convergence.wanted);
+  if (steps == 1 && (software() || path_ms > kBudgetMs * kAPath)) {
+    sharpen(std::move(scene), path_ms / kAPath);
+    return std::nullopt;
+  }
+  convergence.steps += steps;
+  return scene;
+}
+
+// Piece after piece, each in a frame of Dear ImGui that only the last one shows: there nothing is left to hear, and the panels are as the input
+// before has made them.
+void Editor::hear(double seconds) {
+  const auto begun = Clock::now();
+  while (true) {
+    const std::vector<InputEvent> events = interface->feed(seconds);
+    ImGui::NewFrame();
+    const bool asked = modal();  // a key that answers a question does nothing else
+    draw_panels(*this);
+    // A slider whose panel was hidden under the mouse cannot say that it was let go.
+    if (session.previews_palette() && !ImGui::IsAnyItemActive()) report(session.set_palette(Palette(session.scene().palette)));
+    handle_keys(events, asked);
+    viewport.handle(*this, events);
+    if (events.empty() || seconds_since(begun) > kHearSeconds) return;
+    ImGui::EndFrame();
+    seconds = 0;
+  }
+}
+
+Result<void> Editor::frame(bool screenshot) {
+  if (sharpening_ && !screenshot && window.events().empty() && seconds_since(shown_) < tiles_alone_ && drawn_ && *drawn_ == key_of(scene_pixels())) return next_tile();
+  const double seconds = std::min(seconds_since(last_frame_), 0.5);
+  last_frame_ = Clock::now();
+  if (frames_to_draw_ > 1) frame_ms = frame_ms * 0.9 + seconds * 100;  // of frames that follow each other, not of waiting
+  if (!window.events().empty()) frames_to_draw_ = 3;
+  else if (frames_to_draw_ > 0) --frames_to_draw_;
+
+  // What each part of it took, for the log.
+  auto lap_begun = last_frame_;
+  const auto lap = [&] {
+    const auto before = std::exchange(lap_begun, Clock::now());
+    return std::chrono::duration<double, std::milli>(lap_begun - before).count();
+  };
+  if (auto done = presenter->begin(); !done) return done;
+  shared->frame_completed(presenter->completed());
+  const double waited = lap();
+  hear(seconds);
+  viewport.draw_overlay(*this);
+  take_statistics();
+  ImGui::Render();
+  window.set_cursor(ImGui::GetMouseCursor());
+  window.set_title(fmt::format("{}{} - Quarry", session.unsaved() ? "* " : "", session.title()));
+
+  const double heard = lap();
+
+  int width = 0, height = 0;
+  window.framebuffer_size(width, height);
+  FrameRequest request;
+  request.viewport = scene_pixels();
+  std::copy_n(kBackground, 4, request.background);
+  request.panels = ImGui::GetDrawData();
+  request.screenshot = screenshot;
+  if (width > 0 && height > 0 && request.viewport.width > 0 && request.viewport.height > 0) {
+    auto scene = next_picture(request.viewport);
+    if (!scene) return tl::unexpected<Error>(scene.error());
+    request.scene = std::move(*scene);
+    if (request.scene) frames_to_draw_ = std::max(frames_to_draw_, 2);
+  }
+  const double readied = lap(), rays = request.scene && !request.scene->tracer ? double(request.scene->settings.width) * request.scene->settings.height : 0;
+  const auto shown = presenter->draw(request, static_cast<uint32_t>(width), static_cast<uint32_t>(height));
+  if (!shown) return tl::unexpected<Error>(shown.error());
+  const double drawn = lap();
+  log_.frame(waited, heard, readied, drawn, rays, presenter->picture_ms());
+  // Frames take no more than a third of the time that tiles could have.
+  shown_ = Clock::now();
+  tiles_alone_ = std::clamp((readied + drawn) * 2e-3, kShownSeconds, 0.5);
+  if (!*shown) {
+    drawn_.reset();
+    convergence.steps = 0;
+    resolution.whole = false;
+    sharpening_.reset();
+    frames_to_draw_ = std::max(frames_to_draw_, 2);
+  }
+  return {};
+}
+
+}  // namespace quarry::app

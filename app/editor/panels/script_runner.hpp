@@ -1,0 +1,37 @@
+// script_runner.hpp - carries out a script between frames. Each command is acknowledged on standard output ("ok LINE: text") once it
+// is done and, where it changes the document, on disk; a test that kills the program counts those lines.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "app/editor/panels/editor.hpp"
+#include "app/editor/session/script.hpp"
+
+namespace quarry::app {
+
+class ScriptRunner {
+ public:
+  explicit ScriptRunner(std::vector<ScriptCommand> commands) : commands_(std::move(commands)) {}
+  // Before each frame: begins the next command if the last one is finished. Errors carry the script's line.
+  Result<void> before_frame(Editor& editor);
+  bool wants_screenshot(const Editor& editor) const;  // in the frame that comes now
+  Result<void> after_frame(Editor& editor, bool took_screenshot);
+  bool finished() const { return next_ == commands_.size() && !running_; }
+
+ private:
+  Result<void> start(Editor& editor, const ScriptCommand& command);
+  Result<void> start_edit(Editor& editor, const ScriptCommand& command);
+  bool done(const Editor& editor) const;
+
+  std::vector<ScriptCommand> commands_;
+  size_t next_ = 0;
+  bool running_ = false;
+  int frames_left_ = 0;
+  std::filesystem::path screenshot_;  // asked for and not written yet
+};
+
+// Writes the window's picture as a PNG.
+Result<void> write_screenshot(Editor& editor, const std::filesystem::path& file);
+
+}  // namespace quarry::app

@@ -1,0 +1,109 @@
+// statistics.cpp - what the hash grid, the world and the renderer say of themselves, while one edits.
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+
+#include "app/editor/panels/editor.hpp"
+#include "app/editor/panels/frame.hpp"
+#include "app/console/terminal.hpp"
+
+namespace quarry::app {
+namespace {
+
+void row(const char* name, const std::string& value, const char* tip = nullptr) {
+  ImGui::TextDisabled("%s", name);
+  const float width = ImGui::CalcTextSize(value.c_str()).x;
+  ImGui::SameLine(std::max(ImGui::GetFontSize() * 6, ImGui::GetWindowContentRegionMax().x - width));
+  ImGui::TextUnformatted(value.c_str());
+  if (tip && ImGui::IsItemHovered()) {
+    ImGui::BeginTooltip();
+    ImGui::PushTextWrapPos(ImGui::GetFontSize() * 26);
+    ImGui::TextUnformatted(tip);
+    ImGui::PopTextWrapPos();
+    ImGui::EndTooltip();
+  }
+}
+
+// How many keys are found after reading one 32-byte sector, two, three ...: one bar each, the last for all that is deeper.
+void draw_histogram(const hashgrid::Stats& grid) {
+  constexpr size_t kBars = 8;
+  uint64_t bars[kBars]{}, all = 0;
+  for (size_t i = 0; i < grid.depth_histogram.size(); ++i) {
+    bars[std::min(i, kBars - 1)] += grid.depth_histogram[i];
+    all += grid.depth_histogram[i];
+  }
+  const float em = ImGui::GetFontSize(), height = em * 4.6f, width = ImGui::GetContentRegionAvail().x;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::Dummy({width, height + em * 1.1f});
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  list.AddRectFilled(at, {at.x + width, at.y + height}, IM_COL32(24, 26, 30, 255), 4);
+  const float step = width / kBars;
+  for (size_t i = 0; i < kBars; ++i) {
+    const double share = all ? double(bars[i]) / double(all) : 0;
+    const float left = at.x + step * float(i) + step * 0.18f, right = at.x + step * float(i + 1) - step * 0.18f;
+    // A bar that is not empty is at least a visible line.
+    const float tall = share > 0 ? std::max(2.0f, float(share) * (height - em * 1.3f)) : 0;
+    const float base = at.y + height - 2;
+    if (share > 0) {
+      list.AddRectFilled({left, base - tall}, {right, base}, i == 0 ? colors::kBar : colors::kAccent, 2);
+      const std::string text = share >= 0.0995 ? fmt::format("{:.0f}%", share * 100) : share >= 0.001 ? fmt::format("{:.1f}%", share * 100) : "<.1%";
+      const ImVec2 size = ImGui::CalcTextSize(text.c_str());
+      const float small = 0.82f;
+      list.AddText(ImGui::GetFont(), em * small, {(left + right - size.x * small) / 2, base - tall - em * 0.95f}, colors::kText, text.c_str());
+    }
+    const std::string name = i + 1 == kBars ? fmt::format("{}+", i + 1) : fmt::format("{}", i + 1);
+    list.AddText({(left + right - ImGui::CalcTextSize(name.c_str()).x) / 2, at.y + height + 1}, colors::kTextDim, name.c_str());
+  }
+}
+
+}  // namespace
+
+void draw_statistics(Editor& editor) {
+  const Statistics& now = editor.statistics;
+  const hashgrid::Stats& grid = now.grid;
+  panel_heading("HASH GRID");
+  row("Live bricks", with_commas(grid.live));
+  row("Slots", fmt::format("{} in {} pages", with_commas(grid.slots), grid.page_count));
+  ImGui::TextDisabled("Load factor");
+  ImGui::SameLine(ImGui::GetFontSize() * 6.5f);
+  ImGui::ProgressBar(float(grid.load_factor), {-1, ImGui::GetFontSize() * 1.15f}, fmt::format("{:.3f}", grid.load_factor).c_str());
+  row("In the stash", with_commas(grid.overflow_live), "Keys in the stash: they found no place in their two buckets.");
+  row("Memory", bytes_text(grid.size_bytes));
+  ImGui::Spacing();
+  ImGui::TextDisabled("Probe depth: sectors read per brick");
+  draw_histogram(grid);
+  row("Mean", fmt::format("{:.3f}", grid.depth_mean));
+  row("p50 / p99 / max", fmt::format("{} / {} / {}", grid.depth_p50, grid.depth_p99, grid.depth_max));
+
+  panel_heading("WORLD");
+  row("Voxels", with_commas(now.voxels));
+  row("Voxels a brick", now.bricks ? fmt::format("{:.1f}", double(now.voxels) / double(now.bricks)) : "-");
+  row("Memory", bytes_text(now.world_bytes), "Hash grid, brick pool and occupancy pyramid.");
+  if (now.device_bytes) row("On the device", bytes_text(now.device_bytes));
+
+  panel_heading("RENDERER");
+  const double tiles = editor.resolution.tiles_ms, picture = editor.resolution.whole && tiles > 0 ? tiles : editor.presenter->picture_ms();
+  row("Picture", picture > 0 ? fmt::format("{:.2f} ms{}", picture, editor.resolution.scale < 1 ? fmt::format(" at {:.0f}%", editor.resolution.scale * 100) : "") : "-",
+      "GPU time of the newest picture. While something moves fewer pixels are marched if a whole picture takes too long.");
+  if (editor.convergence.wanted > 0)
+    row("Light paths", fmt::format("{} of {} a pixel", editor.convergence.paths(), editor.convergence.wanted), "They add up while nothing moves.");
+  row("Frame", editor.frame_ms > 0 ? fmt::format("{:.1f} ms", editor.frame_ms) : "-");
+  const std::string& reason = editor.shared->sharing_reason();
+  row("Sharing", engine::to_string(editor.shared->mode()), reason.c_str());
+  const std::string& device = editor.device.info().name;
+  row("Device", device.size() > 24 ? device.substr(0, 23) + "\xE2\x80\xA6" : device, device.c_str());
+  ImGui::AlignTextToFramePadding();
+  ImGui::TextDisabled("View");
+  ImGui::SameLine(ImGui::GetFontSize() * 6.5f);
+  ImGui::SetNextItemWidth(-1);
+  const auto names = engine::debug_view_names();
+  const auto view = static_cast<size_t>(editor.settings.view);
+  if (ImGui::BeginCombo("##view", names[view])) {
+    for (size_t i = 0; i < names.size(); ++i)
+      if (ImGui::Selectable(names[i], i == view)) editor.settings.view = static_cast<engine::DebugView>(i);
+    ImGui::EndCombo();
+  }
+}
+
+}  // namespace quarry::app

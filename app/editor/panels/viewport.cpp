@@ -1,0 +1,247 @@
+#include "app/editor/panels/viewport.hpp"
+
+#include <GLFW/glfw3.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/editor/panels/editor.hpp"
+
+namespace quarry::app {
+namespace {
+
+unsigned mode_color(Mode mode) {
+  switch (mode) {
+    case Mode::remove: return colors::kRemove;
+    case Mode::paint: return colors::kPaint;
+    case Mode::replace: return colors::kReplace;
+    default: return colors::kAccent;
+  }
+}
+
+unsigned with_alpha(unsigned color, unsigned alpha) { return (color & 0x00FFFFFFu) | (alpha << 24); }
+
+}  // namespace
+
+bool Viewport::inside(double mouse_x, double mouse_y) const {
+  return mouse_x >= x && mouse_y >= y && mouse_x < x + width && mouse_y < y + height;
+}
+
+Ray Viewport::ray_at(const Editor& editor, double mouse_x, double mouse_y) const {
+  return editor.camera.ray(mouse_x - x - 0.5, mouse_y - y - 0.5, static_cast<uint32_t>(std::max(1.0, width)), static_cast<uint32_t>(std::max(1.0, height)));
+}
+
+void Viewport::forget() {
+  hover.reset();
+  stroke_.reset();
+  drag_ = Drag::none;
+  drag_button_ = -1;
+}
+
+void Viewport::handle(Editor& editor, const std::vector<InputEvent>& events) {
+  if (editor.modal()) {
+    // What was begun before the question ends here; a stroke is what it has done so far.
+    cancel_stroke(editor);
+    hover.reset();
+    over_ = false;
+    for (const InputEvent& event : events)
+      if (event.type == InputEvent::Type::move) mouse_x_ = event.x, mouse_y_ = event.y;
+    return;
+  }
+  const bool wanted_elsewhere = ImGui::GetIO().WantCaptureMouse && drag_ == Drag::none;
+  over_ = !wanted_elsewhere && inside(mouse_x_, mouse_y_);
+  for (const InputEvent& event : events) {
+    switch (event.type) {
+      case InputEvent::Type::move:
+        move(editor, event.x, event.y);
+        over_ = !wanted_elsewhere && inside(mouse_x_, mouse_y_);
+        break;
+      case InputEvent::Type::button:
+        if (event.down && over_ && drag_ == Drag::none) press(editor, event);
+        else if (!event.down && event.code == drag_button_) release(editor, event);
+        break;
+      case InputEvent::Type::scroll:
+        if (over_ && event.y != 0) {
+          // Towards what is under the mouse, so that one can fly to a detail without turning first.
+          const auto hit = pick_voxel(editor.session.world(), ray_at(editor, mouse_x_, mouse_y_));
+          const Ray ray = ray_at(editor, mouse_x_, mouse_y_);
+          double point[3];
+          if (hit)
+            for (int i = 0; i < 3; ++i) point[i] = ray.origin[i] + ray.direction[i] * hit->t;
+          editor.camera.zoom(std::pow(0.87, event.y), hit ? point : nullptr);
+        }
+        break;
+      default:
+        break;
+    }
+  }
+  look(editor);
+}
+
+void Viewport::look(Editor& editor) {
+  if (!over_ || drag_ == Drag::orbit || drag_ == Drag::pan) {
+    hover.reset();
+    return;
+  }
+  hover = pick_or_ground(editor.session.world(), ray_at(editor, mouse_x_, mouse_y_));
+  // On bare ground there is nothing to remove or paint.
+  if (hover && hover->ground && editor.brush.mode != Mode::add && editor.brush.mode != Mode::fill) hover.reset();
+}
+
+void Viewport::press(Editor& editor, const InputEvent& event) {
+  drag_button_ = event.code;
+  const bool alt = (event.modifiers & GLFW_MOD_ALT) != 0, shift = (event.modifiers & GLFW_MOD_SHIFT) != 0, ctrl = (event.modifiers & GLFW_MOD_CONTROL) != 0;
+  if (event.code == GLFW_MOUSE_BUTTON_MIDDLE || (event.code == GLFW_MOUSE_BUTTON_RIGHT && shift) || (event.code == GLFW_MOUSE_BUTTON_LEFT && alt && shift)) {
+    drag_ = Drag::pan;
+    return;
+  }
+  if (event.code == GLFW_MOUSE_BUTTON_RIGHT || (event.code == GLFW_MOUSE_BUTTON_LEFT && alt)) {
+    drag_ = Drag::orbit;
+    return;
+  }
+  mouse_x_ = event.x, mouse_y_ = event.y;
+  look(editor);
+  if (!hover) {
+    drag_button_ = -1;
+    return;
+  }
+  if (ctrl) {
+    if (hover->material) editor.brush.material = hover->material;
+    drag_button_ = -1;
+    return;
+  }
+  // Edits act on the instance that is under the mouse; on bare ground on the one chosen last.
+  if (!hover->ground)
+    if (const auto instance = editor.session.instance_at(hover->voxel)) editor.session.set_active_instance(*instance);
+  drag_ = Drag::stroke;
+  stroke_.emplace(editor.brush, *hover);
+  editor.session.begin_stroke();
+  apply(editor, stroke_->begin());
+}
+
+void Viewport::release(Editor& editor, const InputEvent&) {
+  if (drag_ == Drag::stroke && stroke_) {
+    apply(editor, stroke_->end());
+    editor.session.end_stroke();
+    stroke_.reset();
+  }
+  drag_ = Drag::none;
+  drag_button_ = -1;
+}
+
+void Viewport::cancel_stroke(Editor& editor) {
+  if (drag_ == Drag::stroke) editor.session.end_stroke();
+  stroke_.reset();
+  drag_ = Drag::none;
+  drag_button_ = -1;
+}
+
+void Viewport::move(Editor& editor, double mouse_x, double mouse_y) {
+  const double dx = mouse_x - mouse_x_, dy = mouse_y - mouse_y_;
+  mouse_x_ = mouse_x, mouse_y_ = mouse_y;
+  switch (drag_) {
+    case Drag::orbit: editor.camera.orbit(dx, dy); break;
+    case Drag::pan: editor.camera.pan(dx, dy, height); break;
+    case Drag::stroke:
+      if (stroke_) apply(editor, stroke_->move(editor.session.world(), ray_at(editor, mouse_x, mouse_y)));
+      break;
+    case Drag::none: break;
+  }
+}
+
+void Viewport::apply(Editor& editor, const std::vector<Edit>& edits) {
+  for (const Edit& edit : edits) {
+    const auto changed = editor.session.apply(edit);
+    if (!changed) {
+      editor.complain(changed.error());
+      return;
+    }
+  }
+}
+
+void Viewport::draw_overlay(Editor& editor) const {
+  ImDrawList& list = *ImGui::GetBackgroundDrawList();
+  list.PushClipRect({float(x), float(y)}, {float(x + width), float(y + height)}, true);
+  const auto wide = static_cast<uint32_t>(std::max(1.0, width)), high = static_cast<uint32_t>(std::max(1.0, height));
+  const float line = 1.4f * editor.interface->scale();
+  const auto segment = [&](const double* a, const double* b, unsigned color, float thickness) {
+    const auto from = editor.camera.project(a, wide, high), to = editor.camera.project(b, wide, high);
+    if (from && to)
+      list.AddLine({float(x + from->x), float(y + from->y)}, {float(x + to->x), float(y + to->y)}, color, thickness);
+  };
+
+  // An empty world has nothing to hold on to but the ground.
+  if (editor.session.world().brick_count() == 0) {
+    for (int i = -64; i <= 64; i += 8) {
+      const double a[3] = {double(i), 0, -64}, b[3] = {double(i), 0, 64}, c[3] = {-64, 0, double(i)}, d[3] = {64, 0, double(i)};
+      const unsigned color = i == 0 ? 0x60FFFFFF : 0x24FFFFFF;
+      segment(a, b, color, 1);
+      segment(c, d, color, 1);
+    }
+  }
+
+  // The edges of a box, those behind it in another colour.
+  const auto outline = [&](const Box3& box, unsigned color, unsigned far_color, float thickness) {
+    const double low[3] = {double(box.min.x), double(box.min.y), double(box.min.z)};
+    const double top[3] = {box.max.x + 1.0, box.max.y + 1.0, box.max.z + 1.0};
+    double eye[3];
+    editor.camera.position(eye);
+    for (int axis = 0; axis < 3; ++axis) {
+      const int u = (axis + 1) % 3, v = (axis + 2) % 3;
+      for (int corner = 0; corner < 4; ++corner) {
+        double a[3], b[3];
+        const bool far_u = (corner & 1) != 0, far_v = (corner & 2) != 0;
+        a[axis] = low[axis], b[axis] = top[axis];
+        a[u] = b[u] = far_u ? top[u] : low[u];
+        a[v] = b[v] = far_v ? top[v] : low[v];
+        // An edge is in front if one of its two faces looks at the eye.
+        const bool front = (far_u ? eye[u] > top[u] : eye[u] < low[u]) || (far_v ? eye[v] > top[v] : eye[v] < low[v]);
+        segment(a, b, front ? color : far_color, front ? thickness : 1.0f);
+      }
+    }
+  };
+
+  // Which of several instances edits act on.
+  if (editor.session.scene().instances.size() > 1)
+    if (const Box3 box = editor.session.active_box(); !box.empty()) outline(box, 0x90FFFFFF, 0x2CFFFFFF, line);
+
+  // What the brush would touch.
+  if (hover || (stroke_ && drag_ == Drag::stroke)) {
+    const Edit edit = stroke_ ? stroke_->preview() : brush_edit(editor.brush, brush_voxel(editor.brush, *hover), brush_voxel(editor.brush, *hover));
+    const unsigned color = mode_color(editor.brush.mode);
+    outline(touched_box(edit), color, with_alpha(color, 0x50), line);
+    // A ball is shown as a ball.
+    if (edit.shape == Shape::sphere && edit.radius >= 1) {
+      const double middle[3] = {edit.a.x + 0.5, edit.a.y + 0.5, edit.a.z + 0.5};
+      for (int axis = 0; axis < 3; ++axis) {
+        double last[3]{};
+        for (int i = 0; i <= 48; ++i) {
+          const double angle = i * 2 * 3.14159265358979 / 48, r = edit.radius + 0.5;
+          double point[3] = {middle[0], middle[1], middle[2]};
+          point[(axis + 1) % 3] += r * std::cos(angle);
+          point[(axis + 2) % 3] += r * std::sin(angle);
+          if (i > 0) segment(last, point, with_alpha(color, 0xA0), 1.0f);
+          std::copy_n(point, 3, last);
+        }
+      }
+    }
+  }
+
+  // Which way the axes point.
+  const float reach = 26 * editor.interface->scale();
+  const ImVec2 origin{float(x) + reach * 1.7f, float(y + height) - reach * 1.7f};
+  const engine::View view = editor.camera.view(wide, high);
+  const unsigned axis_colors[3] = {0xFF6C6CE4, 0xFF7BC48C, 0xFFD9A06A};
+  const char* names[3] = {"x", "y", "z"};
+  for (int axis = 0; axis < 3; ++axis) {
+    double right_length = 0, up_length = 0;
+    for (int i = 0; i < 3; ++i) right_length += double(view.right[i]) * view.right[i], up_length += double(view.up[i]) * view.up[i];
+    const ImVec2 tip{origin.x + reach * float(view.right[axis] / std::sqrt(right_length)), origin.y - reach * float(view.up[axis] / std::sqrt(up_length))};
+    list.AddLine(origin, tip, axis_colors[axis], 2 * editor.interface->scale());
+    list.AddText({tip.x + 3, tip.y - ImGui::GetFontSize() * 0.6f}, axis_colors[axis], names[axis]);
+  }
+  list.PopClipRect();
+}
+
+}  // namespace quarry::app

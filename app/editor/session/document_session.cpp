@@ -1,0 +1,373 @@
+#include "app/editor/session/document_session.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "app/editor/session/recovery.hpp"
+#include "app/console/output_file.hpp"
+#include "voxel/io/export_loss.hpp"
+
+namespace quarry::app {
+namespace fs = std::filesystem;
+Session::Session(WorldPlace place, fs::path recovery) : place_(std::move(place)), recovery_(std::move(recovery)) {}
+Session::~Session() { close(true); }
+
+Result<void> Session::adopt(Scene scene, std::vector<UndoRecord> history, size_t position, const Progress& progress) {
+  if (scene.volumes.empty()) scene.volumes.push_back({"voxels", {}, {}});
+  if (scene.instances.empty()) scene.instances.push_back({});
+  WorldMemory memory;
+  if (place_.prepare) {
+    auto prepared = place_.prepare();
+    if (!prepared) return tl::unexpected(prepared.error());
+    memory = *prepared;
+  }
+  auto document = Document::create(std::move(scene), memory, progress);
+  if (!document) {
+    if (place_.settle) place_.settle(false);
+    return tl::unexpected(document.error());
+  }
+  active_box_.reset();
+  kept_palette_.reset();
+  document->restore_history(std::move(history), position);
+  document_ = std::move(*document);
+  if (place_.settle) place_.settle(true);
+  in_stroke_ = stroke_has_edit_ = false;
+  set_active_instance(active_instance_);
+  return {};
+}
+
+Result<void> Session::start_new() {
+  Scene scene;
+  scene.volumes.push_back({"voxels", {}, {}});
+  scene.instances.push_back({});
+  active_instance_ = 0;
+  if (auto done = adopt(std::move(scene), {}, 0); !done) return done;
+  close(false);
+  title_ = "untitled";
+  return {};
+}
+
+// None: it is not there, or not to be looked at.
+std::optional<Session::Origin> Session::look_at(const fs::path& file) {
+  struct stat info {};
+  if (::stat(file.c_str(), &info) != 0) return {};
+  Origin origin;
+  origin.device = info.st_dev;
+  origin.inode = info.st_ino;
+  origin.bytes = uint64_t(info.st_size);
+  origin.modified_ns = int64_t(info.st_mtim.tv_sec) * 1'000'000'000 + info.st_mtim.tv_nsec;
+  return origin;
+}
+
+Result<void> Session::open(const fs::path& file, const io::ReadOptions& options) {
+  const auto format = io::format_for_reading(file);
+  if (!format) return tl::unexpected(format.error());
+  if (std::string_view((*format)->name) == "quarry") {
+    std::error_code error;
+    if (store_ && fs::equivalent(file, store_path_, error)) return {};  // it is open here already
+    auto store = io::Store::open(file);
+    if (!store) return tl::unexpected(store.error());
+    std::vector<UndoRecord> history;
+    size_t position = 0;
+    auto scene = store->read_scene(options.progress, &history, &position);
+    if (!scene) return tl::unexpected(scene.error());
+    if (auto done = adopt(std::move(*scene), std::move(history), position, options.progress); !done) return done;
+    close(false);
+    take_warnings(store->warnings());
+    store_ = std::move(*store);
+    store_path_ = file;
+    world_file_ = true;
+  } else {
+    std::vector<std::string> warnings;
+    io::ReadOptions read = options;
+    read.warnings = &warnings;
+    auto origin = look_at(file);  // before it is read: what changes meanwhile has changed
+    auto scene = io::read_scene(file, read);
+    if (!scene) return tl::unexpected(scene.error());
+    if (auto done = adopt(std::move(*scene), {}, 0, options.progress); !done) return done;
+    close(false);
+    take_warnings(warnings);
+    origin_ = std::move(origin);
+    if (origin_) {
+      origin_->format = *format;
+      origin_->left_out = std::move(warnings);
+    }
+  }
+  file_ = file;
+  title_ = file.filename().string();
+  active_instance_ = 0;
+  return {};
+}
+
+void Session::take_warnings(const std::vector<std::string>& warnings) {
+  if (!warnings.empty()) notice_ = warnings.size() == 1 ? warnings[0] : fmt::format("{} (and {} more warnings)", warnings[0], warnings.size() - 1);
+}
+
+Result<void> Session::recover(const fs::path& file) {
+  if (auto done = open(file); !done) return done;
+  // Its file goes on being where edits are committed to, but the user has not saved it anywhere yet.
+  world_file_ = false;
+  changed_ = true;
+  title_ = file.filename().string();
+  title_ = title_.substr(0, title_.find('.')) + " (recovered)";
+  file_.clear();
+  return {};
+}
+
+// What it kept is saved elsewhere now, or not wanted.
+void Session::drop_recovery_file() {
+  if (!store_ || world_file_) return;
+  store_.reset();
+  std::error_code ignored;
+  fs::remove(store_path_, ignored);
+  store_path_.clear();
+}
+
+void Session::close(bool keep_recovery) {
+  if (!(keep_recovery && changed_)) drop_recovery_file();
+  store_.reset();
+  store_path_.clear();
+  file_.clear();
+  origin_.reset();
+  world_file_ = changed_ = false;
+  notice_.clear();
+}
+
+std::optional<uint32_t> Session::instance_at(Int3 voxel) const {
+  const Scene& scene = document_->scene();
+  std::optional<uint32_t> found;
+  for (uint32_t i = 0; i < scene.instances.size(); ++i) {
+    const Instance& instance = scene.instances[i];
+    if (!scene.instance_visible(instance)) continue;
+    if (scene.volumes[instance.volume].bricks.get(instance.rotation.inverse().apply_to_cell(voxel - instance.offset)) == 0) continue;
+    found = i;
+    if (scene.overlap == OverlapRule::first_instance_wins) break;
+  }
+  return found;
+}
+
+void Session::set_active_instance(uint32_t instance) {
+  const auto count = static_cast<uint32_t>(document_->scene().instances.size());
+  active_instance_ = std::min(instance, count - 1);
+}
+
+Box3 Session::active_box() const {
+  const std::pair key{document_->version(), active_instance_};
+  if (active_box_ && std::get<0>(*active_box_) == key.first && std::get<1>(*active_box_) == key.second) return std::get<2>(*active_box_);
+  const Scene& scene = document_->scene();
+  const Instance& instance = scene.instances[active_instance_];
+  Box3 box;
+  if (scene.instance_visible(instance)) box = scene.volumes[instance.volume].bricks.bounds();
+  if (!box.empty()) {
+    const Int3 a = instance.rotation.apply_to_cell(box.min) + instance.offset, b = instance.rotation.apply_to_cell(box.max) + instance.offset;
+    box = {{std::min(a.x, b.x), std::min(a.y, b.y), std::min(a.z, b.z)}, {std::max(a.x, b.x), std::max(a.y, b.y), std::max(a.z, b.z)}};
+  }
+  active_box_.emplace(key.first, key.second, box);
+  return box;
+}
+
+Edit Session::in_volume_axes(const Edit& edit, const Instance& instance) const {
+  const Rotation back = instance.rotation.inverse();
+  Edit turned = edit;
+  turned.a = back.apply_to_cell(edit.a - instance.offset);
+  turned.b = back.apply_to_cell(edit.b - instance.offset);
+  return turned;
+}
+
+// A document without a world file gets its recovery file before its first change since it was opened or saved, with the history that it has then.
+Result<void> Session::keep_safe() {
+  if (store_ || recovery_.empty()) return {};
+  auto file = new_recovery_file(recovery_, title_);
+  if (!file) return tl::unexpected(file.error());
+  if (auto saved = io::Store::save_with_history(document_->scene(), document_->history(), document_->history_position(), {*file, false}); !saved) return saved;
+  auto store = io::Store::open(*file);
+  if (!store) return tl::unexpected(store.error());
+  store_ = std::move(*store);
+  store_path_ = *file;
+  return {};
+}
+
+// What is not on disk must not look done: the document takes a change back whose commit fails.
+Document::Keep Session::commit_with(Result<void> (io::Store::*commit)(const Scene&, std::span<const UndoRecord>)) {
+  if (!store_) return {};
+  return [this, commit](std::span<const UndoRecord> records) { return ((*store_).*commit)(document_->scene(), records); };
+}
+
+Result<uint64_t> Session::apply(const Edit& edit) {
+  end_preview();
+  const Scene& scene = document_->scene();
+  const Instance& instance = scene.instances[active_instance_];
+  if (!scene.instance_visible(instance))
+    return fail(ErrorCode::invalid_argument, fmt::format("'{}' is hidden: show it or choose another instance", instance.name));
+  if (auto safe = keep_safe(); !safe) return tl::unexpected(safe.error());
+  const auto record = document_->apply(instance.volume, in_volume_axes(edit, instance), 0, in_stroke_ && stroke_has_edit_, commit_with(&io::Store::commit_edit));
+  if (!record) return tl::unexpected(record.error());
+  if ((*record)->changes.empty()) return 0;
+  stroke_has_edit_ = true;
+  changed_ = true;
+  return (*record)->voxels_changed;
+}
+
+void Session::begin_stroke() {
+  in_stroke_ = true;
+  stroke_has_edit_ = false;
+}
+void Session::end_stroke() { in_stroke_ = false; }
+
+Result<void> Session::step(bool back) {
+  end_preview();
+  stroke_has_edit_ = false;  // what a stroke goes on with is a step of its own
+  if (back ? !document_->can_undo() : !document_->can_redo()) return {};
+  if (auto safe = keep_safe(); !safe) return safe;
+  const auto done = back ? document_->undo(commit_with(&io::Store::commit_undo)) : document_->redo(commit_with(&io::Store::commit_redo));
+  if (!done) return tl::unexpected(done.error());
+  changed_ = true;
+  return {};
+}
+
+Result<void> Session::undo() { return step(true); }
+Result<void> Session::redo() { return step(false); }
+
+Result<void> Session::go_to_step(size_t position) {
+  while (step_position() > position)
+    if (auto done = undo(); !done) return done;
+  while (step_position() < position && document_->can_redo())
+    if (auto done = redo(); !done) return done;
+  return {};
+}
+
+Result<void> Session::set_palette(const Palette& palette) {
+  end_preview();
+  if (palette == document_->scene().palette) return {};
+  if (auto safe = keep_safe(); !safe) return safe;
+  const auto record = document_->change_palette(palette, commit_with(&io::Store::commit_edit));
+  if (!record) return tl::unexpected(record.error());
+  stroke_has_edit_ = false;
+  changed_ = true;
+  return {};
+}
+
+void Session::preview_palette(const Palette& palette) {
+  if (!kept_palette_) kept_palette_ = document_->scene().palette;
+  document_->set_palette(palette);
+}
+
+void Session::end_preview() {
+  if (!kept_palette_) return;
+  document_->set_palette(*kept_palette_);
+  kept_palette_.reset();
+}
+
+Result<void> Session::reflatten(Scene scene) {
+  if (auto safe = keep_safe(); !safe) return safe;
+  std::vector<UndoRecord> history = document_->history();
+  const Scene before = document_->scene();
+  const size_t position = document_->history_position();
+  if (store_)
+    if (auto kept = store_->commit_visibility(scene); !kept) return kept;
+  if (auto done = adopt(std::move(scene), std::move(history), position); !done) {
+    // What cannot be shown must not be in the file either.
+    if (store_)
+      if (auto back = store_->commit_visibility(before); !back) return back;
+    return done;
+  }
+  changed_ = true;
+  return {};
+}
+
+Result<void> Session::set_layer_hidden(uint32_t layer, bool hidden) {
+  end_preview();
+  Scene scene = document_->scene();
+  scene.layers.at(layer).hidden = hidden;
+  return reflatten(std::move(scene));
+}
+Result<void> Session::set_instance_hidden(uint32_t instance, bool hidden) {
+  end_preview();
+  Scene scene = document_->scene();
+  scene.instances.at(instance).hidden = hidden;
+  return reflatten(std::move(scene));
+}
+
+std::vector<Session::Step> Session::steps() const {
+  std::vector<Step> steps;
+  for (const UndoRecord& record : document_->history()) {
+    if (!record.continues || steps.empty()) steps.push_back({record.label, 0, 0});
+    steps.back().voxels += record.voxels_changed;
+    ++steps.back().records;
+  }
+  return steps;
+}
+
+size_t Session::step_position() const { return document_->step_position(); }
+
+std::string Session::title() const { return title_; }
+const fs::path& Session::store_file() const { return store_path_; }
+
+Result<Session::WriteBack> Session::write_back() const {
+  if (file_.empty()) return fail(ErrorCode::not_found, fmt::format("'{}' has no file yet: save it under a name", title_));
+  const std::string name = file_.filename().string();
+  if (world_file_) return WriteBack{};
+  const auto writer = io::format_for_writing(file_);
+  if (!writer || !origin_ || *writer != origin_->format)
+    return fail(ErrorCode::unsupported, fmt::format("{}: {} files are not written: save it under another name", name, origin_ ? origin_->format->title : "such"));
+  if (!(*writer)->returns)
+    return fail(ErrorCode::unsupported, fmt::format("{}: what was read from it is not all that is in it, so it is not written back ({}): save under another name", name, (*writer)->title));
+  WriteBack meant;
+  for (io::ExportLoss& loss : io::export_losses(document_->scene(), **writer)) meant.losses.push_back(std::move(loss.text));
+  for (const std::string& sentence : origin_->left_out) meant.losses.push_back("not read: " + sentence);
+  const auto now = look_at(file_);
+  meant.changed_on_disk = now && !now->same_file(*origin_);
+  return meant;
+}
+
+Result<void> Session::save_as(const fs::path& file, const Progress& progress) {
+  end_preview();
+  const auto format = io::format_for_writing(file);
+  if (!format) return tl::unexpected(format.error());
+  remove_left_behind(file);
+  if (std::string_view((*format)->name) != "quarry") {
+    if (auto written = io::write_scene(document_->scene(), file, progress); !written) return written;
+    if (world_file_) return {};  // a copy: edits go on into the world's file
+    // In a file of the user's choice, so no recovery is to be offered. The next change makes a new one.
+    drop_recovery_file();
+    changed_ = false;
+    if (!(*format)->returns) return {};
+    file_ = file;
+    title_ = file.filename().string();
+    origin_ = look_at(file);
+    if (origin_) origin_->format = *format;
+    return {};
+  }
+  std::error_code error;
+  if (store_ && world_file_ && fs::equivalent(file, store_path_, error)) return {};  // every edit is in it already
+  if (store_) {
+    // The file that holds the edits so far is copied whole: the history goes with it. Closed first, so that the copy is complete.
+    const fs::path from = store_path_;
+    store_.reset();
+    const auto copied = io::Store::copy(from, file);
+    auto again = io::Store::open(from);
+    if (!again) return tl::unexpected(again.error());
+    store_ = std::move(*again);
+    if (!copied) return copied;
+  } else if (auto saved = io::Store::save_with_history(document_->scene(), document_->history(), document_->history_position(), file, progress); !saved) {
+    return saved;
+  }
+  auto store = io::Store::open(file);
+  if (!store) return tl::unexpected(store.error());
+  close(false);
+  store_ = std::move(*store);
+  store_path_ = file_ = file;
+  title_ = file.filename().string();
+  world_file_ = true;
+  return {};
+}
+
+std::string Session::take_notice() {
+  std::string taken;
+  taken.swap(notice_);
+  return taken;
+}
+
+}  // namespace quarry::app

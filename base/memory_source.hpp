@@ -1,0 +1,39 @@
+// memory_source.hpp - where big arrays get their memory: plain host memory here, CUDA memory in executor_cuda, memory shared with
+// Vulkan in engine/shared_buffer. Grid, BrickPool and OccupancyPyramid never allocate behind their owner's back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/result.hpp"
+
+namespace quarry {
+
+// One allocation. `data` is what the executor that works on it dereferences (a host pointer, or a CUDA device pointer).
+struct MemoryBlock {
+  void* data = nullptr;
+  size_t size_bytes = 0;
+  uint64_t device_address = 0;  // address in Vulkan shaders (buffer device address), 0 if the block is not shared
+  void* owner = nullptr;        // the source's own note, e.g. its SharedBuffer
+};
+
+class MemorySource {
+ public:
+  virtual ~MemorySource() = default;
+
+  // At least `size_bytes` (> 0) bytes, aligned to 4096, all zero. `label` names the block in statistics and debuggers.
+  // Free-threaded. Errors: out_of_memory, device.
+  virtual Result<MemoryBlock> allocate(size_t size_bytes, const char* label) = 0;
+
+  // Gives a block back. A source that shares with a GPU defers the real release until no frame in flight can read it.
+  virtual void release(const MemoryBlock& block) noexcept = 0;
+
+  // Called by an owner of blocks before it changes what they hold in place: a source whose blocks a GPU reads directly comes back when
+  // no frame under way does. Any thread; nothing to do for other sources.
+  virtual void about_to_write() noexcept {}
+};
+
+// Zeroed pages of anonymous host memory (mmap): untouched parts cost nothing. One process-wide stateless object.
+MemorySource& host_memory_source();
+
+}  // namespace quarry

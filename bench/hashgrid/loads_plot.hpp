@@ -1,0 +1,13 @@
+// loads_plot.hpp - the load-factor sweep of the hash grid as a table in Markdown and as a plot in SVG, from its comma-separated values.
+#pragma once
+
+#include <string>
+
+#include "base/result.hpp"
+
+namespace quarry::bench {
+
+// Reads CSV_PATH (what --sweep wrote), writes the same name ending in .svg and in .md. Errors: not_found, malformed_input, io.
+Result<void> plot_loads(const std::string& csv_path);
+
+}  // namespace quarry::bench

@@ -1,0 +1,35 @@
+// passes.hpp - `quarry bench render`: how many rays a second the traversal walks, pass by pass, on the reference scenes.
+//
+// Each pass is a dispatch of its own between two timestamps; the median of `repeats` is reported, after two rounds of warm-up. Beside
+// them, in the same run, two ceilings: making the rays and writing 16 bytes, and walking only the pyramid. Rays counted are rays walked:
+// pixels for primary rays, pixels that hit (times four) for shadow and ambient rays.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/progress.hpp"
+
+namespace quarry::bench {
+
+struct RenderBenchOptions {
+  std::vector<int> scenes{0, 1, 2};
+  bool full_size = true;   // else miniatures, for software drivers
+  uint32_t width = 1920, height = 1080, repeats = 20;
+  std::string device;      // part of a device's name
+  bool validation = false;
+  Progress progress{};
+};
+
+// {"device", "driver", "sharing", "scenes": [{"scene", "voxels", "bricks", "bytes_per_voxel", "packed_bytes_per_voxel", "cameras": [{"camera", "hits", "passes":
+// {name: {"rays", "microseconds", "million_per_s"}}}]}]}. Errors: a wrong number of voxels, bricks or hits makes the measurement void,
+// and so does a pixel that differs when the world is packed (measured in a second round: the rows "..., packed").
+Result<nlohmann::json> bench_render(const RenderBenchOptions& options);
+
+// The same as a table for people.
+std::string render_table(const nlohmann::json& result);
+
+}  // namespace quarry::bench

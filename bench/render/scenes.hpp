@@ -1,0 +1,33 @@
+// scenes.hpp - three worlds and three cameras each for comparing renderers: a terrain shell, a Menger sponge, a bumpy hollow
+// sphere. Which voxels exist is decided by integer arithmetic alone, so every machine makes the same.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "engine/render/camera.hpp"
+#include "base/result.hpp"
+#include "voxel/worlds/world.hpp"
+
+namespace quarry::bench {
+
+constexpr int kSceneCount = 3, kCameraCount = 3;
+
+struct RenderScene {
+  const char* name;
+  const char* title;
+  int full_size;           // terrain: edge; sponge: edge, a power of 3; sphere: radius
+  int small_size;          // the same picture in miniature, for machines without a GPU
+  uint64_t voxels, bricks; // at full size
+  uint64_t hits[kCameraCount];  // primary rays of 1920x1080 that hit, at full size
+};
+const RenderScene& render_scene(int scene);
+const char* camera_name(int camera);
+
+// Fills an empty world; `interrupted` is asked between batches.
+Result<void> fill_scene(World& world, int scene, int size, const std::function<bool()>& interrupted);
+
+// At `size`; cameras keep their place in relation to the scene.
+engine::View scene_view(int scene, int camera, int size, uint32_t width, uint32_t height);
+
+}  // namespace quarry::bench

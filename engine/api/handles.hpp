@@ -1,0 +1,178 @@
+// handles.hpp - what the files of the C interface share: the handles' insides, the border that no exception crosses, the checks.
+// Private to engine/c_api*.cpp, which are a thin face over Document, io, Device, SharedWorld and Renderer: no work is done here that a
+// C++ caller could not have done with those. The contract is in quarry.h.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <initializer_list>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "engine/pictures/path_tracer.hpp"
+#include "engine/api/quarry.h"
+#include "engine/render/ray_marcher.hpp"
+#include "base/progress.hpp"
+#include "voxel/worlds/world.hpp"
+
+namespace quarry::c_api {
+
+// Everything of a context that its worlds need; it lives until the last of them is gone.
+struct ContextState {
+  qry_log_function log = nullptr;
+  void* log_user = nullptr;
+  uint32_t device_when = QRY_DEVICE_LAZY;
+  bool validation = false;
+  bool adopted = false;
+  std::string prefer_device;
+  engine::SharingMode sharing = engine::SharingMode::automatic;
+  uint32_t threads = 0;
+
+  // Guards what is below, and every use of the device but memory allocation: one frame at a time per context. Recursive, because a
+  // half-made world may be destroyed while it is held.
+  std::recursive_mutex mutex;
+  std::unique_ptr<engine::Device> device;
+  std::unique_ptr<engine::Renderer> renderer;  // after `device`: destroyed before it
+  uint64_t worlds_made = 0;
+
+  void say(int32_t level, const char* message) const {
+    if (log) log(log_user, level, message);
+  }
+};
+
+// The thread's last error message. Returns `code`, so that a check is one line: return refuse(QRY_ERROR_..., "...").
+[[gnu::format(printf, 2, 3)]] qry_result refuse(qry_result code, const char* format, ...) noexcept;
+qry_result refuse(const Error& error) noexcept;
+qry_result result_of(ErrorCode code) noexcept;
+
+// The border. `body` returns a qry_result.
+template <class Body>
+qry_result guarded(const char* function, Body&& body) noexcept {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return refuse(QRY_ERROR_OUT_OF_MEMORY, "%s: out of host memory", function);
+  } catch (const std::length_error&) {
+    return refuse(QRY_ERROR_OUT_OF_MEMORY, "%s: more than host memory can hold was asked for", function);
+  } catch (const std::exception& e) {
+    return refuse(QRY_ERROR_INTERNAL, "%s: %s", function, e.what());
+  } catch (...) {
+    return refuse(QRY_ERROR_INTERNAL, "%s: an unknown exception", function);
+  }
+}
+
+// One structure that a call accepts in a chain, and where to put its address.
+struct Accepted {
+  qry_stype stype;
+  const void** found;
+};
+const char* stype_name(qry_stype stype) noexcept;
+// Walks `next`: unknown structures and second ones are refused.
+qry_result read_chain(const char* function, const void* next, std::initializer_list<Accepted> accepted) noexcept;
+// The whole check of a structure that a caller passed: there, of the right type, with a chain that is understood.
+template <class Struct>
+qry_result check_struct(const char* function, const char* argument, const Struct* given, qry_stype wanted,
+                        std::initializer_list<Accepted> accepted = {}) noexcept {
+  if (!given) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, argument);
+  if (given->stype != wanted)
+    return refuse(QRY_ERROR_UNKNOWN_STRUCT, "%s: %s->stype is %u, expected %s (%u): initialise it with its _INIT macro", function, argument,
+                  given->stype, stype_name(wanted), wanted);
+  if (given->reserved != 0) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s->reserved must be 0", function, argument);
+  return read_chain(function, given->next, accepted);
+}
+
+// Adapts a C progress callback; `cancel` rises when it answers anything but 0.
+class ProgressCall {
+ public:
+  ProgressCall(qry_progress_function function, void* user);
+  const Progress& progress() const { return progress_; }
+
+ private:
+  std::atomic<bool> cancel_{false};
+  Progress progress_;
+};
+
+// Makes the device if it is not there. Call with `mutex` held.
+qry_result need_device(ContextState& context, const char* function);
+
+}  // namespace quarry::c_api
+
+struct qry_context {
+  std::shared_ptr<quarry::c_api::ContextState> state;
+};
+
+// Members are destroyed from the last to the first: the document's memory belongs to `shared`, whose device belongs to `context`.
+struct qry_world {
+  std::shared_ptr<quarry::c_api::ContextState> context;
+  std::unique_ptr<quarry::hashgrid::Executor> executor;    // only if the context limits threads; else the world has its own
+  std::unique_ptr<quarry::engine::SharedWorld> shared;     // null: in plain host memory, no device yet
+  std::optional<quarry::Document> document;
+  uint32_t max_bricks = 0;
+  uint64_t version = 0;
+  uint64_t number = 0;  // among the context's worlds
+
+  ~qry_world();
+};
+
+struct qry_recorder {
+  std::shared_ptr<quarry::c_api::ContextState> context;
+  std::unique_ptr<quarry::engine::Renderer> renderer;
+  std::vector<uint64_t> frames;  // of each slot, the frame last recorded with it; 0: none
+  uint64_t last_frame = 0;
+
+  ~qry_recorder();
+};
+
+struct qry_paths {
+  std::shared_ptr<quarry::c_api::ContextState> context;
+  std::unique_ptr<quarry::engine::PathTracer> tracer;
+  // What the tracer's sums are of.
+  uint64_t world = 0, world_version = 0;
+  quarry::engine::View view;
+  quarry::engine::RenderSettings settings;
+  bool layers = false;
+  // What can be read.
+  quarry::engine::PathPicture picture;
+  uint32_t samples = 0;
+  uint64_t picture_version = 0;
+
+  ~qry_paths();
+};
+
+namespace quarry::c_api {
+
+// Where a world of this context is to live now; creates `shared` if the context has a device (or if `device_needed`).
+qry_result place_world(qry_world& world, bool device_needed, WorldMemory* memory, const char* function);
+// Moves a world that was made without a device to memory that the device reads. Call with the context's mutex held.
+qry_result share_world(qry_world& world, const char* function);
+
+// Checks that pictures of both kinds share.
+qry_result check_camera(const char* function, const qry_camera& camera);
+qry_result check_picture_size(const char* function, uint32_t width, uint32_t height);
+// The refusal of a member of `info`.
+qry_result bad(const char* function, const char* member, double value, const char* expected);
+qry_result check_sun(const char* function, const float (&direction)[3], float strength, float sky_strength, float exposure);
+// Rows in the caller's memory; `pitch` 0 becomes that of rows without gaps.
+qry_result check_rows(const char* function, uint32_t width, uint32_t height, uint32_t pixel_bytes, uint64_t size_bytes, uint64_t* pitch);
+void copy_rows(const void* from, void* to, uint32_t width, uint32_t height, uint32_t pixel_bytes, uint64_t pitch);
+// The members of the same name in qry_render_info and qry_paths_info.
+void put_size_and_sun(const auto& info, engine::RenderSettings& settings) {
+  settings.width = info.width;
+  settings.height = info.height;
+  settings.exposure = info.exposure;
+  std::copy_n(info.sun_direction, 3, settings.sun_direction);
+  settings.sun_strength = info.sun_strength;
+  settings.sky_strength = info.sky_strength;
+}
+// A picture's info with what is chained to it, as the renderer takes it.
+qry_result read_render_info(const char* function, const qry_render_info* info, engine::View& view, engine::RenderSettings& settings);
+// `look` may be null: then nothing is set.
+qry_result apply_look(const char* function, const qry_look_info* look, engine::RenderSettings& settings);
+
+}  // namespace quarry::c_api

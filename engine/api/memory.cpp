@@ -1,0 +1,61 @@
+// memory.cpp - what a world takes, and its packed form, in the C interface.
+#include "engine/api/handles.hpp"
+
+using namespace quarry;
+using namespace quarry::c_api;
+
+qry_result qry_world_get_memory(const qry_world* world, qry_memory_state* state) {
+  const char* const function = "qry_world_get_memory";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    if (qry_result r = check_struct(function, "state", state, QRY_STYPE_MEMORY_STATE)) return r;
+    const World& voxels = world->document->world();
+    state->grid_bytes = voxels.grid().block().size_bytes;
+    state->mask_bytes = voxels.pool().mask_slabs().size_bytes();
+    state->material_bytes = voxels.pool().material_slabs().size_bytes();
+    state->pyramid_bytes = voxels.pyramid().size_bytes();
+    state->packed_bytes = voxels.packed_bytes();
+    state->scene_bytes = state->history_bytes = 0;
+    for (const Volume& volume : world->document->scene().volumes)
+      state->scene_bytes += uint64_t(volume.bricks.bricks().size()) * sizeof(Brick);
+    for (const UndoRecord& record : world->document->history())
+      state->history_bytes += uint64_t(record.changes.size()) * sizeof(BrickChange);
+    state->device_bytes = world->shared ? world->shared->device_bytes() : 0;
+    state->packed = voxels.packed() ? 1 : 0;
+    state->reserved2 = 0;
+    return QRY_OK;
+  });
+}
+
+qry_result qry_world_pack(qry_world* world) {
+  const char* const function = "qry_world_pack";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    World& voxels = world->document->world();
+    if (voxels.packed()) return refuse(QRY_NOTHING_TO_DO, "%s: the world is packed already", function);
+    if (auto ok = voxels.pack(); !ok) return refuse(ok.error());
+    return QRY_OK;
+  });
+}
+
+qry_result qry_world_unpack(qry_world* world) {
+  const char* const function = "qry_world_unpack";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    World& voxels = world->document->world();
+    if (!voxels.packed()) return refuse(QRY_NOTHING_TO_DO, "%s: the world is not packed", function);
+    if (auto ok = voxels.unpack(); !ok) return refuse(ok.error());
+    return QRY_OK;
+  });
+}
+
+qry_result qry_world_trim(qry_world* world) {
+  const char* const function = "qry_world_trim";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    World& voxels = world->document->world();
+    if (voxels.packed()) return refuse(QRY_NOTHING_TO_DO, "%s: the world is packed, with nothing to spare", function);
+    if (auto ok = voxels.fit(); !ok) return refuse(ok.error());
+    return QRY_OK;
+  });
+}

@@ -1,0 +1,165 @@
+// paths.cpp - path-traced pictures of the C interface: gathered over calls, read layer by layer.
+#include <cmath>
+
+#include "engine/api/handles.hpp"
+
+using namespace quarry;
+using namespace quarry::c_api;
+
+qry_paths::~qry_paths() {
+  if (!tracer) return;
+  const std::lock_guard lock(context->mutex);
+  tracer.reset();
+}
+
+namespace quarry::c_api {
+namespace {
+
+constexpr uint32_t kMaxSamples = 65536, kMaxBounces = 256;
+
+bool same3(const float (&u)[3], const float (&v)[3]) { return std::equal(std::begin(u), std::end(u), std::begin(v)); }
+
+// Same paths: everything but how their sum is shown.
+bool same_paths(const engine::RenderSettings& a, const engine::RenderSettings& b) {
+  return a.width == b.width && a.height == b.height && same3(a.sun_direction, b.sun_direction) && a.sun_strength == b.sun_strength &&
+         a.sky_strength == b.sky_strength && a.sun_radius == b.sun_radius && a.uniform_sky == b.uniform_sky && same3(a.sky_color, b.sky_color) &&
+         a.background == b.background && same3(a.background_color, b.background_color) && a.ground == b.ground &&
+         a.fog_distance == b.fog_distance && a.fog_height == b.fog_height && a.frame_seed == b.frame_seed && a.bounces == b.bounces &&
+         a.lens_radius == b.lens_radius && a.focus == b.focus && a.firefly_limit == b.firefly_limit;
+}
+
+bool same_view(const engine::View& a, const engine::View& b) {
+  return same3(a.origin, b.origin) && same3(a.forward, b.forward) && same3(a.right, b.right) && same3(a.up, b.up);
+}
+
+qry_result settings_of(const char* function, const qry_paths_info& info, const qry_look_info* look, engine::RenderSettings& settings) {
+  if (qry_result r = check_camera(function, info.camera)) return r;
+  if (qry_result r = check_picture_size(function, info.width, info.height)) return r;
+  if (info.samples < 1 || info.samples > kMaxSamples) return bad(function, "samples", info.samples, "1..65536");
+  if (const uint32_t unknown = info.flags & ~uint32_t(QRY_PATHS_RESTART | QRY_PATHS_LAYERS))
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->flags has unknown bits 0x%x", function, unknown);
+  if (info.bounces > kMaxBounces) return bad(function, "bounces", info.bounces, "0..256");
+  if (info.reserved2 != 0) return bad(function, "reserved2", info.reserved2, "0");
+  if (qry_result r = check_sun(function, info.sun_direction, info.sun_strength, info.sky_strength, info.exposure)) return r;
+  const struct {
+    const char* member;
+    float value;
+  } lengths[] = {{"lens_radius", info.lens_radius}, {"focus", info.focus}, {"firefly_limit", info.firefly_limit}};
+  for (const auto& length : lengths)
+    if (!(length.value >= 0) || !std::isfinite(length.value)) return bad(function, length.member, length.value, "0 or more");
+  if (qry_result r = apply_look(function, look, settings)) return r;
+  put_size_and_sun(info, settings);
+  settings.bounces = info.bounces;
+  settings.frame_seed = info.seed;
+  settings.lens_radius = info.lens_radius;
+  settings.focus = info.focus;
+  settings.firefly_limit = info.firefly_limit;
+  return QRY_OK;
+}
+
+}  // namespace
+}  // namespace quarry::c_api
+
+qry_result qry_paths_create(qry_context* context, qry_paths** out) {
+  const char* const function = "qry_paths_create";
+  return guarded(function, [&]() -> qry_result {
+    if (!out) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: out is NULL", function);
+    *out = nullptr;
+    if (!context) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: context is NULL", function);
+    auto paths = std::make_unique<qry_paths>();
+    paths->context = context->state;
+    *out = paths.release();
+    return QRY_OK;
+  });
+}
+
+void qry_paths_destroy(qry_paths** paths) {
+  if (!paths) return;
+  delete *paths;
+  *paths = nullptr;
+}
+
+qry_result qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_paths_info* info) {
+  const char* const function = "qry_world_trace_paths";
+  return guarded(function, [&]() -> qry_result {
+    if (!world || !paths) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, world ? "paths" : "world");
+    const void* look = nullptr;
+    if (qry_result r = check_struct(function, "info", info, QRY_STYPE_PATHS_INFO, {{QRY_STYPE_LOOK_INFO, &look}})) return r;
+    engine::RenderSettings settings;
+    if (qry_result r = settings_of(function, *info, static_cast<const qry_look_info*>(look), settings)) return r;
+    if (world->context != paths->context) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world and paths are of different contexts", function);
+    const engine::View view =
+        engine::look_at(info->camera.position, info->camera.target, info->camera.vertical_fov_degrees, info->width, info->height);
+    const bool layers = (info->flags & QRY_PATHS_LAYERS) != 0;
+
+    const std::lock_guard lock(world->context->mutex);
+    if (qry_result r = need_device(*world->context, function)) return r;
+    if (qry_result r = share_world(*world, function)) return r;
+    if (!paths->tracer) {
+      auto tracer = engine::PathTracer::create(*world->context->device);
+      if (!tracer) return refuse(tracer.error());
+      paths->tracer = std::move(*tracer);
+    }
+    const bool same = !(info->flags & QRY_PATHS_RESTART) && paths->world == world->number && paths->world_version == world->version &&
+                      paths->layers == layers && same_view(paths->view, view) && same_paths(paths->settings, settings);
+    const uint32_t first = same ? paths->tracer->paths_done() : 0;
+    paths->world = 0;  // an exception or an error on the way: the next call begins anew
+    Document& document = *world->document;
+    const ProgressCall call(info->progress, info->progress_user);
+    auto traced = paths->tracer->render(*world->shared, document.world(), document.scene().palette, view, settings, info->samples, layers,
+                                        call.progress(), first);
+    if (!traced && traced.error().code != ErrorCode::cancelled) return refuse(traced.error());
+    paths->world = world->number;
+    paths->world_version = world->version;
+    paths->view = view;
+    paths->settings = settings;
+    paths->layers = layers;
+    if (!traced) return refuse(traced.error());
+    paths->picture = std::move(*traced);
+    paths->samples = paths->tracer->paths_done();
+    paths->picture_version = world->version;
+    return QRY_OK;
+  });
+}
+
+qry_result qry_paths_get_state(const qry_paths* paths, qry_paths_state* state) {
+  const char* const function = "qry_paths_get_state";
+  return guarded(function, [&]() -> qry_result {
+    if (!paths) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: paths is NULL", function);
+    if (qry_result r = check_struct(function, "state", state, QRY_STYPE_PATHS_STATE)) return r;
+    state->world_version = paths->picture_version;
+    state->width = paths->picture.picture.width;
+    state->height = paths->picture.picture.height;
+    state->samples = paths->samples;
+    state->traced = paths->tracer && paths->world ? paths->tracer->paths_done() : 0;
+    state->has_layers = paths->picture.depth.empty() ? 0 : 1;
+    state->reserved2 = 0;
+    return QRY_OK;
+  });
+}
+
+qry_result qry_paths_read(const qry_paths* paths, uint32_t layer, void* out, uint64_t size_bytes, uint64_t row_pitch_bytes) {
+  const char* const function = "qry_paths_read";
+  return guarded(function, [&]() -> qry_result {
+    if (!paths || !out) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, paths ? "out" : "paths");
+    if (layer > QRY_LAYER_DEPTH) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: layer is %u, expected a QRY_LAYER_ number", function, layer);
+    const engine::PathPicture& picture = paths->picture;
+    if (paths->samples == 0)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: there is no picture yet: call qry_world_trace_paths first", function);
+    if (layer >= QRY_LAYER_ALBEDO && picture.depth.empty())
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: layer %u was not traced: call qry_world_trace_paths with QRY_PATHS_LAYERS", function, layer);
+    const struct {
+      const void* data;
+      uint32_t pixel_bytes;
+    } layers[] = {{picture.picture.rgba.data(), 4},
+                  {picture.radiance.data(), 16},
+                  {picture.albedo.data(), 12},
+                  {picture.normal.data(), 12},
+                  {picture.depth.data(), 4}};
+    const uint32_t width = picture.picture.width, height = picture.picture.height, pixel_bytes = layers[layer].pixel_bytes;
+    uint64_t pitch = row_pitch_bytes;
+    if (qry_result r = check_rows(function, width, height, pixel_bytes, size_bytes, &pitch)) return r;
+    copy_rows(layers[layer].data, out, width, height, pixel_bytes, pitch);
+    return QRY_OK;
+  });
+}

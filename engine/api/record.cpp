@@ -1,0 +1,126 @@
+// record.cpp - frames of the C interface that are recorded into the host engine's own command buffer. Nothing here waits; only publishing submits.
+#include <vulkan/vulkan_core.h>
+
+#include <cstring>
+
+#include "engine/api/handles.hpp"
+
+using namespace quarry;
+using namespace quarry::c_api;
+
+qry_recorder::~qry_recorder() {
+  if (!renderer) return;
+  const std::lock_guard lock(context->mutex);
+  renderer.reset();
+}
+
+namespace quarry::c_api {
+namespace {
+
+constexpr uint32_t kMaxSlots = 64;
+
+// Handles that are pointers or numbers, as the platform has it.
+template <class Handle>
+Handle vulkan_handle(uint64_t number) {
+  if constexpr (std::is_pointer_v<Handle>) return reinterpret_cast<Handle>(uintptr_t(number));
+  else return number;
+}
+uint64_t number_of(VkSemaphore semaphore) {
+  uint64_t number = 0;
+  std::memcpy(&number, &semaphore, sizeof semaphore);
+  return number;
+}
+
+qry_result check_adopted(const ContextState& context, const char* function) {
+  if (context.adopted) return QRY_OK;
+  return refuse(QRY_ERROR_UNSUPPORTED, "%s: the command buffers are yours, so the device must be: create the context with qry_vulkan_device_info", function);
+}
+
+}  // namespace
+}  // namespace quarry::c_api
+
+qry_result qry_world_publish(qry_world* world, qry_published* published) {
+  const char* const function = "qry_world_publish";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    if (qry_result r = check_struct(function, "published", published, QRY_STYPE_PUBLISHED)) return r;
+    if (qry_result r = check_adopted(*world->context, function)) return r;
+    const std::lock_guard lock(world->context->mutex);
+    if (qry_result r = share_world(*world, function)) return r;
+    const auto point = world->shared->publish(world->document->world(), world->document->scene().palette);
+    if (!point) return refuse(point.error());
+    published->semaphore = number_of(point->semaphore);
+    published->value = point->semaphore ? point->value : 0;
+    published->version = world->version;
+    return QRY_OK;
+  });
+}
+
+qry_result qry_world_frames_done(qry_world* world, uint64_t safe_frame) {
+  const char* const function = "qry_world_frames_done";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    if (world->shared) world->shared->frame_completed(safe_frame);
+    return QRY_OK;
+  });
+}
+
+qry_result qry_recorder_create(qry_context* context, const qry_recorder_info* info, qry_recorder** out) {
+  const char* const function = "qry_recorder_create";
+  return guarded(function, [&]() -> qry_result {
+    if (!out) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: out is NULL", function);
+    *out = nullptr;
+    if (!context) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: context is NULL", function);
+    const qry_recorder_info defaults = QRY_RECORDER_INFO_INIT;
+    if (!info) info = &defaults;
+    if (qry_result r = check_struct(function, "info", info, QRY_STYPE_RECORDER_INFO)) return r;
+    if (info->slots < 1 || info->slots > kMaxSlots || info->reserved2)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->slots is %u, info->reserved2 %u: expected 1..%u and 0", function, info->slots, info->reserved2, kMaxSlots);
+    if (qry_result r = check_adopted(*context->state, function)) return r;
+    auto fresh = std::make_unique<qry_recorder>();
+    fresh->context = context->state;
+    fresh->frames.resize(info->slots);
+    const std::lock_guard lock(context->state->mutex);
+    auto renderer = engine::Renderer::create(*context->state->device, info->slots);
+    if (!renderer) return refuse(renderer.error());
+    fresh->renderer = std::move(*renderer);
+    *out = fresh.release();
+    return QRY_OK;
+  });
+}
+
+void qry_recorder_destroy(qry_recorder** recorder) {
+  if (!recorder) return;
+  delete *recorder;
+  *recorder = nullptr;
+}
+
+qry_result qry_record_frame(qry_recorder* recorder, qry_world* world, const qry_render_info* render, const qry_record_info* record) {
+  const char* const function = "qry_record_frame";
+  return guarded(function, [&]() -> qry_result {
+    if (!recorder || !world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, recorder ? "world" : "recorder");
+    engine::View view;
+    engine::RenderSettings settings;
+    if (qry_result r = read_render_info(function, render, view, settings)) return r;
+    if (qry_result r = check_struct(function, "record", record, QRY_STYPE_RECORD_INFO)) return r;
+    if (!record->command_buffer || !record->image_view)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: record->%s is NULL", function, record->command_buffer ? "image_view" : "command_buffer");
+    if (record->safe_frame >= record->frame || record->frame < recorder->last_frame)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: record->frame is %llu, record->safe_frame %llu, and %llu was recorded before: expected a frame above the safe one, and none below that before",
+                    function, static_cast<unsigned long long>(record->frame), static_cast<unsigned long long>(record->safe_frame), static_cast<unsigned long long>(recorder->last_frame));
+    if (world->context != recorder->context) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: recorder and world are of different contexts", function);
+    if (!world->shared || !world->shared->root_address())
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: the world was never published: call qry_world_publish first", function);
+    const auto slot = std::find_if(recorder->frames.begin(), recorder->frames.end(), [&](uint64_t frame) { return frame <= record->safe_frame; });
+    if (slot == recorder->frames.end())
+      return refuse(QRY_ERROR_FULL, "%s: all %zu slots are in frames after the safe one, %llu: create the recorder with more, or record fewer frames ahead", function,
+                    recorder->frames.size(), static_cast<unsigned long long>(record->safe_frame));
+    // The frame counts from here on, even if it is recorded in part only: the host may submit that part.
+    *slot = recorder->last_frame = record->frame;
+    world->shared->frame_completed(record->safe_frame);
+    world->shared->frame_submitted(record->frame);
+    const auto recorded = recorder->renderer->record(record->command_buffer, *world->shared, view, settings, vulkan_handle<VkImageView>(record->image_view),
+                                                     uint32_t(slot - recorder->frames.begin()));
+    return recorded ? QRY_OK : refuse(recorded.error());
+  });
+}

@@ -1,0 +1,243 @@
+// render.cpp - pictures into the caller's memory, rays and cameras of the C interface.
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "engine/api/handles.hpp"
+
+using namespace quarry;
+using namespace quarry::c_api;
+
+namespace quarry::c_api {
+namespace {
+
+constexpr uint32_t kMaxEdge = 16384;
+
+bool all_finite(const double (&v)[3]) { return std::isfinite(v[0]) && std::isfinite(v[1]) && std::isfinite(v[2]); }
+
+double length(const float (&v)[3]) { return std::sqrt(double(v[0]) * v[0] + double(v[1]) * v[1] + double(v[2]) * v[2]); }
+
+}  // namespace
+
+qry_result bad(const char* function, const char* member, double value, const char* expected) {
+  return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->%s is %g, expected %s", function, member, value, expected);
+}
+
+qry_result check_picture_size(const char* function, uint32_t width, uint32_t height) {
+  if (width >= 1 && width <= kMaxEdge && height >= 1 && height <= kMaxEdge) return QRY_OK;
+  return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: a picture of %u x %u pixels; expected 1..%u each", function, width, height, kMaxEdge);
+}
+
+qry_result check_camera(const char* function, const qry_camera& camera) {
+  if (!all_finite(camera.position) || !all_finite(camera.target))
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: camera.position and camera.target must be finite", function);
+  if (!(camera.vertical_fov_degrees > 0 && camera.vertical_fov_degrees < 180))
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: camera.vertical_fov_degrees is %g, expected above 0 and below 180", function,
+                  camera.vertical_fov_degrees);
+  if (std::equal(std::begin(camera.position), std::end(camera.position), std::begin(camera.target)))
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: camera.target is the same as camera.position", function);
+  return QRY_OK;
+}
+
+qry_result check_sun(const char* function, const float (&direction)[3], float strength, float sky_strength, float exposure) {
+  if (!(exposure > 0) || !std::isfinite(exposure)) return bad(function, "exposure", exposure, "more than 0");
+  if (!(strength >= 0) || !std::isfinite(strength)) return bad(function, "sun_strength", strength, "0 or more");
+  if (!(sky_strength >= 0) || !std::isfinite(sky_strength)) return bad(function, "sky_strength", sky_strength, "0 or more");
+  const double sun = length(direction);
+  if (!(sun > 0) || !std::isfinite(sun)) return bad(function, "sun_direction's length", sun, "more than 0");
+  return QRY_OK;
+}
+
+qry_result check_rows(const char* function, uint32_t width, uint32_t height, uint32_t pixel_bytes, uint64_t size_bytes, uint64_t* pitch) {
+  const uint64_t row_bytes = uint64_t(width) * pixel_bytes;
+  if (*pitch == 0) *pitch = row_bytes;
+  if (*pitch < row_bytes || *pitch > uint64_t(1) << 40)
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: row_pitch_bytes is %llu, but a row of %u pixels takes %llu (and at most 2^40)", function,
+                  static_cast<unsigned long long>(*pitch), width, static_cast<unsigned long long>(row_bytes));
+  const uint64_t needed = *pitch * (height - 1) + row_bytes;
+  if (size_bytes < needed)
+    return refuse(QRY_ERROR_BUFFER_TOO_SMALL, "%s: size_bytes is %llu, but the picture of %u x %u pixels takes %llu", function,
+                  static_cast<unsigned long long>(size_bytes), width, height, static_cast<unsigned long long>(needed));
+  return QRY_OK;
+}
+
+void copy_rows(const void* from, void* to, uint32_t width, uint32_t height, uint32_t pixel_bytes, uint64_t pitch) {
+  const size_t row_bytes = size_t(width) * pixel_bytes;
+  for (size_t y = 0; y < height; ++y) std::memcpy(static_cast<char*>(to) + size_t(pitch) * y, static_cast<const char*>(from) + row_bytes * y, row_bytes);
+}
+
+qry_result apply_look(const char* function, const qry_look_info* look, engine::RenderSettings& settings) {
+  if (!look) return QRY_OK;
+  const auto wrong = [function](const char* member, double value, const char* expected) {
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: qry_look_info.%s is %g, expected %s", function, member, value, expected);
+  };
+  if (look->sky > QRY_SKY_UNIFORM) return wrong("sky", look->sky, "a QRY_SKY_ number");
+  if (look->background > QRY_BACKGROUND_NONE) return wrong("background", look->background, "a QRY_BACKGROUND_ number");
+  if (look->tone > QRY_TONE_LINEAR) return wrong("tone", look->tone, "a QRY_TONE_ number");
+  if (look->ground > 1) return wrong("ground", look->ground, "0 or 1");
+  if (look->reserved2 != 0) return wrong("reserved2", look->reserved2, "0");
+  for (const float c : look->sky_color)
+    if (!(c >= 0) || !std::isfinite(c)) return wrong("sky_color", c, "0 or more");
+  for (const float c : look->background_color)
+    if (!(c >= 0 && c <= 1)) return wrong("background_color", c, "0..1");
+  if (!(look->sun_radius >= 0 && look->sun_radius <= 0.5f)) return wrong("sun_radius", look->sun_radius, "0..0.5");
+  if (!(look->fog_distance >= 0) || !std::isfinite(look->fog_distance)) return wrong("fog_distance", look->fog_distance, "0 or more");
+  if (!(look->fog_height >= 0) || !std::isfinite(look->fog_height)) return wrong("fog_height", look->fog_height, "0 or more");
+  settings.uniform_sky = look->sky == QRY_SKY_UNIFORM;
+  settings.background = engine::Background(look->background);
+  settings.filmic = look->tone == QRY_TONE_FILMIC;
+  settings.ground = look->ground != 0;
+  std::memcpy(settings.sky_color, look->sky_color, sizeof settings.sky_color);
+  std::memcpy(settings.background_color, look->background_color, sizeof settings.background_color);
+  settings.sun_radius = look->sun_radius;
+  settings.fog_distance = look->fog_distance;
+  settings.fog_height = look->fog_height;
+  return QRY_OK;
+}
+
+namespace {
+
+qry_result check_render_info(const char* function, const qry_render_info& info) {
+  if (qry_result r = check_camera(function, info.camera)) return r;
+  if (qry_result r = check_picture_size(function, info.width, info.height)) return r;
+  if (info.view > QRY_VIEW_LOAD) return bad(function, "view", info.view, "a QRY_VIEW_ number");
+  if (info.samples < 1 || info.samples > 8) return bad(function, "samples", info.samples, "1..8");
+  if (info.shadow_rays > 64) return bad(function, "shadow_rays", info.shadow_rays, "0..64");
+  if (info.ambient_rays > 64) return bad(function, "ambient_rays", info.ambient_rays, "0..64");
+  if (!(info.ambient_reach > 0) || !std::isfinite(info.ambient_reach)) return bad(function, "ambient_reach", info.ambient_reach, "more than 0");
+  return check_sun(function, info.sun_direction, info.sun_strength, info.sky_strength, info.exposure);
+}
+
+// A device, a renderer on it, and the world where the device reads it. Call with the context's mutex held.
+qry_result need_renderer(qry_world& world, const char* function) {
+  ContextState& context = *world.context;
+  if (qry_result r = need_device(context, function)) return r;
+  if (!context.renderer) {
+    auto renderer = engine::Renderer::create(*context.device);
+    if (!renderer) return refuse(renderer.error());
+    context.renderer = std::move(*renderer);
+  }
+  return share_world(world, function);
+}
+
+}  // namespace
+
+qry_result read_render_info(const char* function, const qry_render_info* info, engine::View& view, engine::RenderSettings& settings) {
+  const void *look = nullptr, *outline = nullptr;
+  if (qry_result r = check_struct(function, "info", info, QRY_STYPE_RENDER_INFO, {{QRY_STYPE_LOOK_INFO, &look}, {QRY_STYPE_OUTLINE_INFO, &outline}})) return r;
+  if (qry_result r = check_render_info(function, *info)) return r;
+  if (qry_result r = apply_look(function, static_cast<const qry_look_info*>(look), settings)) return r;
+  put_size_and_sun(*info, settings);
+  settings.view = engine::DebugView(info->view);
+  settings.samples = info->samples;
+  settings.shadow_rays = info->shadow_rays;
+  settings.ambient_rays = info->ambient_rays;
+  settings.ambient_reach = info->ambient_reach;
+  settings.frame_seed = info->frame_seed;
+  if (const auto* box = static_cast<const qry_outline_info*>(outline)) {
+    settings.highlight = true;
+    settings.highlight_box = {{box->min_xyz[0], box->min_xyz[1], box->min_xyz[2]}, {box->max_xyz[0], box->max_xyz[1], box->max_xyz[2]}};
+  }
+  view = engine::look_at(info->camera.position, info->camera.target, info->camera.vertical_fov_degrees, info->width, info->height);
+  return QRY_OK;
+}
+
+}  // namespace quarry::c_api
+
+qry_result qry_world_fit_camera(qry_world* world, double vertical_fov_degrees, double aspect, double azimuth_degrees,
+                                double elevation_degrees, qry_camera* camera) {
+  const char* const function = "qry_world_fit_camera";
+  return guarded(function, [&]() -> qry_result {
+    if (!world || !camera) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, world ? "camera" : "world");
+    if (!(vertical_fov_degrees > 0 && vertical_fov_degrees < 180))
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: vertical_fov_degrees is %g, expected above 0 and below 180", function,
+                    vertical_fov_degrees);
+    if (!(aspect > 0) || !std::isfinite(aspect))
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: aspect is %g, expected above 0", function, aspect);
+    if (!std::isfinite(azimuth_degrees) || !(elevation_degrees >= -89 && elevation_degrees <= 89))
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: azimuth_degrees %g, elevation_degrees %g: expected -89..89 for the second", function,
+                    azimuth_degrees, elevation_degrees);
+    const Box3 bounds = world->document->world().bounds();
+    engine::fit_camera(bounds, vertical_fov_degrees, aspect, azimuth_degrees, elevation_degrees, camera->position, camera->target);
+    camera->vertical_fov_degrees = vertical_fov_degrees;
+    return QRY_OK;
+  });
+}
+
+qry_result qry_world_render(qry_world* world, const qry_render_info* info, void* rgba, uint64_t size_bytes, uint64_t row_pitch_bytes) {
+  const char* const function = "qry_world_render";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    engine::View view;
+    engine::RenderSettings settings;
+    if (qry_result r = read_render_info(function, info, view, settings)) return r;
+    if (!rgba) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: rgba is NULL", function);
+    uint64_t pitch = row_pitch_bytes;
+    if (qry_result r = check_rows(function, info->width, info->height, 4, size_bytes, &pitch)) return r;
+
+    const std::lock_guard lock(world->context->mutex);
+    if (qry_result r = need_renderer(*world, function)) return r;
+    Document& document = *world->document;
+    auto picture = world->context->renderer->render(*world->shared, document.world(), document.scene().palette, view, settings);
+    if (!picture) return refuse(picture.error());
+    copy_rows(picture->rgba.data(), rgba, info->width, info->height, 4, pitch);
+    return QRY_OK;
+  });
+}
+
+qry_result qry_world_trace(qry_world* world, const qry_ray* rays, uint64_t count, qry_hit* hits) {
+  const char* const function = "qry_world_trace";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    if (count == 0) return QRY_OK;
+    if (!rays || !hits) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL, but count is not 0", function, rays ? "hits" : "rays");
+    std::vector<float> origins, directions;
+    origins.reserve(size_t(count) * 3);
+    directions.reserve(size_t(count) * 3);
+    for (uint64_t i = 0; i < count; ++i) {
+      const qry_ray& ray = rays[i];
+      const double norm = length(ray.direction);
+      if (!(norm > 0) || !std::isfinite(norm) || !std::isfinite(length(ray.origin)))
+        return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: rays[%llu]: the origin must be finite, the direction finite and not 0", function,
+                      static_cast<unsigned long long>(i));
+      for (int axis = 0; axis < 3; ++axis) {
+        origins.push_back(ray.origin[axis]);
+        directions.push_back(float(ray.direction[axis] / norm));
+      }
+    }
+    const std::lock_guard lock(world->context->mutex);
+    if (qry_result r = need_renderer(*world, function)) return r;
+    Document& document = *world->document;
+    const auto found =
+        world->context->renderer->trace(*world->shared, document.world(), document.scene().palette, origins, directions);
+    if (!found) return refuse(found.error());
+    for (size_t i = 0; i < size_t(count); ++i) {
+      const engine::Hit& from = (*found)[i];
+      hits[i] = from.t < 0 ? qry_hit{-1.0f, {0, 0, 0}, 0, 0, 0, 0}
+                           : qry_hit{from.t, {from.voxel.x, from.voxel.y, from.voxel.z}, from.face, from.material, from.steps, from.probe_depth};
+    }
+    return QRY_OK;
+  });
+}
+
+qry_result qry_camera_ray(const qry_camera* camera, uint32_t width, uint32_t height, double x, double y, qry_ray* ray) {
+  const char* const function = "qry_camera_ray";
+  return guarded(function, [&]() -> qry_result {
+    if (!camera || !ray) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, camera ? "ray" : "camera");
+    if (qry_result r = check_camera(function, *camera)) return r;
+    if (qry_result r = check_picture_size(function, width, height)) return r;
+    if (!std::isfinite(x) || !std::isfinite(y)) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: x and y must be finite", function);
+    const engine::View view = engine::look_at(camera->position, camera->target, camera->vertical_fov_degrees, width, height);
+    const double a = 2 * x / width - 1, b = 1 - 2 * y / height;
+    double direction[3], square = 0;
+    for (int axis = 0; axis < 3; ++axis) {
+      direction[axis] = view.forward[axis] + a * view.right[axis] + b * view.up[axis];
+      square += direction[axis] * direction[axis];
+    }
+    for (int axis = 0; axis < 3; ++axis) {
+      ray->origin[axis] = view.origin[axis];
+      ray->direction[axis] = float(direction[axis] / std::sqrt(square));
+    }
+    return QRY_OK;
+  });
+}

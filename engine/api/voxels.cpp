@@ -1,0 +1,424 @@
+// voxels.cpp - voxels in bulk, edits, history and palette of the C interface.
+// A bulk write becomes whole bricks (before | what the caller said) and goes the way of every other edit: Document::write.
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/api/handles.hpp"
+#include "base/parallel.hpp"
+
+using namespace quarry;
+using namespace quarry::c_api;
+
+namespace quarry::c_api {
+namespace {
+
+struct Int3Hash {
+  size_t operator()(const Int3& c) const {
+    const uint64_t h = (uint64_t(uint32_t(c.x)) * 0x9E3779B97F4A7C15u) ^ (uint64_t(uint32_t(c.y)) * 0xC2B2AE3D27D4EB4Fu) ^
+                       (uint64_t(uint32_t(c.z)) * 0x165667B19E3779F9u);
+    return size_t(h ^ (h >> 32));
+  }
+};
+
+// 64-bit corners, because a caller's int32 box, placed somewhere, may leave int32.
+struct WideBox {
+  int64_t min[3], max[3];
+};
+
+WideBox placed(const WideBox& box, const Instance& instance) {
+  const int64_t offset[3] = {instance.offset.x, instance.offset.y, instance.offset.z};
+  WideBox out;
+  for (int r = 0; r < 3; ++r) {
+    const int axis = instance.rotation.axis[r];
+    const bool negated = instance.rotation.sign[r] < 0;
+    out.min[r] = (negated ? -1 - box.max[axis] : box.min[axis]) + offset[r];
+    out.max[r] = (negated ? -1 - box.min[axis] : box.max[axis]) + offset[r];
+  }
+  return out;
+}
+
+bool inside_world(const WideBox& box) {
+  const int64_t low[3] = {kWorldMin.x, kWorldMin.y, kWorldMin.z}, high[3] = {kWorldMax.x, kWorldMax.y, kWorldMax.z};
+  bool reaches_corner = true;
+  for (int i = 0; i < 3; ++i) {
+    if (box.min[i] < low[i] || box.max[i] > high[i]) return false;
+    reaches_corner = reaches_corner && box.max[i] > high[i] - kBrickEdge;  // the corner brick, whose key is reserved
+  }
+  return !reaches_corner;
+}
+
+// " where it is shown as <name>", if the instance is not simply the volume where it is.
+std::string shown_as(const Instance& instance) {
+  if (instance.rotation.identity() && instance.offset == Int3{}) return {};
+  return " where it is shown as " + (instance.name.empty() ? "an instance without a name" : "'" + instance.name + "'");
+}
+
+constexpr const char* kWorldExtent =
+    "the world is x and z in [-8192, 8191], y in [-4096, 4095], without the brick at its upper corner (x and z from 8184, y from 4088)";
+
+// True if every voxel of `box`, in the volume's axes, lies in the world wherever the scene shows the volume.
+bool shown_inside_world(const Scene& scene, uint32_t volume, const WideBox& box, const Instance** offender) {
+  for (const Instance& instance : scene.instances)
+    if (instance.volume == volume && scene.instance_visible(instance) && !inside_world(placed(box, instance))) {
+      *offender = &instance;
+      return false;
+    }
+  return true;
+}
+
+qry_result check_volume(const qry_world& world, uint32_t volume, const char* function) {
+  const size_t count = world.document->scene().volumes.size();
+  if (volume < count) return QRY_OK;
+  return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: volume is %u, but the world has %zu", function, volume, count);
+}
+
+// Bricks that a write touches, each begun as it is now.
+class BrickBatch {
+ public:
+  explicit BrickBatch(const BrickMap& before) : before_(before) {}
+
+  Brick& at(Int3 brick) {
+    if (last_ != kNone && writes_[last_].brick == brick) return writes_[last_].value;
+    const auto [it, fresh] = place_.try_emplace(brick, writes_.size());
+    if (fresh) {
+      const Brick* old = before_.find(brick);
+      writes_.push_back({brick, old ? *old : Brick{}});
+    }
+    last_ = it->second;
+    return writes_[last_].value;
+  }
+
+  // What really changes: a step of the history that does nothing would be in the user's way.
+  std::vector<World::BrickWrite> take_changed() {
+    std::erase_if(writes_, [&](const World::BrickWrite& write) {
+      const Brick* old = before_.find(write.brick);
+      return old ? *old == write.value : write.value.empty();
+    });
+    return std::move(writes_);
+  }
+
+ private:
+  static constexpr size_t kNone = std::numeric_limits<size_t>::max();
+  const BrickMap& before_;
+  std::vector<World::BrickWrite> writes_;
+  std::unordered_map<Int3, size_t, Int3Hash> place_;
+  size_t last_ = kNone;
+};
+
+// The end of every call that may add a step to the history.
+qry_result finish(qry_world& world, const Result<const UndoRecord*>& done, uint64_t* changed) {
+  if (!done) return refuse(done.error());
+  const uint64_t voxels = *done ? (*done)->voxels_changed : 0;
+  if (voxels) ++world.version;
+  if (changed) *changed = voxels;
+  return QRY_OK;
+}
+
+qry_result finish(qry_world& world, const Result<std::span<const UndoRecord>>& step, uint64_t* changed) {
+  if (!step) return refuse(step.error());
+  uint64_t voxels = 0;
+  for (const UndoRecord& record : *step) voxels += record.voxels_changed;
+  ++world.version;
+  if (changed) *changed = voxels;
+  return QRY_OK;
+}
+
+qry_result write_batch(qry_world& world, uint32_t volume, BrickBatch& batch, const char* label, uint64_t* changed) {
+  const std::vector<World::BrickWrite> writes = batch.take_changed();
+  if (writes.empty()) {
+    if (changed) *changed = 0;
+    return QRY_OK;
+  }
+  return finish(world, world.document->write(volume, writes, label), changed);
+}
+
+// A caller's box and array, checked.
+struct Region {
+  WideBox box;
+  uint64_t size[3];
+};
+qry_result check_region(const char* function, const int32_t* min, const int32_t* max, const void* materials, uint64_t size_bytes,
+                        Region* region) {
+  if (!min || !max || !materials)
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, !min ? "min" : !max ? "max" : "materials");
+  uint64_t voxels = 1;
+  for (int i = 0; i < 3; ++i) {
+    if (max[i] < min[i])
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: max[%d] = %d is below min[%d] = %d", function, i, max[i], i, min[i]);
+    region->box.min[i] = min[i];
+    region->box.max[i] = max[i];
+    region->size[i] = uint64_t(int64_t(max[i]) - min[i] + 1);
+    if (region->size[i] > (uint64_t(1) << 32) / voxels)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: the box has more than 2^32 voxels", function);
+    voxels *= region->size[i];
+  }
+  if (size_bytes < voxels)
+    return refuse(QRY_ERROR_BUFFER_TOO_SMALL, "%s: size_bytes is %llu, but the box of %llu x %llu x %llu voxels takes %llu", function,
+                  static_cast<unsigned long long>(size_bytes), static_cast<unsigned long long>(region->size[0]),
+                  static_cast<unsigned long long>(region->size[1]), static_cast<unsigned long long>(region->size[2]),
+                  static_cast<unsigned long long>(voxels));
+  return QRY_OK;
+}
+
+// Calls visit(brick coordinate, first voxel, last voxel) for the part of `box` in each brick; `box` lies within int32.
+template <class Visit>
+void for_bricks_of(const WideBox& box, Visit&& visit) {
+  const Int3 from{int32_t(box.min[0]), int32_t(box.min[1]), int32_t(box.min[2])};
+  const Int3 to{int32_t(box.max[0]), int32_t(box.max[1]), int32_t(box.max[2])};
+  const Int3 first = brick_of(from), last = brick_of(to);
+  for (int32_t z = first.z; z <= last.z; ++z)
+    for (int32_t y = first.y; y <= last.y; ++y)
+      for (int32_t x = first.x; x <= last.x; ++x) {
+        const Int3 low{x * kBrickEdge, y * kBrickEdge, z * kBrickEdge};
+        visit(Int3{x, y, z}, Int3{std::max(low.x, from.x), std::max(low.y, from.y), std::max(low.z, from.z)},
+              Int3{std::min(low.x + 7, to.x), std::min(low.y + 7, to.y), std::min(low.z + 7, to.z)});
+      }
+}
+
+size_t region_index(const Region& region, Int3 voxel) {
+  return size_t(voxel.x - region.box.min[0]) +
+         size_t(region.size[0]) * (size_t(voxel.y - region.box.min[1]) + size_t(region.size[1]) * size_t(voxel.z - region.box.min[2]));
+}
+
+bool in_unit(float v) { return v >= 0 && v <= 1; }
+
+qry_result check_range(const char* function, uint32_t first, uint32_t count, const void* materials) {
+  if (!materials) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: materials is NULL", function);
+  if (first < 1 || first > 255 || count > 256 - first)
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: first %u and count %u leave the palette, 1..255", function, first, count);
+  return QRY_OK;
+}
+
+}  // namespace
+}  // namespace quarry::c_api
+
+qry_result qry_world_set_voxels(qry_world* world, uint32_t volume, const int32_t* xyz, const uint8_t* materials, uint64_t count,
+                                uint64_t* changed) {
+  const char* const function = "qry_world_set_voxels";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    if (qry_result r = check_volume(*world, volume, function)) return r;
+    if (count && (!xyz || !materials))
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL, but count is not 0", function, xyz ? "materials" : "xyz");
+    const Scene& scene = world->document->scene();
+    const auto voxel_box = [xyz](uint64_t i) {
+      return WideBox{{xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]}, {xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]}};
+    };
+    // The box of all of them is almost always inside; only if not is there one to name, unless only the box meets the corner brick.
+    if (count) {
+      WideBox all = voxel_box(0);
+      for (uint64_t i = 1; i < count; ++i)
+        for (int axis = 0; axis < 3; ++axis) {
+          all.min[axis] = std::min<int64_t>(all.min[axis], xyz[3 * i + uint64_t(axis)]);
+          all.max[axis] = std::max<int64_t>(all.max[axis], xyz[3 * i + uint64_t(axis)]);
+        }
+      const Instance* offender = nullptr;
+      if (!shown_inside_world(scene, volume, all, &offender))
+        for (uint64_t i = 0; i < count; ++i)
+          if (!shown_inside_world(scene, volume, voxel_box(i), &offender))
+            return refuse(QRY_ERROR_OUT_OF_BOUNDS, "%s: voxel (%d, %d, %d), number %llu of the array, lies outside the world%s: %s", function,
+                          xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2], static_cast<unsigned long long>(i),
+                          shown_as(*offender).c_str(), kWorldExtent);
+    }
+    BrickBatch batch(scene.volumes[volume].bricks);
+    for (uint64_t i = 0; i < count; ++i) {
+      const Int3 voxel{xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]};
+      batch.at(brick_of(voxel)).set(voxel_index(voxel), materials[i]);
+    }
+    return write_batch(*world, volume, batch, "set voxels", changed);
+  });
+}
+
+qry_result qry_world_get_voxels(const qry_world* world, const int32_t* xyz, uint8_t* materials, uint64_t count) {
+  const char* const function = "qry_world_get_voxels";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    if (count && (!xyz || !materials))
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL, but count is not 0", function, xyz ? "materials" : "xyz");
+    const World& voxels = world->document->world();
+    parallel_for(
+        size_t(count), 1 << 16,
+        [&](size_t begin, size_t end) {
+          for (size_t i = begin; i < end; ++i) materials[i] = voxels.get({xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]});
+        },
+        world->context->threads);
+    return QRY_OK;
+  });
+}
+
+qry_result qry_world_write_region(qry_world* world, uint32_t volume, const int32_t min[3], const int32_t max[3], const uint8_t* materials,
+                                  uint64_t size_bytes, uint64_t* changed) {
+  const char* const function = "qry_world_write_region";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    if (qry_result r = check_volume(*world, volume, function)) return r;
+    Region region;
+    if (qry_result r = check_region(function, min, max, materials, size_bytes, &region)) return r;
+    const Scene& scene = world->document->scene();
+    const Instance* offender = nullptr;
+    if (!shown_inside_world(scene, volume, region.box, &offender))
+      return refuse(QRY_ERROR_OUT_OF_BOUNDS, "%s: the box (%d, %d, %d) .. (%d, %d, %d) reaches outside the world%s: %s", function, min[0],
+                    min[1], min[2], max[0], max[1], max[2], shown_as(*offender).c_str(), kWorldExtent);
+    BrickBatch batch(scene.volumes[volume].bricks);
+    for_bricks_of(region.box, [&](Int3 brick, Int3 low, Int3 high) {
+      Brick& value = batch.at(brick);
+      for (int32_t z = low.z; z <= high.z; ++z)
+        for (int32_t y = low.y; y <= high.y; ++y)
+          for (int32_t x = low.x; x <= high.x; ++x) value.set(voxel_index({x, y, z}), materials[region_index(region, {x, y, z})]);
+    });
+    return write_batch(*world, volume, batch, "write region", changed);
+  });
+}
+
+qry_result qry_world_read_region(const qry_world* world, const int32_t min[3], const int32_t max[3], uint8_t* materials,
+                                 uint64_t size_bytes) {
+  const char* const function = "qry_world_read_region";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    Region region;
+    if (qry_result r = check_region(function, min, max, materials, size_bytes, &region)) return r;
+    std::memset(materials, 0, size_t(region.size[0] * region.size[1] * region.size[2]));
+    const int64_t low[3] = {kWorldMin.x, kWorldMin.y, kWorldMin.z}, high[3] = {kWorldMax.x, kWorldMax.y, kWorldMax.z};
+    WideBox inside = region.box;
+    for (int i = 0; i < 3; ++i) {
+      inside.min[i] = std::max(inside.min[i], low[i]);
+      inside.max[i] = std::min(inside.max[i], high[i]);
+      if (inside.max[i] < inside.min[i]) return QRY_OK;
+    }
+    const World& voxels = world->document->world();
+    for_bricks_of(inside, [&](Int3 brick, Int3 from, Int3 to) {
+      Brick value;
+      if (!brick_in_world(brick) || !voxels.find_brick(brick, &value)) return;
+      for (int32_t z = from.z; z <= to.z; ++z)
+        for (int32_t y = from.y; y <= to.y; ++y)
+          for (int32_t x = from.x; x <= to.x; ++x) materials[region_index(region, {x, y, z})] = value.get(voxel_index({x, y, z}));
+    });
+    return QRY_OK;
+  });
+}
+
+qry_result qry_world_list_bricks(const qry_world* world, int32_t* brick_xyz, uint64_t* count) {
+  const char* const function = "qry_world_list_bricks";
+  return guarded(function, [&]() -> qry_result {
+    if (!world || !count) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, world ? "count" : "world");
+    if (*count && !brick_xyz) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: brick_xyz is NULL, but *count is not 0", function);
+    const uint64_t room = *count;
+    uint64_t found = 0;
+    world->document->world().for_each_brick([&](Int3 brick, const Brick&) {
+      if (found < room) {
+        const int32_t xyz[3] = {brick.x, brick.y, brick.z};
+        std::memcpy(brick_xyz + 3 * found, xyz, sizeof xyz);
+      }
+      ++found;
+    });
+    *count = found;
+    if (found > room)
+      return refuse(QRY_INCOMPLETE, "%s: room for %llu bricks, but there are %llu", function, static_cast<unsigned long long>(room),
+                    static_cast<unsigned long long>(found));
+    return QRY_OK;
+  });
+}
+
+qry_result qry_world_edit(qry_world* world, const qry_edit* edit, uint64_t* changed) {
+  const char* const function = "qry_world_edit";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    if (qry_result r = check_struct(function, "edit", edit, QRY_STYPE_EDIT)) return r;
+    if (qry_result r = check_volume(*world, edit->volume, function)) return r;
+    if (edit->reserved2 != 0) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->reserved2 must be 0", function);
+    if (edit->shape > QRY_SHAPE_LINE)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->shape is %u, expected a QRY_SHAPE_ number", function, edit->shape);
+    if (edit->mode > QRY_MODE_FILL)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->mode is %u, expected a QRY_MODE_ number", function, edit->mode);
+    const bool empty_allowed = edit->mode == QRY_MODE_REPLACE || edit->mode == QRY_MODE_REMOVE;
+    if (edit->material > 255 || (edit->material == 0 && !empty_allowed))
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->material is %u, expected %d..255 in this mode", function, edit->material,
+                    empty_allowed ? 0 : 1);
+    if (edit->mode == QRY_MODE_REPLACE && (edit->from < 1 || edit->from > 255))
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->from is %u, expected 1..255", function, edit->from);
+    if (edit->shape != QRY_SHAPE_BOX && !(edit->radius >= 0 && edit->radius <= 4096))
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->radius is %g, expected 0..4096", function, edit->radius);
+    Edit inner;
+    inner.shape = Shape(edit->shape);
+    inner.mode = Mode(edit->mode);
+    inner.a = {edit->a[0], edit->a[1], edit->a[2]};
+    inner.b = {edit->b[0], edit->b[1], edit->b[2]};
+    inner.radius = edit->shape == QRY_SHAPE_BOX ? 0 : edit->radius;
+    inner.material = uint8_t(edit->material);
+    inner.from = edit->mode == QRY_MODE_REPLACE ? uint8_t(edit->from) : uint8_t(0);
+    return finish(*world, world->document->apply(edit->volume, inner, world->context->threads), changed);
+  });
+}
+
+qry_result qry_world_undo(qry_world* world, uint64_t* changed) {
+  const char* const function = "qry_world_undo";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    if (!world->document->can_undo()) {
+      if (changed) *changed = 0;
+      return refuse(QRY_NOTHING_TO_DO, "%s: the history has no step to undo", function);
+    }
+    return finish(*world, world->document->undo(), changed);
+  });
+}
+
+qry_result qry_world_redo(qry_world* world, uint64_t* changed) {
+  const char* const function = "qry_world_redo";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    if (!world->document->can_redo()) {
+      if (changed) *changed = 0;
+      return refuse(QRY_NOTHING_TO_DO, "%s: the history has no step to redo", function);
+    }
+    return finish(*world, world->document->redo(), changed);
+  });
+}
+
+qry_result qry_world_get_materials(const qry_world* world, uint32_t first, uint32_t count, qry_material* materials) {
+  const char* const function = "qry_world_get_materials";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    if (qry_result r = check_range(function, first, count, materials)) return r;
+    const Palette& palette = world->document->scene().palette;
+    for (uint32_t i = 0; i < count; ++i) {
+      const Material& from = palette.materials[first + i];
+      materials[i] = qry_material{{from.r, from.g, from.b, from.a}, from.roughness, from.metalness, from.emission, from.transparency,
+                                  from.ior, {0, 0}};
+    }
+    return QRY_OK;
+  });
+}
+
+qry_result qry_world_set_materials(qry_world* world, uint32_t first, uint32_t count, const qry_material* materials) {
+  const char* const function = "qry_world_set_materials";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    if (qry_result r = check_range(function, first, count, materials)) return r;
+    Palette palette = world->document->scene().palette;
+    for (uint32_t i = 0; i < count; ++i) {
+      const qry_material& from = materials[i];
+      if (!in_unit(from.roughness) || !in_unit(from.metalness) || !in_unit(from.transparency) || !(from.emission >= 0) ||
+          !std::isfinite(from.emission) || !(from.ior >= 1) || !std::isfinite(from.ior) || from.reserved[0] != 0 || from.reserved[1] != 0)
+        return refuse(QRY_ERROR_INVALID_ARGUMENT,
+                      "%s: materials[%u]: expected roughness, metalness and transparency in 0..1, emission 0 or more, ior 1 or more, reserved 0",
+                      function, i);
+      Material& to = palette.materials[first + i];
+      to.r = from.rgba[0];
+      to.g = from.rgba[1];
+      to.b = from.rgba[2];
+      to.a = from.rgba[3];
+      to.roughness = from.roughness;
+      to.metalness = from.metalness;
+      to.emission = from.emission;
+      to.transparency = from.transparency;
+      to.ior = from.ior;
+    }
+    if (palette == world->document->scene().palette) return QRY_OK;
+    world->document->set_palette(palette);
+    ++world->version;
+    return QRY_OK;
+  });
+}

@@ -1,0 +1,267 @@
+// world.cpp - worlds of the C interface: where they live, making, opening, saving, measuring them.
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+
+#include "engine/api/handles.hpp"
+#include "voxel/io/format.hpp"
+#include "voxel/io/quarry/store.hpp"
+
+using namespace quarry;
+using namespace quarry::c_api;
+
+qry_world::~qry_world() {
+  if (!shared) return;
+  const std::lock_guard lock(context->mutex);
+  document.reset();
+  shared.reset();
+}
+
+namespace quarry::c_api {
+
+qry_result place_world(qry_world& world, bool device_needed, WorldMemory* memory, const char* function) {
+  ContextState& context = *world.context;
+  if (device_needed)
+    if (qry_result r = need_device(context, function)) return r;
+  if (context.device) {
+    auto shared = engine::SharedWorld::create(*context.device, context.sharing);
+    if (!shared) return refuse(shared.error());
+    world.shared = std::move(*shared);
+    *memory = world.shared->memory();
+  }
+  if (!memory->executor && context.threads) {
+    world.executor = hashgrid::make_host_executor(context.threads);
+    memory->executor = world.executor.get();
+  }
+  if (world.max_bricks) memory->max_bricks = world.max_bricks;
+  return QRY_OK;
+}
+
+qry_result share_world(qry_world& world, const char* function) {
+  if (world.shared) return QRY_OK;
+  // A second world beside the first, so that a failure leaves the first as it is.
+  qry_world moved;
+  moved.context = world.context;
+  moved.max_bricks = world.max_bricks;
+  WorldMemory memory;
+  if (qry_result r = place_world(moved, true, &memory, function)) return r;
+  auto document = Document::create(world.document->scene(), memory);
+  if (!document) return refuse(document.error());
+  if (world.document->world().packed())
+    if (auto ok = document->world().pack(); !ok) return refuse(ok.error());
+  document->restore_history(world.document->history(), world.document->history_position());
+  world.document.emplace(std::move(*document));
+  world.executor = std::move(moved.executor);
+  world.shared = std::move(moved.shared);
+  return QRY_OK;
+}
+
+namespace {
+
+// A new handle with nothing in it yet, its memory chosen.
+qry_result begin_world(qry_context* context, uint32_t max_bricks, const char* function, std::unique_ptr<qry_world>* world,
+                       WorldMemory* memory) {
+  auto fresh = std::make_unique<qry_world>();
+  fresh->context = context->state;
+  fresh->max_bricks = max_bricks;
+  {
+    const std::lock_guard lock(context->state->mutex);
+    fresh->number = ++context->state->worlds_made;
+    if (qry_result r = place_world(*fresh, false, memory, function)) return r;
+  }
+  *world = std::move(fresh);
+  return QRY_OK;
+}
+
+// One volume at the origin with the visible scene's voxels; its tree is gone, its palette, cameras and notes stay.
+Result<Scene> flattened_scene(Scene scene) {
+  auto cells = flatten(scene, true);
+  if (!cells) return tl::unexpected(cells.error());
+  scene.volumes.clear();
+  scene.instances.clear();
+  scene.layers.clear();
+  scene.volumes.push_back(Volume{"world", std::move(*cells), {}});
+  scene.instances.push_back(Instance{});
+  return scene;
+}
+
+struct Opened {
+  Scene scene;
+  std::vector<UndoRecord> history;
+  size_t history_position = 0;
+};
+
+Result<Opened> read_file(const qry_open_info& info, const ContextState& context) {
+  const std::filesystem::path file(info.path);
+  const ProgressCall call(info.progress, info.progress_user);
+  std::vector<std::string> warnings;
+  Opened opened;
+  auto format = io::format_for_reading(file);
+  if (!format) return tl::unexpected(format.error());
+  if (std::string_view((*format)->name) == "quarry" && !(info.flags & QRY_OPEN_FLATTEN)) {
+    auto scene = io::Store::read(file, call.progress(), &opened.history, &opened.history_position, &warnings);
+    if (!scene) return tl::unexpected(scene.error());
+    opened.scene = std::move(*scene);
+  } else {
+    io::ReadOptions options;
+    options.resolution = info.resolution;
+    options.voxel_size = info.voxel_size;
+    options.memory_limit_bytes = info.reader_memory_bytes;
+    options.time_limit_s = info.reader_time_s;
+    options.threads = context.threads;
+    options.progress = call.progress();
+    options.warnings = &warnings;
+    auto scene = io::read_scene(file, options);
+    if (!scene) return tl::unexpected(scene.error());
+    opened.scene = std::move(*scene);
+  }
+  for (const std::string& warning : warnings) context.say(QRY_LOG_WARNING, warning.c_str());
+  if (info.flags & QRY_OPEN_FLATTEN) {
+    auto flat = flattened_scene(std::move(opened.scene));
+    if (!flat) return tl::unexpected(Error{flat.error().code, std::string(info.path) + ": " + flat.error().message});
+    opened.scene = std::move(*flat);
+  }
+  return opened;
+}
+
+qry_result check_open_info(const qry_open_info& info, const char* function) {
+  if (!info.path || !*info.path) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->path is %s", function, info.path ? "empty" : "NULL");
+  if (const uint32_t unknown = info.flags & ~uint32_t(QRY_OPEN_FLATTEN | QRY_OPEN_PACK))
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->flags has unknown bits 0x%x", function, unknown);
+  if (info.resolution < 1 || info.resolution > 8192)
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->resolution is %d, expected 1..8192", function, info.resolution);
+  if (!(info.voxel_size >= 0) || !std::isfinite(info.voxel_size))
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->voxel_size is %g, expected 0 or more", function, info.voxel_size);
+  if (!(info.reader_time_s > 0) || info.reader_memory_bytes == 0)
+    return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->reader_time_s and info->reader_memory_bytes must be above 0", function);
+  return QRY_OK;
+}
+
+qry_result check_world_info(const qry_world_info& info, const char* function) {
+  if (info.reserved2 != 0) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: qry_world_info.reserved2 must be 0", function);
+  return QRY_OK;
+}
+
+}  // namespace
+}  // namespace quarry::c_api
+
+qry_result qry_world_create(qry_context* context, const qry_world_info* info, qry_world** out) {
+  const char* const function = "qry_world_create";
+  return guarded(function, [&]() -> qry_result {
+    if (!out) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: out is NULL", function);
+    *out = nullptr;
+    if (!context) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: context is NULL", function);
+    const qry_world_info defaults = QRY_WORLD_INFO_INIT;
+    if (!info) info = &defaults;
+    if (qry_result r = check_struct(function, "info", info, QRY_STYPE_WORLD_INFO)) return r;
+    if (qry_result r = check_world_info(*info, function)) return r;
+    std::unique_ptr<qry_world> world;
+    WorldMemory memory;
+    if (qry_result r = begin_world(context, info->max_bricks, function, &world, &memory)) return r;
+    auto document = Document::create_empty(memory);
+    if (!document) return refuse(document.error());
+    world->document.emplace(std::move(*document));
+    *out = world.release();
+    return QRY_OK;
+  });
+}
+
+qry_result qry_world_open(qry_context* context, const qry_open_info* info, qry_world** out) {
+  const char* const function = "qry_world_open";
+  return guarded(function, [&]() -> qry_result {
+    if (!out) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: out is NULL", function);
+    *out = nullptr;
+    if (!context) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: context is NULL", function);
+    const void* limits = nullptr;
+    if (qry_result r = check_struct(function, "info", info, QRY_STYPE_OPEN_INFO, {{QRY_STYPE_WORLD_INFO, &limits}})) return r;
+    if (qry_result r = check_open_info(*info, function)) return r;
+    const auto* world_info = static_cast<const qry_world_info*>(limits);
+    if (world_info)
+      if (qry_result r = check_world_info(*world_info, function)) return r;
+    auto opened = read_file(*info, *context->state);
+    if (!opened) return refuse(opened.error());
+    std::unique_ptr<qry_world> world;
+    WorldMemory memory;
+    if (qry_result r = begin_world(context, world_info ? world_info->max_bricks : 0, function, &world, &memory)) return r;
+    const ProgressCall call(info->progress, info->progress_user);
+    auto document = Document::create(std::move(opened->scene), memory, call.progress());
+    if (!document) return refuse(result_of(document.error().code), "%s: %s", info->path, document.error().message.c_str());
+    if (info->flags & QRY_OPEN_PACK)
+      if (auto ok = document->world().pack(); !ok) return refuse(result_of(ok.error().code), "%s: %s", info->path, ok.error().message.c_str());
+    document->restore_history(std::move(opened->history), opened->history_position);
+    world->document.emplace(std::move(*document));
+    *out = world.release();
+    return QRY_OK;
+  });
+}
+
+void qry_world_destroy(qry_world** world) {
+  if (!world) return;
+  delete *world;
+  *world = nullptr;
+}
+
+qry_result qry_world_save(qry_world* world, const qry_save_info* info) {
+  const char* const function = "qry_world_save";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    if (qry_result r = check_struct(function, "info", info, QRY_STYPE_SAVE_INFO)) return r;
+    if (!info->path || !*info->path)
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->path is %s", function, info->path ? "empty" : "NULL");
+    const ProgressCall call(info->progress, info->progress_user);
+    if (auto saved = io::write_scene(world->document->scene(), info->path, call.progress()); !saved) return refuse(saved.error());
+    return QRY_OK;
+  });
+}
+
+qry_result qry_world_get_state(qry_world* world, qry_world_state* state) {
+  const char* const function = "qry_world_get_state";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    if (qry_result r = check_struct(function, "state", state, QRY_STYPE_WORLD_STATE)) return r;
+    const World& voxels = world->document->world();
+    const Box3 bounds = voxels.bounds();
+    state->version = world->version;
+    state->voxel_count = voxels.voxel_count();
+    state->brick_count = voxels.brick_count();
+    state->size_bytes = voxels.size_bytes();
+    state->history_length = world->document->step_count();
+    state->history_position = world->document->step_position();
+    state->volume_count = uint32_t(world->document->scene().volumes.size());
+    state->instance_count = uint32_t(world->document->scene().instances.size());
+    const int32_t min[3] = {bounds.min.x, bounds.min.y, bounds.min.z}, max[3] = {bounds.max.x, bounds.max.y, bounds.max.z};
+    std::memcpy(state->min, min, sizeof min);
+    std::memcpy(state->max, max, sizeof max);
+    return QRY_OK;
+  });
+}
+
+qry_result qry_world_get_grid_stats(const qry_world* world, qry_grid_stats* stats) {
+  const char* const function = "qry_world_get_grid_stats";
+  return guarded(function, [&]() -> qry_result {
+    if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
+    if (qry_result r = check_struct(function, "stats", stats, QRY_STYPE_GRID_STATS)) return r;
+    const auto found = world->document->world().stats();
+    if (!found) return refuse(found.error());
+    const hashgrid::Stats& s = *found;
+    static_assert(sizeof stats->depth_histogram == sizeof s.depth_histogram && sizeof stats->bucket_fill == sizeof s.bucket_fill);
+    stats->live = s.live;
+    stats->slots = s.slots;
+    stats->freed = s.freed;
+    stats->overflow_live = s.overflow_live;
+    stats->spilled_buckets = s.spilled_buckets;
+    stats->size_bytes = s.size_bytes;
+    stats->load_factor = s.load_factor;
+    stats->depth_mean = s.depth_mean;
+    std::memcpy(stats->depth_histogram, s.depth_histogram.data(), sizeof stats->depth_histogram);
+    std::memcpy(stats->bucket_fill, s.bucket_fill.data(), sizeof stats->bucket_fill);
+    stats->depth_p50 = s.depth_p50;
+    stats->depth_p99 = s.depth_p99;
+    stats->depth_max = s.depth_max;
+    stats->page_count = s.page_count;
+    stats->fullest_page_live = s.fullest_page_live;
+    stats->reserved2 = 0;
+    return QRY_OK;
+  });
+}

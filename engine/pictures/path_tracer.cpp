@@ -1,0 +1,281 @@
+#include "engine/pictures/path_tracer.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+
+#include "engine/sharing/light_list.hpp"
+#include "engine/render/look.hpp"
+#include "engine/render/offscreen.hpp"
+#include "engine/vulkan/pipeline_cache.hpp"
+#include "engine/vulkan/upload.hpp"
+#include "engine/vulkan/loader.hpp"
+#include "path_resolve_spirv.h"
+#include "path_spirv.h"
+#include "shaders/shared/path.h"
+
+namespace quarry::engine {
+
+static_assert(offsetof(QryPathFrame, origin) == 32 && offsetof(QryPathFrame, width) == 80 && offsetof(QryPathFrame, look) == 100 &&
+                  sizeof(QryPathFrame) == 248 && sizeof(QryPathPush) == 24,
+              "the path frame's layout in C++ is not GLSL's scalar layout");
+
+namespace {
+
+constexpr uint32_t kMaxPaths = 1u << 24;  // floats count no further
+constexpr uint64_t kPixelBytes = 16;
+constexpr uint32_t kBlock = 4;  // a step is one path in each block of so many pixels squared
+
+uint32_t packed(uint32_t x, uint32_t y) { return x | y << 16; }
+
+}  // namespace
+
+struct PathTracer::State {
+  Device* device = nullptr;
+  std::unique_ptr<TargetSets> targets;
+  VkPipelineLayout layout = VK_NULL_HANDLE;
+  VkPipeline path = VK_NULL_HANDLE, resolve = VK_NULL_HANDLE;
+  struct Frame {
+    std::unique_ptr<DeviceMemory> parameters;
+    std::shared_ptr<DeviceMemory> sums, lights;  // what this frame may still read
+  } frames[kFrames + 1];
+  std::shared_ptr<DeviceMemory> sums, layers;
+  std::unique_ptr<Offscreen> offscreen;
+  std::unique_ptr<DeviceMemory> back;
+  uint32_t paths = 0;  // in the sums, by render()
+  // The list of lights of this version, or of none. Never written again once a frame may read it.
+  uint64_t lights_version = 0;
+  std::shared_ptr<DeviceMemory> lights;
+  std::vector<std::pair<uint64_t, std::shared_ptr<DeviceMemory>>> on_their_way;  // the value at which their copy is done
+  VkSemaphore copies = VK_NULL_HANDLE;  // that counts them; upload's
+  std::unique_ptr<Upload> upload;  // goes first: its end waits for the copies
+
+  ~State() {
+    const VulkanFunctions& vk = device->vk();
+    for (VkPipeline pipeline : {path, resolve})
+      if (pipeline) vk.vkDestroyPipeline(device->handle(), pipeline, nullptr);
+    if (layout) vk.vkDestroyPipelineLayout(device->handle(), layout, nullptr);
+  }
+
+  Result<void> set_up();
+  Result<void> grow(std::shared_ptr<DeviceMemory>& memory, uint64_t size_bytes, const char* label) {
+    if (memory && memory->size_bytes() >= size_bytes) return {};
+    auto made = DeviceMemory::create(*device, BufferHome::device, size_bytes, label);
+    if (!made) return tl::unexpected(made.error());
+    memory = std::move(*made);
+    return {};
+  }
+  void show(VkCommandBuffer commands, const Tile& tile, uint32_t frame_index, uint32_t steps, VkImageView target);
+  Result<void> record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, uint32_t first_step, uint32_t steps,
+                      bool with_layers, VkImageView target, uint32_t frame_index, const std::optional<Tile>& tile);
+};
+
+Result<void> PathTracer::State::set_up() {
+  const VulkanFunctions& vk = device->vk();
+  auto made_targets = TargetSets::create(*device, kFrames + 1, false);
+  if (!made_targets) return tl::unexpected(made_targets.error());
+  targets = std::move(*made_targets);
+  const VkDescriptorSetLayout target_layout = targets->layout();
+  VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(QryPathPush)};
+  VkPipelineLayoutCreateInfo layout_info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 1, &target_layout, 1, &push};
+  if (auto ok = vk_check(vk.vkCreatePipelineLayout(device->handle(), &layout_info, nullptr, &layout), "vkCreatePipelineLayout", "paths"); !ok) return ok;
+  auto cache = PipelineCache::open(*device);
+  if (!cache) return tl::unexpected(cache.error());
+  auto made_path = (*cache)->make(layout, k_path_spirv, sizeof k_path_spirv, "path", {.tiled = true});
+  if (!made_path) return tl::unexpected(made_path.error());
+  path = *made_path;
+  auto made_resolve = (*cache)->make(layout, k_path_resolve_spirv, sizeof k_path_resolve_spirv, "path_resolve", {.tiled = true});
+  if (!made_resolve) return tl::unexpected(made_resolve.error());
+  resolve = *made_resolve;
+  (*cache)->store();
+  for (Frame& frame : frames)
+    if (auto ok = ensure_memory(*device, frame.parameters, BufferHome::device_mapped, sizeof(QryPathFrame), "quarry path frame"); !ok) return ok;
+  auto made_offscreen = Offscreen::create(*device, "quarry path tracer");
+  if (!made_offscreen) return tl::unexpected(made_offscreen.error());
+  offscreen = std::move(*made_offscreen);
+  return {};
+}
+
+void PathTracer::State::show(VkCommandBuffer commands, const Tile& tile, uint32_t frame_index, uint32_t steps, VkImageView target) {
+  const VulkanFunctions& vk = device->vk();
+  compute_barrier(vk, commands);
+  const QryPathPush push{frames[frame_index].parameters->address(), 0, steps, packed(tile.x, tile.y), packed(tile.x + tile.width, tile.y + tile.height)};
+  targets->bind(commands, layout, frame_index, target);
+  vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, resolve);
+  vk.vkCmdPushConstants(commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
+  vk.vkCmdDispatch(commands, (tile.width + 7) / 8, (tile.height + 7) / 8, 1);
+}
+
+// `target` null: nothing is shown yet.
+Result<void> PathTracer::State::record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, uint32_t first_step,
+                                       uint32_t steps, bool with_layers, VkImageView target, uint32_t frame_index, const std::optional<Tile>& tile) {
+  if (auto ok = check_frame(settings, world, frame_index); !ok) return ok;
+  const bool whole = steps % kStepsAPath == 0 && first_step % kStepsAPath == 0;
+  if (!steps || (!whole && steps != 1) || (uint64_t(first_step) + steps) / kStepsAPath > kMaxPaths)
+    return fail(ErrorCode::invalid_argument, std::to_string(steps) + " steps after " + std::to_string(first_step) + ": must be 1, or whole paths of 16, and at most 2^24 paths");
+  const Tile whole_picture{0, 0, settings.width, settings.height}, own = tile.value_or(whole_picture);
+  if (auto ok = check_tile(settings, own); !ok) return ok;
+  const auto at_block = [](uint32_t place, uint32_t end) { return place % kBlock == 0 || place == end; };
+  if (!at_block(own.x, 0) || !at_block(own.y, 0) || !at_block(own.x + own.width, settings.width) || !at_block(own.y + own.height, settings.height))
+    return fail(ErrorCode::invalid_argument, "a tile of light paths whose corners are not at multiples of 4 pixels");
+  const uint64_t pixels = uint64_t(settings.width) * settings.height;
+  if (auto ok = grow(sums, pixels * kPixelBytes, "quarry path sums"); !ok) return ok;
+  if (with_layers)
+    if (auto ok = grow(layers, pixels * 2 * kPixelBytes, "quarry path layers"); !ok) return ok;
+  Frame& frame = frames[frame_index];
+  frame.sums = sums;
+  const bool asks = settings.light_list && world.lights().up_to_date() && world.lights().version() == lights_version;
+  frame.lights = asks ? lights : nullptr;
+
+  QryPathFrame f{};
+  f.root = world.root_address();
+  f.sums = sums->address();
+  f.layers = with_layers ? layers->address() : 0;
+  f.lights = frame.lights ? frame.lights->address() : 0;
+  put_view(view, f);
+  f.width = settings.width;
+  f.height = settings.height;
+  f.bounces = settings.bounces;
+  f.seed = settings.frame_seed;
+  f.clamp = settings.firefly_limit;
+  f.look = look_of(settings, world.root());
+  std::memcpy(frame.parameters->mapped(), &f, sizeof f);
+
+  const VulkanFunctions& vk = device->vk();
+  compute_barrier(vk, commands);  // the frame before still adds to the sums, or shows them
+  const QryPathPush push{frame.parameters->address(), first_step, steps, whole ? packed(own.x, own.y) : packed(own.x / kBlock, own.y / kBlock),
+                         packed(own.x + own.width, own.y + own.height)};
+  const uint32_t across = whole ? own.width : (own.width + kBlock - 1) / kBlock, down = whole ? own.height : (own.height + kBlock - 1) / kBlock;
+  vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, path);
+  vk.vkCmdPushConstants(commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
+  vk.vkCmdDispatch(commands, (across + 7) / 8, (down + 3) / 4, 1);
+  if (target) show(commands, own, frame_index, first_step + steps, target);
+  return {};
+}
+
+PathTracer::PathTracer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+PathTracer::~PathTracer() = default;
+
+Result<std::unique_ptr<PathTracer>> PathTracer::create(Device& device) {
+  auto state = std::make_unique<State>();
+  state->device = &device;
+  if (auto ok = state->set_up(); !ok) return tl::unexpected(ok.error());
+  return std::unique_ptr<PathTracer>(new PathTracer(std::move(state)));
+}
+
+Result<void> PathTracer::prepare(SharedWorld& world, const World& data, const Palette& palette) {
+  State& s = *state_;
+  const LightList& list = world.update_lights(data, palette);
+  if (list.version() == s.lights_version) return {};
+  if (!s.upload) {
+    auto upload = Upload::create(*s.device);
+    if (!upload) return tl::unexpected(upload.error());
+    s.upload = std::move(*upload);
+  }
+  uint64_t reached = 0;
+  if (!s.on_their_way.empty())
+    if (auto ok = vk_check(s.device->vk().vkGetSemaphoreCounterValue(s.device->handle(), s.copies, &reached), "vkGetSemaphoreCounterValue", "lights"); !ok) return ok;
+  std::erase_if(s.on_their_way, [&](const auto& copy) { return copy.first <= reached; });
+  s.lights.reset();
+  s.lights_version = 0;
+  if (const uint64_t size = list.image_bytes()) {
+    auto memory = DeviceMemory::create(*s.device, BufferHome::device, size, "quarry lights");
+    if (!memory) return tl::unexpected(memory.error());
+    const std::vector<uint8_t> image = list.image((*memory)->address());
+    auto copied = s.upload->submit({{(*memory)->buffer(), 0, size, image.data()}});
+    if (!copied) return tl::unexpected(copied.error());
+    s.lights = std::move(*memory);
+    s.on_their_way.emplace_back(copied->value, s.lights);
+    s.copies = copied->semaphore;
+  }
+  s.lights_version = list.version();
+  return {};
+}
+
+Result<void> PathTracer::record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, uint32_t first_step, uint32_t steps,
+                                VkImageView target, uint32_t frame, const std::optional<Tile>& tile) {
+  return state_->record(commands, world, view, settings, first_step, steps, false, target, frame, tile);
+}
+
+uint32_t PathTracer::paths_done() const { return state_->paths; }
+
+Result<PathPicture> PathTracer::render(SharedWorld& world, World& data, const Palette& palette, const View& view, const RenderSettings& settings, uint32_t paths,
+                                       bool layers, const Progress& progress, uint32_t first_path) {
+  if (auto ok = check_settings(settings); !ok) return tl::unexpected(ok.error());
+  if (!paths || paths > kMaxPaths || first_path > kMaxPaths - paths)
+    return fail(ErrorCode::invalid_argument, std::to_string(uint64_t(first_path) + paths) + " paths a pixel: must be 1 to " + std::to_string(kMaxPaths));
+  State& s = *state_;
+  if (first_path != 0 && first_path != s.paths)
+    return fail(ErrorCode::invalid_argument, "path " + std::to_string(first_path) + " does not follow the " + std::to_string(s.paths) + " that are done");
+  const VulkanFunctions& vk = s.device->vk();
+  auto ready = world.publish(data, palette);
+  if (!ready) return tl::unexpected(ready.error());
+  if (settings.light_list)
+    if (auto ok = prepare(world, data, palette); !ok) return tl::unexpected(ok.error());
+  const uint64_t pixels = uint64_t(settings.width) * settings.height, sums_bytes = pixels * kPixelBytes, layers_bytes = layers ? 2 * sums_bytes : 0;
+  if (auto ok = ensure_memory(*s.device, s.back, BufferHome::host_readback, sums_bytes + layers_bytes, "quarry path pixels"); !ok) return tl::unexpected(ok.error());
+
+  constexpr double kWantedSeconds = 0.25;
+  // llvmpipe (22.3 at least) ends all loops of an invocation after 65,535 rounds together, and says nothing; with 1024 paths at once pictures lacked light.
+  const uint32_t most_at_once = s.device->info().type == VK_PHYSICAL_DEVICE_TYPE_CPU ? 4 : 1024;
+  const uint32_t wanted = first_path + paths;
+  s.paths = first_path;
+  for (uint32_t done = first_path, at_once = 1; done < wanted;) {
+    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped after " + std::to_string(done) + " of " + std::to_string(wanted) + " paths a pixel");
+    const uint32_t count = std::min(at_once, wanted - done);
+    const bool last = done + count == wanted;
+    auto commands = s.offscreen->begin();
+    if (!commands) return tl::unexpected(commands.error());
+    VkImageView target = VK_NULL_HANDLE;
+    if (last) {
+      auto image = s.offscreen->begin_image(settings.width, settings.height);
+      if (!image) return tl::unexpected(image.error());
+      target = *image;
+    }
+    if (auto ok = s.record(*commands, world, view, settings, done * kStepsAPath, count * kStepsAPath, layers, target, kOwnFrame, {}); !ok)
+      return tl::unexpected(ok.error());
+    if (last) {
+      if (auto ok = s.offscreen->read_image(); !ok) return tl::unexpected(ok.error());
+      VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_SHADER_WRITE_BIT, VK_ACCESS_TRANSFER_READ_BIT};
+      vk.vkCmdPipelineBarrier(*commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 1, &barrier, 0, nullptr, 0, nullptr);
+      const VkBufferCopy sums_copy{0, 0, sums_bytes}, layers_copy{0, sums_bytes, layers_bytes};
+      vk.vkCmdCopyBuffer(*commands, s.sums->buffer(), s.back->buffer(), 1, &sums_copy);
+      if (layers) vk.vkCmdCopyBuffer(*commands, s.layers->buffer(), s.back->buffer(), 1, &layers_copy);
+      host_read_barrier(vk, *commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
+    }
+    const auto start = std::chrono::steady_clock::now();
+    s.paths = 0;  // if this fails, nobody knows what the sums hold
+    if (auto ok = s.offscreen->submit_and_wait(*ready); !ok) return tl::unexpected(ok.error());
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    s.paths = done += count;
+    progress.say("tracing paths", double(done - first_path) / paths);
+    if (seconds < kWantedSeconds / 2) at_once = std::min(at_once * 2, most_at_once);
+    else if (seconds > kWantedSeconds * 2) at_once = std::max(at_once / 2, 1u);
+  }
+
+  PathPicture out;
+  out.picture = s.offscreen->picture();
+  const auto* sums = static_cast<const float*>(s.back->mapped());
+  const float share = 1.0f / float(wanted);
+  out.radiance.resize(pixels * 4);
+  for (uint64_t i = 0; i < pixels * 4; ++i) out.radiance[i] = sums[i] * share;
+  if (layers) {
+    const float* layer = sums + pixels * 4;
+    out.albedo.resize(pixels * 3);
+    out.normal.resize(pixels * 3);
+    out.depth.resize(pixels);
+    for (uint64_t i = 0; i < pixels; ++i, layer += 8) {
+      const float hits = layer[7];
+      for (uint64_t c = 0; c < 3; ++c) {
+        out.albedo[i * 3 + c] = layer[c] * share;
+        out.normal[i * 3 + c] = layer[4 + c] * share;
+      }
+      out.depth[i] = hits > 0 ? layer[3] / hits : std::numeric_limits<float>::infinity();
+    }
+  }
+  return out;
+}
+
+}  // namespace quarry::engine

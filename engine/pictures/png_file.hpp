@@ -1,0 +1,15 @@
+// png_file.hpp - pictures to and from PNG files (libpng).
+#pragma once
+
+#include <filesystem>
+
+#include "engine/render/ray_marcher.hpp"
+#include "voxel/io/files/whole_file.hpp"
+
+namespace quarry::engine {
+
+// Whole or not at all (voxel/io/files/whole_file.hpp).
+Result<void> write_png(const Picture& picture, const io::Destination& to);
+Result<Picture> read_png(const std::filesystem::path& file);
+
+}  // namespace quarry::engine

@@ -1,0 +1,29 @@
+#include "engine/render/beams.hpp"
+
+#include "engine/render/course.hpp"
+#include "shaders/shared/frame.h"
+#include "shaders/shared/world_root.h"
+
+namespace quarry::engine {
+
+uint64_t beam_tiles(uint32_t width, uint32_t height) {
+  const auto tiles = [](uint32_t pixels, uint32_t tile) { return (uint64_t(pixels) + tile - 1) / tile; };
+  return tiles(width, kQryBeamTileWide) * tiles(height, kQryBeamTileHigh);
+}
+
+uint32_t beam_groups(const DeviceInfo& info, uint32_t width, uint32_t height) {
+  const uint64_t tiles_a_group = kQryBeamGroup / info.beam_lanes;
+  return uint32_t((beam_tiles(width, height) + tiles_a_group - 1) / tiles_a_group);
+}
+
+bool beams_pay(const QryWorldRoot& root, const float origin[3]) {
+  constexpr double kFilled = 0.25;  // of the box's bricks; of terrain 0.06 are, of a hollow sphere 0.02, of a sponge 0.5
+  double bricks = 1;
+  for (int i = 0; i < 3; ++i) {
+    const float low = root.box_low[i] + float(kQryBoxMargin), high = root.box_high[i] - float(kQryBoxMargin);
+    bricks *= double(((int32_t(high) - 1) >> 3) - (int32_t(low) >> 3) + 1);
+  }
+  return root.brick_count > 0 && (inside_bounds(root, origin) || root.brick_count < kFilled * bricks);
+}
+
+}  // namespace quarry::engine

@@ -1,0 +1,44 @@
+// offscreen.hpp - what calls need that render and wait: a command buffer of their own, an image to draw into, and the way back to the host.
+#pragma once
+
+#include <memory>
+
+#include "engine/vulkan/commands.hpp"
+#include "engine/vulkan/device_memory.hpp"
+#include "engine/render/ray_marcher.hpp"
+#include "engine/vulkan/target_image.hpp"
+#include "engine/vulkan/timeline.hpp"
+
+namespace quarry::engine {
+
+class Offscreen {
+ public:
+  static Result<std::unique_ptr<Offscreen>> create(Device& device, const char* label);
+  Offscreen(const Offscreen&) = delete;
+  Offscreen& operator=(const Offscreen&) = delete;
+
+  // An empty command buffer that records; valid until the next begin().
+  Result<VkCommandBuffer> begin();
+  // Records: the image, RGBA8 of that size, ready to be written by compute; what it held is lost.
+  Result<VkImageView> begin_image(uint32_t width, uint32_t height);
+  // Records: the image after those writes copied to where picture() reads it.
+  Result<void> read_image();
+  // Submits what was recorded, to run after `ready`.
+  Result<void> submit(Device::TimelinePoint ready);
+  // Blocks until what was submitted is done.
+  Result<void> wait() const;
+  Result<bool> done() const;  // whether it is; never waits
+  Result<void> submit_and_wait(Device::TimelinePoint ready);
+  Picture picture() const;
+
+ private:
+  explicit Offscreen(Device& device) : device_(&device) {}
+
+  Device* device_;
+  std::unique_ptr<Commands> commands_;
+  std::unique_ptr<Timeline> timeline_;
+  std::unique_ptr<TargetImage> image_;
+  std::unique_ptr<DeviceMemory> pixels_;
+};
+
+}  // namespace quarry::engine

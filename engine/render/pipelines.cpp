@@ -1,0 +1,104 @@
+#include "engine/render/pipelines.hpp"
+
+#include <vector>
+
+#include "ambient_spirv.h"
+#include "beams_spirv.h"
+#include "behind_spirv.h"
+#include "engine/render/course.hpp"
+#include "engine/vulkan/loader.hpp"
+#include "find_spirv.h"
+#include "base/parallel.hpp"
+#include "march_spirv.h"
+#include "mirror_spirv.h"
+#include "page_load_spirv.h"
+#include "shade_spirv.h"
+#include "shaders/shared/frame.h"
+#include "shadow_spirv.h"
+#include "trace_spirv.h"
+#include "views_spirv.h"
+
+namespace quarry::engine {
+namespace {
+
+struct Source {
+  std::span<const uint32_t> code;
+  const char* name;
+  PipelineCache::Constants constants;
+};
+
+// In the order of Pass.
+const Source kSources[] = {{k_beams_spirv, "beams", {}},
+                           {k_march_spirv, "march", {}},
+                           {k_march_spirv, "march, counted", {.counts = true}},
+                           {k_shadow_spirv, "shadow by rows", {.inside = true, .rows = kShadowRows}},
+                           {k_shadow_spirv, "shadow by rows, one way", {.inside = true, .one_way = true, .rows = kShadowRows}},
+                           {k_shadow_spirv, "shadow by columns", {.inside = true, .by_columns = true, .rows = kShadowColumnRows}},
+                           {k_shadow_spirv, "shadow by columns, one way", {.inside = true, .one_way = true, .by_columns = true, .rows = kShadowColumnRows}},
+                           {k_ambient_spirv, "ambient", {.inside = true}},
+                           {k_behind_spirv, "behind", {.inside = true, .ignores = true}},
+                           {k_mirror_spirv, "mirror", {.inside = true}},
+                           {k_shade_spirv, "shade", {}},
+                           {k_views_spirv, "views", {}},
+                           {k_page_load_spirv, "page_load", {}},
+                           {k_trace_spirv, "trace", {.counts = true}},
+                           {k_find_spirv, "find", {}}};
+static_assert(std::size(kSources) == kPasses);
+
+}  // namespace
+
+Result<std::unique_ptr<Pipelines>> Pipelines::create(Device& device, VkDescriptorSetLayout target_layout, bool tiled) {
+  std::unique_ptr<Pipelines> self(new Pipelines(device));
+  const VulkanFunctions& vk = device.vk();
+  self->tiled_ = tiled || device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  VkPushConstantRange frame_push{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(QryFramePush)}, list_push{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(QryTracePush)};
+  static_assert(sizeof(QryTracePush) == sizeof(QryFindPush) && sizeof(QryTracePush) <= 128);
+  VkPipelineLayoutCreateInfo frame_info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 1, &target_layout, 1, &frame_push};
+  VkPipelineLayoutCreateInfo list_info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 0, nullptr, 1, &list_push};
+  if (auto ok = vk_check(vk.vkCreatePipelineLayout(device.handle(), &frame_info, nullptr, &self->frame_layout), "vkCreatePipelineLayout", "frames"); !ok)
+    return tl::unexpected(ok.error());
+  if (auto ok = vk_check(vk.vkCreatePipelineLayout(device.handle(), &list_info, nullptr, &self->list_layout), "vkCreatePipelineLayout", "lists"); !ok)
+    return tl::unexpected(ok.error());
+  auto cache = PipelineCache::open(device);
+  if (!cache) return tl::unexpected(cache.error());
+  self->cache_ = std::move(*cache);
+  self->first_start_ = self->cache_->begins();
+  if (device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU) return self;
+  std::array<Pass, kPasses> all;
+  for (size_t i = 0; i < kPasses; ++i) all[i] = Pass(i);
+  if (auto ok = self->need(all); !ok) return tl::unexpected(ok.error());
+  return self;
+}
+
+Result<void> Pipelines::need(std::span<const Pass> passes) {
+  std::vector<Pass> missing;
+  for (const Pass pass : passes)
+    if (!(*this)[pass] && (pass != Pass::beams || device_->info().beam_lanes)) missing.push_back(pass);
+  if (missing.empty()) return {};
+  std::vector<Result<VkPipeline>> results(missing.size(), VkPipeline(VK_NULL_HANDLE));
+  parallel_for(missing.size(), 1, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      const Source& from = kSources[size_t(missing[i])];
+      const VkPipelineLayout layout = missing[i] == Pass::trace || missing[i] == Pass::find ? list_layout : frame_layout;
+      PipelineCache::Constants constants = from.constants;
+      constants.tiled = tiled_;
+      results[i] = cache_->make(layout, from.code.data(), from.code.size_bytes(), from.name, constants);
+    }
+  });
+  Result<void> ok;
+  for (size_t i = 0; i < missing.size(); ++i)
+    if (results[i]) made_[size_t(missing[i])] = *results[i];
+    else ok = tl::unexpected(results[i].error());
+  cache_->store();
+  return ok;
+}
+
+Pipelines::~Pipelines() {
+  const VulkanFunctions& vk = device_->vk();
+  for (const VkPipeline pipeline : made_)
+    if (pipeline) vk.vkDestroyPipeline(device_->handle(), pipeline, nullptr);
+  for (const VkPipelineLayout layout : {frame_layout, list_layout})
+    if (layout) vk.vkDestroyPipelineLayout(device_->handle(), layout, nullptr);
+}
+
+}  // namespace quarry::engine

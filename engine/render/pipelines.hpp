@@ -1,0 +1,46 @@
+// pipelines.hpp - the compute pipelines of a renderer, each made once.
+#pragma once
+
+#include <array>
+#include <initializer_list>
+#include <memory>
+#include <span>
+
+#include "engine/vulkan/device.hpp"
+#include "engine/vulkan/pipeline_cache.hpp"
+
+namespace quarry::engine {
+
+// A shader and its constants. `beams` there is none where the device has no beam_lanes.
+enum class Pass : uint8_t { beams, march, march_counted, shadow_rows, shadow_rows_one_way, shadow_columns, shadow_columns_one_way, ambient, behind, mirror, shade, views, page_load, trace, find };
+constexpr size_t kPasses = size_t(Pass::find) + 1;
+
+class Pipelines {
+ public:
+  // `target_layout`: that of the set through which shade and views write (TargetSets). A GPU's pipelines are all made here, so that no frame has to
+  // wait for one; a software driver's when a picture first needs them, since it compiles at the first dispatch whatever was made before.
+  // `tiled`: for tiles of pictures, which a software driver's always are, since it would compile both for nothing.
+  static Result<std::unique_ptr<Pipelines>> create(Device& device, VkDescriptorSetLayout target_layout, bool tiled = false);
+  ~Pipelines();
+  Pipelines(const Pipelines&) = delete;
+  Pipelines& operator=(const Pipelines&) = delete;
+
+  // Makes those that are not there yet, on all threads at once. One thread at a time.
+  Result<void> need(std::span<const Pass> passes);
+  Result<void> need(std::initializer_list<Pass> passes) { return need(std::span(passes.begin(), passes.size())); }
+  bool tiled() const { return tiled_; }
+  bool first_start() const { return first_start_; }  // no pipelines of this driver were on disk
+  VkPipeline operator[](Pass pass) const { return made_[size_t(pass)]; }  // after need()
+
+  VkPipelineLayout frame_layout = VK_NULL_HANDLE;  // set 0 = a target; QryFramePush
+  VkPipelineLayout list_layout = VK_NULL_HANDLE;   // no sets; QryTracePush or QryFindPush: trace and find
+
+ private:
+  explicit Pipelines(Device& d) : device_(&d) {}
+  Device* device_;
+  std::unique_ptr<PipelineCache> cache_;
+  std::array<VkPipeline, kPasses> made_{};
+  bool first_start_ = false, tiled_ = false;
+};
+
+}  // namespace quarry::engine

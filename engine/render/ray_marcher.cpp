@@ -1,0 +1,313 @@
+// ray_marcher.cpp - records the passes, and the blocking calls around them. Pipelines: pipelines.cpp. What the passes do: shaders/.
+#include "engine/render/ray_marcher.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <optional>
+
+#include "engine/render/beams.hpp"
+#include "engine/render/compile_ahead.hpp"
+#include "engine/render/course.hpp"
+#include "engine/render/look.hpp"
+#include "engine/render/offscreen.hpp"
+#include "engine/render/pipelines.hpp"
+#include "engine/vulkan/loader.hpp"
+#include "base/parallel.hpp"
+#include "shaders/shared/frame.h"
+
+namespace quarry::engine {
+
+static_assert(offsetof(QryFrame, origin) == 56 && offsetof(QryFrame, width) == 104 && offsetof(QryFrame, look) == 136 &&
+                  offsetof(QryFrame, highlight_max) == 300 && sizeof(QryFrame) == 312,
+              "the frame's layout in C++ is not GLSL's scalar layout");
+static_assert(sizeof(QryVisibility) == 16 && sizeof(QryRay) == 24 && sizeof(QryRayHit) == 32 && offsetof(QryFramePush, sample_index) == 88 &&
+              offsetof(QryFramePush, tile_from) == 120 && sizeof(QryFramePush) <= 128);  // no device has less room for push constants
+
+namespace {
+
+// Which passes a picture takes, in the order of their first dispatch.
+struct FramePlan {
+  bool shaded, lit, glass, mirrors, loads, beams, shadow_columns;
+  Pass march, shadow;
+  uint32_t shadow_rows;  // of a workgroup
+  std::vector<Pass> passes;
+};
+
+FramePlan plan_of(const DeviceInfo& device, const SharedWorld& world, const View& view, const RenderSettings& settings) {
+  FramePlan plan{};
+  plan.shaded = settings.view == DebugView::shaded;
+  // Labels of bricks and materials show the world's shape by how open it is; numbers of steps stay as they are.
+  const bool labels = settings.view == DebugView::bricks || settings.view == DebugView::probe_depth || settings.view == DebugView::material || settings.view == DebugView::load;
+  plan.lit = plan.shaded || (labels && settings.ambient_rays > 0 && settings.ambient_reach > 0);
+  plan.glass = plan.shaded && world.has_glass();
+  plan.mirrors = plan.shaded && world.has_mirrors();
+  plan.loads = settings.view == DebugView::load;
+  const bool counted = settings.view == DebugView::steps || settings.view == DebugView::probe_depth;
+  plan.march = counted ? Pass::march_counted : Pass::march;
+  // Software drivers have an order of their own (shaders/library/own_pixel.glsl), and the smaller workgroups.
+  plan.shadow_columns = device.type != VK_PHYSICAL_DEVICE_TYPE_CPU && shadows_by_columns(world.root(), view.origin);
+  const bool small = plan.shadow_columns || device.type == VK_PHYSICAL_DEVICE_TYPE_CPU, one_way = settings.shadow_rays == 1;
+  plan.shadow = small ? (one_way ? Pass::shadow_columns_one_way : Pass::shadow_columns) : (one_way ? Pass::shadow_rows_one_way : Pass::shadow_rows);
+  plan.shadow_rows = small ? kShadowColumnRows : kShadowRows;
+  // Where steps are shown, they are those from the eye. A software driver compiles beams for longer than they save in the few pictures it makes.
+  const bool may_beam = !counted && settings.beams != Beams::never && device.beam_lanes && world.root().brick_count > 0;
+  plan.beams = may_beam && (settings.beams == Beams::always || (device.type != VK_PHYSICAL_DEVICE_TYPE_CPU && beams_pay(world.root(), view.origin)));
+  for (const auto& [wanted, pass] : {std::pair{plan.loads, Pass::page_load}, {plan.beams, Pass::beams}, {true, plan.march}, {plan.shaded, plan.shadow},
+                                     {plan.lit, Pass::ambient}, {plan.glass, Pass::behind}, {plan.mirrors, Pass::mirror}, {plan.shaded, Pass::shade},
+                                     {!plan.shaded, Pass::views}})
+    if (wanted) plan.passes.push_back(pass);
+  return plan;
+}
+
+// `tile` and the pixels about it that picture.glsl's ambient_about() reads.
+Tile with_neighbours(const Tile& tile, const Tile& picture) {
+  constexpr uint32_t kBefore = 2, kBehind = 1;
+  const uint32_t left = std::min(tile.x, kBefore), above = std::min(tile.y, kBefore);
+  return {tile.x - left, tile.y - above, std::min(tile.x + tile.width + kBehind, picture.width) - (tile.x - left),
+          std::min(tile.y + tile.height + kBehind, picture.height) - (tile.y - above)};
+}
+
+constexpr float kLabelReach = 32;          // voxels: of the rays that darken corners in debug views
+constexpr uint32_t kListBatch = 1u << 20;  // rays or keys a dispatch: well below 65535 groups of 64
+
+}  // namespace
+
+struct Renderer::State {
+  Device* device = nullptr;
+  std::unique_ptr<TargetSets> targets;
+  std::unique_ptr<Pipelines> pipelines, tiled_pipelines;  // the latter once a tile was asked for; a software driver's are all for tiles
+  struct Frame {
+    std::unique_ptr<DeviceMemory> parameters, visibility, beams, behind, mirror, light, accumulation, page_loads;
+  };
+  std::vector<Frame> frames;  // those in flight, and the one of render()
+  uint32_t own_frame() const { return uint32_t(frames.size()) - 1; }
+  std::unique_ptr<Offscreen> offscreen;
+  std::unique_ptr<DeviceMemory> list_in, list_out;
+
+  Result<void> ensure(std::unique_ptr<DeviceMemory>& memory, BufferHome home, uint64_t size_bytes, const char* label) {
+    return ensure_memory(*device, memory, home, size_bytes, label);
+  }
+
+  Result<Pipelines*> pipelines_for(bool tile) {
+    if (!tile || pipelines->tiled()) return pipelines.get();
+    if (!tiled_pipelines) {
+      auto made = Pipelines::create(*device, targets->layout(), true);
+      if (!made) return tl::unexpected(made.error());
+      tiled_pipelines = std::move(*made);
+    }
+    return tiled_pipelines.get();
+  }
+
+  Result<void> run_list(Pass pass, SharedWorld& world, Device::TimelinePoint ready, const void* in, uint64_t in_bytes, uint64_t out_bytes, uint32_t count);
+};
+
+Result<void> Renderer::State::run_list(Pass pass, SharedWorld& world, Device::TimelinePoint ready, const void* in, uint64_t in_bytes, uint64_t out_bytes,
+                                       uint32_t count) {
+  const VulkanFunctions& vk = device->vk();
+  if (auto ok = pipelines->need({pass}); !ok) return ok;
+  if (auto ok = ensure(list_in, BufferHome::host_upload, in_bytes, "quarry list in"); !ok) return ok;
+  if (auto ok = ensure(list_out, BufferHome::host_readback, out_bytes, "quarry list out"); !ok) return ok;
+  std::memcpy(list_in->mapped(), in, in_bytes);
+  auto begun = offscreen->begin();
+  if (!begun) return tl::unexpected(begun.error());
+  const VkCommandBuffer commands = *begun;
+  vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, (*pipelines)[pass]);
+  QryTracePush push{world.root_address(), list_in->address(), list_out->address(), count};
+  vk.vkCmdPushConstants(commands, pipelines->list_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
+  vk.vkCmdDispatch(commands, (count + 63) / 64, 1, 1);
+  host_read_barrier(vk, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT);
+  return offscreen->submit_and_wait(ready);
+}
+
+Renderer::Renderer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Renderer::~Renderer() = default;
+
+Result<std::unique_ptr<Renderer>> Renderer::create(Device& device, uint32_t frames) {
+  auto state = std::make_unique<State>();
+  State& s = *state;
+  s.device = &device;
+  auto targets = TargetSets::create(device, frames + 1, true);
+  if (!targets) return tl::unexpected(targets.error());
+  s.targets = std::move(*targets);
+  auto pipelines = Pipelines::create(device, s.targets->layout());
+  if (!pipelines) return tl::unexpected(pipelines.error());
+  s.pipelines = std::move(*pipelines);
+  s.frames.resize(frames + 1);
+  for (auto& frame : s.frames)
+    if (auto ok = s.ensure(frame.parameters, BufferHome::device_mapped, sizeof(QryFrame), "quarry frame"); !ok) return tl::unexpected(ok.error());
+  auto offscreen = Offscreen::create(device, "quarry renderer");
+  if (!offscreen) return tl::unexpected(offscreen.error());
+  s.offscreen = std::move(*offscreen);
+  return std::unique_ptr<Renderer>(new Renderer(std::move(state)));
+}
+
+Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, VkImageView target, uint32_t frame_index,
+                              const std::optional<Tile>& tile) {
+  State& s = *state_;
+  if (auto ok = check_frame(settings, world, frame_index, s.own_frame()); !ok) return ok;
+  const Tile whole{0, 0, settings.width, settings.height}, own = tile.value_or(whole);
+  if (auto ok = check_tile(settings, own); !ok) return ok;
+  auto chosen = s.pipelines_for(own != whole);
+  if (!chosen) return tl::unexpected(chosen.error());
+  Pipelines& with = **chosen;
+  State::Frame& frame = s.frames[frame_index];
+  const uint64_t pixels = uint64_t(settings.width) * settings.height;
+  const uint32_t samples = settings.samples * settings.samples;
+  if (auto ok = s.ensure(frame.visibility, BufferHome::device, pixels * sizeof(QryVisibility), "quarry visibility"); !ok) return ok;
+  const FramePlan plan = plan_of(s.device->info(), world, view, settings);
+  if (auto ok = with.need(plan.passes); !ok) return ok;
+  if (plan.lit)
+    if (auto ok = s.ensure(frame.light, BufferHome::device, pixels * 16, "quarry light"); !ok) return ok;
+  if (plan.glass)
+    if (auto ok = s.ensure(frame.behind, BufferHome::device, pixels * sizeof(QryVisibility), "quarry behind"); !ok) return ok;
+  if (plan.mirrors)
+    if (auto ok = s.ensure(frame.mirror, BufferHome::device, pixels * sizeof(QryVisibility), "quarry mirror"); !ok) return ok;
+  if (auto ok = s.ensure(frame.accumulation, BufferHome::device, samples > 1 ? pixels * 16 : 16, "quarry accumulation"); !ok) return ok;
+  if (plan.beams)
+    if (auto ok = s.ensure(frame.beams, BufferHome::device, beam_tiles(settings.width, settings.height) * 4, "quarry beams"); !ok) return ok;
+  const uint32_t pages = std::max(world.root().grid_pages, 1u);
+  if (plan.loads)
+    if (auto ok = s.ensure(frame.page_loads, BufferHome::device, uint64_t(pages) * 4, "quarry page loads"); !ok) return ok;
+
+  QryFrame f{};
+  f.visibility = frame.visibility->address();
+  f.behind = plan.glass ? frame.behind->address() : 0;
+  f.mirror = plan.mirrors ? frame.mirror->address() : 0;
+  f.light = plan.lit ? frame.light->address() : 0;
+  f.accumulation = frame.accumulation->address();
+  f.page_loads = plan.loads ? frame.page_loads->address() : 0;
+  f.beams = plan.beams ? frame.beams->address() : 0;
+  put_view(view, f);
+  f.width = settings.width;
+  f.height = settings.height;
+  f.view = uint32_t(settings.view);
+  f.samples_a_side = settings.samples;
+  f.shadow_rays = settings.shadow_rays;
+  f.ambient_rays = settings.ambient_reach > 0 ? settings.ambient_rays : 0;
+  f.seed = settings.frame_seed;
+  f.ambient_reach = plan.shaded ? settings.ambient_reach : std::min(settings.ambient_reach, kLabelReach);
+  f.look = look_of(settings, world.root());
+  if (settings.highlight && !settings.highlight_box.empty()) {
+    const Box3& box = settings.highlight_box;
+    f.highlight = 1;
+    const float low[3] = {float(box.min.x), float(box.min.y), float(box.min.z)}, high[3] = {float(box.max.x) + 1, float(box.max.y) + 1, float(box.max.z) + 1};
+    std::copy_n(low, 3, f.highlight_min);
+    std::copy_n(high, 3, f.highlight_max);
+  }
+  std::memcpy(frame.parameters->mapped(), &f, sizeof f);
+
+  const VulkanFunctions& vk = s.device->vk();
+
+  // A dispatch, labelled for those who look at captures.
+  const auto groups = [&](const char* name, Pass what, uint32_t across, uint32_t down) {
+    if (vk.vkCmdBeginDebugUtilsLabelEXT) {
+      VkDebugUtilsLabelEXT info{VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT, nullptr, name, {0.9f, 0.6f, 0.2f, 1}};
+      vk.vkCmdBeginDebugUtilsLabelEXT(commands, &info);
+    }
+    vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, with[what]);
+    vk.vkCmdDispatch(commands, across, down, 1);
+    if (vk.vkCmdEndDebugUtilsLabelEXT) vk.vkCmdEndDebugUtilsLabelEXT(commands);
+  };
+  // Over the pixels of `over`, in workgroups of 8 x `rows`.
+  const auto pass = [&](const char* name, Pass what, const Tile& over, uint32_t rows, bool by_columns = false) {
+    const uint32_t across = (over.width + 7) / 8, down = (over.height + rows - 1) / rows;
+    const uint32_t ends[] = {over.x | over.y << 16, (over.x + over.width) | (over.y + over.height) << 16};
+    if (with.tiled()) vk.vkCmdPushConstants(commands, with.frame_layout, VK_SHADER_STAGE_COMPUTE_BIT, offsetof(QryFramePush, tile_from), sizeof ends, ends);
+    groups(name, what, by_columns ? down : across, by_columns ? across : down);
+  };
+  // The mean of light about a pixel reads its neighbours, so a tile finds those out as well.
+  const Tile about = plan.lit ? with_neighbours(own, whole) : own;
+  const QryOneWay to_sun = one_way(f.look.sun_direction);
+  s.targets->bind(commands, with.frame_layout, frame_index, target, frame.parameters.get());
+  for (uint32_t sample = 0; sample < samples; ++sample) {
+    const QryFramePush push{world.root(), sample, to_sun, 0, 0};
+    vk.vkCmdPushConstants(commands, with.frame_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
+    if (plan.loads && !sample) {
+      vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, with[Pass::page_load]);
+      vk.vkCmdDispatch(commands, std::min(pages, 4096u), 1, 1);
+    }
+    if (plan.beams && !sample) {
+      groups("beams", Pass::beams, beam_groups(s.device->info(), settings.width, settings.height), 1);
+      compute_barrier(vk, commands);
+    }
+    if (sample) compute_barrier(vk, commands);  // the sample before still reads the buffers
+    pass("march", plan.march, about, 16);
+    compute_barrier(vk, commands);
+    if (plan.lit) {  // none of these reads what another writes
+      if (plan.shaded) pass("shadow", plan.shadow, own, plan.shadow_rows, plan.shadow_columns);
+      pass("ambient", Pass::ambient, about, 4);
+      if (plan.glass) pass("behind", Pass::behind, own, 16);
+      if (plan.mirrors) pass("mirror", Pass::mirror, own, 16);
+      compute_barrier(vk, commands);
+    }
+    if (plan.shaded) pass("shade", Pass::shade, own, 8);
+    else pass("views", Pass::views, own, 8);
+  }
+  return {};
+}
+
+Result<Picture> Renderer::render(SharedWorld& world, World& data, const Palette& palette, const View& view, const RenderSettings& settings) {
+  if (auto ok = check_settings(settings); !ok) return tl::unexpected(ok.error());
+  Offscreen& offscreen = *state_->offscreen;
+  auto ready = world.publish(data, palette);
+  if (!ready) return tl::unexpected(ready.error());
+  std::optional<CompileAhead> ahead;
+  const DeviceInfo& device = state_->device->info();
+  if (device.type == VK_PHYSICAL_DEVICE_TYPE_CPU && state_->device->owned() && state_->pipelines->first_start() && thread_count() > 1)
+    if (FramePlan plan = plan_of(device, world, view, settings); !(*state_->pipelines)[plan.march])
+      ahead.emplace(device.name, std::move(plan.passes), settings.width, settings.height);
+  auto commands = offscreen.begin();
+  if (!commands) return tl::unexpected(commands.error());
+  auto target = offscreen.begin_image(settings.width, settings.height);
+  if (!target) return tl::unexpected(target.error());
+  if (auto ok = record(*commands, world, view, settings, *target, state_->own_frame()); !ok) return tl::unexpected(ok.error());
+  if (auto ok = offscreen.read_image(); !ok) return tl::unexpected(ok.error());
+  if (auto ok = offscreen.submit_and_wait(*ready); !ok) return tl::unexpected(ok.error());
+  return offscreen.picture();
+}
+
+Result<std::vector<Hit>> Renderer::trace(SharedWorld& world, World& data, const Palette& palette, std::span<const float> origins, std::span<const float> directions) {
+  if (origins.size() != directions.size() || origins.size() % 3)
+    return fail(ErrorCode::invalid_argument, "rays need 3 floats of origin and 3 of direction each; got " + std::to_string(origins.size()) + " and " +
+                                                 std::to_string(directions.size()));
+  auto ready = world.publish(data, palette);
+  if (!ready) return tl::unexpected(ready.error());
+  std::vector<Hit> hits;
+  hits.reserve(origins.size() / 3);
+  std::vector<QryRay> rays;
+  for (size_t first = 0; first < origins.size() / 3; first += kListBatch) {
+    const size_t count = std::min<size_t>(kListBatch, origins.size() / 3 - first);
+    rays.resize(count);
+    for (size_t i = 0; i < count; ++i) {
+      std::copy_n(&origins[(first + i) * 3], 3, rays[i].origin);
+      std::copy_n(&directions[(first + i) * 3], 3, rays[i].direction);
+    }
+    if (auto ok = state_->run_list(Pass::trace, world, *ready, rays.data(), count * sizeof(QryRay), count * sizeof(QryRayHit), uint32_t(count)); !ok)
+      return tl::unexpected(ok.error());
+    const auto* found = static_cast<const QryRayHit*>(state_->list_out->mapped());
+    for (size_t i = 0; i < count; ++i) {
+      const QryRayHit& h = found[i];
+      hits.push_back({h.t, {h.voxel[0], h.voxel[1], h.voxel[2]}, h.face, h.material, h.steps, h.probe_depth});
+    }
+  }
+  return hits;
+}
+
+Result<std::vector<std::pair<uint32_t, uint32_t>>> Renderer::find_keys(SharedWorld& world, World& data, const Palette& palette, std::span<const uint32_t> keys) {
+  auto ready = world.publish(data, palette);
+  if (!ready) return tl::unexpected(ready.error());
+  std::vector<std::pair<uint32_t, uint32_t>> out;
+  out.reserve(keys.size());
+  for (size_t first = 0; first < keys.size(); first += kListBatch) {
+    const size_t count = std::min<size_t>(kListBatch, keys.size() - first);
+    if (auto ok = state_->run_list(Pass::find, world, *ready, keys.data() + first, count * 4, count * 8, uint32_t(count)); !ok)
+      return tl::unexpected(ok.error());
+    const auto* found = static_cast<const uint32_t*>(state_->list_out->mapped());
+    for (size_t i = 0; i < count; ++i) out.emplace_back(found[2 * i], found[2 * i + 1]);
+  }
+  return out;
+}
+
+}  // namespace quarry::engine

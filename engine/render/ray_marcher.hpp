@@ -1,0 +1,150 @@
+// ray_marcher.hpp - the compute ray-marcher: world in shared memory -> visibility -> shaded image.
+//
+//   SharedWorld (addresses of grid, masks, materials, pyramid, palette)
+//     -> beams.comp.glsl   how far each tile of pixels sees nothing                       (4 B a tile)
+//     -> march.comp.glsl   primary rays: t, voxel, face, material, steps, probe depth      (16 B a pixel + 8 B debug)
+//     -> shadow.comp.glsl, ambient.comp.glsl   rays to the sun, to all around            (16 B a pixel)
+//     -> behind.comp.glsl  what glass lets through, only where the palette has any         (16 B a pixel)
+//     -> mirror.comp.glsl  what smooth surfaces mirror, likewise                           (16 B a pixel)
+//     -> shade.comp.glsl   sun, sky, palette -> RGBA8
+//     -> read-back (PNG, C API), swapchain image (app/editor) or the host engine's image
+// Every pass records into a command buffer given by the caller, never submits and never waits; render() is the convenience that does.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/render/camera.hpp"
+#include "engine/vulkan/device.hpp"
+#include "engine/sharing/buffer.hpp"
+#include "voxel/worlds/world.hpp"
+
+struct QryWorldRoot;  // shaders/shared/world_root.h
+
+namespace quarry::engine {
+
+class LightList;
+
+// A World readable by shaders. host_import: the world's own memory, no copies. zero_copy: CUDA writes a twin of it in exported
+// memory. staged: copies of what changed. One World at a time; it must go before its SharedWorld, whose memory it
+// lives in, and the Device after both. One thread at a time.
+// Every frame shows the version published before it was recorded, whole. In host_import the frames read the world's own memory: there
+// World::write and clear come back only when the frames said to frame_submitted are done. In the other modes nothing waits.
+class SharedWorld {
+ public:
+  static Result<std::unique_ptr<SharedWorld>> create(Device& device, SharingMode mode = SharingMode::automatic);
+  ~SharedWorld();
+  // What to create the World or Document with, so that it lives where this device can see it.
+  WorldMemory memory() const;
+  // Makes the device see the world as it is now; returns the timeline point that a frame must wait for (value 0: none).
+  // Call after edits, before recording a frame. The world must have been created with memory() of this object.
+  Result<Device::TimelinePoint> publish(World& world, const Palette& palette);
+  void frame_submitted(uint64_t value);
+  void frame_completed(uint64_t value);
+  SharingMode mode() const;
+  const std::string& sharing_reason() const;
+  uint64_t root_address() const;     // device address of the root structure of shaders/library/world.glsl
+  const QryWorldRoot& root() const;  // the same structure, for push constants; lives as long as what root_address() points to
+  bool has_glass() const;            // of the palette last published: a material lets light through
+  bool has_mirrors() const;          // ... is smooth
+  // The world's glowing faces, brought up to date with what was published last; the world and palette must be those. One thread at a time.
+  const LightList& update_lights(const World& world, const Palette& palette);
+  const LightList& lights() const;   // as they were then
+  uint64_t device_bytes() const;
+ private:
+  struct State;
+  explicit SharedWorld(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+enum class DebugView : uint32_t { shaded, albedo, normals, depth, bricks, probe_depth, steps, material, load };
+Result<DebugView> debug_view_from_name(std::string_view name);  // bad_usage with the nearest name
+std::span<const char* const> debug_view_names();
+
+// What is seen where nothing is hit. `none`: alpha says how much of the pixel is covered.
+enum class Background : uint8_t { sky, color, none };
+
+// Primary rays that start where their tile of pixels first may see something: the same picture but for single pixels at edges.
+enum class Beams : uint8_t {
+  automatic,  // where they save more than they cost
+  always,     // where the device can; else as `never`
+  never
+};
+
+struct RenderSettings {
+  uint32_t width = 1280, height = 720;
+  DebugView view = DebugView::shaded;
+  float sun_direction[3] = {-0.43f, 0.77f, -0.37f};  // towards the sun; need not be unit
+  float sun_strength = 3.0f, sky_strength = 1.0f;
+  float sun_radius = 0.012f;                         // of its disc, radians: how soft shadows are
+  bool uniform_sky = false;                          // sky_color from everywhere instead of day, evening or night by the sun's height
+  float sky_color[3] = {1, 1, 1};                    // linear
+  Background background = Background::sky;
+  float background_color[3] = {1, 1, 1};             // sRGB, 0..1: shown as it is
+  bool ground = false;                               // an unseen floor under the world's lowest voxel catches shadows
+  float fog_distance = 0;                            // voxels over which, at the world's foot, 63% of the light is lost; 0: no fog
+  float fog_height = 0;                              // voxels over which it thins out to 1/e; 0: a third of the world's height
+  bool filmic = true;                                // false: radiance is shown as it is, cut off at white
+  uint32_t shadow_rays = 1, ambient_rays = 4;        // per pixel; 0: off
+  float ambient_reach = 64;                          // voxels
+  uint32_t samples = 1;                              // sub-pixel samples a side: 2 = 4 primary rays a pixel
+  float exposure = 1.0f;
+  uint32_t frame_seed = 0;
+  // Path-traced pictures only (path_tracer.hpp).
+  uint32_t bounces = 4;                              // times a path may scatter
+  float lens_radius = 0, focus = 0;                  // voxels; 0: everything is sharp. The plane `focus` before the eye is sharp
+  bool light_list = true;                            // false: glowing voxels are found by chance alone; the same picture, after far more paths
+  float firefly_limit = 0;                           // brightest radiance that scattered light may bring; 0: no limit, and no bias
+  Beams beams = Beams::automatic;
+  bool highlight = false;                            // brush preview / selection: a box drawn as an outline
+  Box3 highlight_box;
+};
+
+// What a primary ray hit. `t` < 0: nothing.
+struct Hit {
+  float t = -1;
+  Int3 voxel;
+  uint32_t face = 0;       // 2*axis + (1 if entered through the + side)
+  uint32_t material = 0;
+  uint32_t steps = 0;
+  uint32_t probe_depth = 0;
+};
+
+// A rectangle of a picture, in the picture's pixels.
+struct Tile {
+  uint32_t x = 0, y = 0, width = 0, height = 0;
+  friend bool operator==(const Tile&, const Tile&) = default;
+};
+
+struct Picture {
+  uint32_t width = 0, height = 0;
+  std::vector<uint8_t> rgba;  // row 0 on top
+};
+
+class Renderer {
+ public:
+  // `frames`: that may be in flight at once, of record().
+  static Result<std::unique_ptr<Renderer>> create(Device& device, uint32_t frames = 3);
+  ~Renderer();
+  // Blocking: renders and reads back. Thread safety: one thread at a time per Renderer.
+  Result<Picture> render(SharedWorld& world, World& data, const Palette& palette, const View& view, const RenderSettings& settings);
+  // Blocking: traces given rays (origins and unit directions, 3 floats each). The same traversal as march.comp.
+  Result<std::vector<Hit>> trace(SharedWorld& world, World& data, const Palette& palette, std::span<const float> origins, std::span<const float> directions);
+  // Looks `keys` up with the GLSL twin of the grid's find: values and sectors read, for the conformance tests.
+  Result<std::vector<std::pair<uint32_t, uint32_t>>> find_keys(SharedWorld& world, World& data, const Palette& palette, std::span<const uint32_t> keys);
+  // Records all passes into `commands`; the result is in `target`, a storage image in GENERAL layout with format RGBA8_UNORM of
+  // settings' size, which is written by compute (barriers around it are the caller's). `frame` counts frames in flight, from 0: what was recorded with the
+  // same number before must be done.
+  // `tile`: only these pixels are made and written, the very same as in the whole picture, for devices that are slow: what a submission costs
+  // follows its pixels. A device that is no software driver makes its pipelines for tiles when the first one is recorded, and waits for that.
+  Result<void> record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, VkImageView target, uint32_t frame,
+                      const std::optional<Tile>& tile = {});
+ private:
+  struct State;
+  explicit Renderer(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace quarry::engine

@@ -1,0 +1,118 @@
+// buffer.cpp - the choice of sharing mode, and one shared buffer. The source of many: sharing/memory_source.cpp.
+#include "engine/sharing/buffer.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "engine/sharing/cuda_link.hpp"
+#include "engine/vulkan/device_memory.hpp"
+
+namespace quarry::engine {
+
+const char* to_string(SharingMode mode) {
+  switch (mode) {
+    case SharingMode::automatic: return "automatic";
+    case SharingMode::zero_copy: return "zero-copy";
+    case SharingMode::host_import: return "host-import";
+    case SharingMode::staged: return "staged";
+  }
+  return "unknown";
+}
+
+Result<SharingChoice> choose_sharing(const Device& device, SharingMode wanted) {
+  const DeviceInfo& info = device.info();
+  std::string no_zero_copy;
+  if (device.cuda_device() < 0) no_zero_copy = device.cuda_reason();
+  else if (!info.external_memory_fd) no_zero_copy = info.name + " cannot export memory (VK_KHR_external_memory_fd)";
+  else if (!info.external_semaphore_fd) no_zero_copy = info.name + " cannot export timeline semaphores (VK_KHR_external_semaphore_fd)";
+  const std::string no_import = info.external_memory_host ? "" : info.name + " cannot import host memory (VK_EXT_external_memory_host)";
+  // Through a bus, rays would read the host's memory word by word.
+  const bool beside_host = info.type == VK_PHYSICAL_DEVICE_TYPE_CPU || info.type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
+  switch (wanted) {
+    case SharingMode::zero_copy:
+      if (!no_zero_copy.empty()) return fail(ErrorCode::unsupported, "zero-copy sharing is not possible: " + no_zero_copy);
+      return SharingChoice{wanted, "zero-copy was asked for: CUDA device " + std::to_string(device.cuda_device()) + " writes memory exported by " + info.name};
+    case SharingMode::host_import:
+      if (!no_import.empty()) return fail(ErrorCode::unsupported, "host-import sharing is not possible: " + no_import);
+      return SharingChoice{wanted, "host-import was asked for: " + info.name + " reads the host's memory in place"};
+    case SharingMode::staged:
+      return SharingChoice{wanted, "staged was asked for: changes are copied to " + info.name};
+    case SharingMode::automatic: break;
+  }
+  if (no_zero_copy.empty())
+    return SharingChoice{SharingMode::zero_copy, "CUDA device " + std::to_string(device.cuda_device()) + " is " + info.name + " and writes memory exported by Vulkan"};
+  if (no_import.empty() && beside_host)
+    return SharingChoice{SharingMode::host_import, info.name + " reads the host's memory in place; no zero-copy because " + no_zero_copy};
+  return SharingChoice{SharingMode::staged, "changes are copied; no zero-copy because " + no_zero_copy + "; no host-import because " + (no_import.empty() ? info.name + " has memory of its own" : no_import)};
+}
+
+struct SharedBuffer::State {
+  SharingMode mode = SharingMode::staged;
+  size_t size_bytes = 0;
+  void* host = nullptr;
+  size_t host_bytes = 0;
+  bool on_queue = false;
+  std::unique_ptr<DeviceMemory> memory;
+  std::unique_ptr<CudaImportedMemory> cuda;
+
+  ~State() {
+    // CUDA's mapping goes before the memory it maps, the imported pages after the buffer that reads them.
+    cuda.reset();
+    memory.reset();
+    if (host) munmap(host, host_bytes);
+  }
+};
+
+SharedBuffer::SharedBuffer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+SharedBuffer::~SharedBuffer() = default;
+
+Result<std::unique_ptr<SharedBuffer>> SharedBuffer::create(Device& device, SharingMode mode, size_t size_bytes, const char* label) {
+  if (!size_bytes) return fail(ErrorCode::invalid_argument, std::string("shared buffer '") + label + "' of 0 bytes");
+  auto choice = choose_sharing(device, mode);
+  if (!choice) return tl::unexpected(choice.error());
+  auto state = std::make_unique<State>();
+  State& s = *state;
+  s.mode = choice->mode;
+  s.size_bytes = size_bytes;
+  Result<std::unique_ptr<DeviceMemory>> memory;
+  if (s.mode == SharingMode::zero_copy) {
+    memory = DeviceMemory::create(device, BufferHome::exported, size_bytes, label);
+    if (!memory) return tl::unexpected(memory.error());
+    auto exported = (*memory)->export_fd();
+    if (!exported) return tl::unexpected(exported.error());
+    auto cuda = cuda_import_memory(device.cuda_device(), exported->fd, exported->allocation_bytes, size_bytes, exported->dedicated);
+    if (!cuda) return tl::unexpected(cuda.error());
+    s.cuda = std::move(*cuda);
+    s.memory = std::move(*memory);
+    if (auto ok = cuda_clear(device.cuda_device(), s.cuda->data(), size_bytes); !ok) return tl::unexpected(ok.error());
+    return std::unique_ptr<SharedBuffer>(new SharedBuffer(std::move(state)));
+  }
+  const size_t alignment = std::max<size_t>(device.info().min_imported_host_pointer_alignment, size_t(sysconf(_SC_PAGESIZE)));
+  s.host_bytes = (size_bytes + alignment - 1) / alignment * alignment;
+  // mmap aligns to pages; an import alignment above that (none seen) would need a larger mapping cut to fit.
+  if (alignment > size_t(sysconf(_SC_PAGESIZE)) && s.mode == SharingMode::host_import)
+    return fail(ErrorCode::unsupported, device.info().name + " imports host memory only at multiples of " + std::to_string(alignment) + " bytes: use staged sharing");
+  void* host = mmap(nullptr, s.host_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (host == MAP_FAILED)
+    return fail(ErrorCode::out_of_memory, std::string("no host memory for shared buffer '") + label + "' of " + std::to_string(size_bytes) + " bytes: " + std::strerror(errno));
+  s.host = host;
+  memory = s.mode == SharingMode::host_import ? DeviceMemory::create(device, BufferHome::host_pointer, s.host_bytes, label, s.host)
+                                              : DeviceMemory::create(device, BufferHome::device, s.host_bytes, label);
+  if (!memory) return tl::unexpected(memory.error());
+  s.memory = std::move(*memory);
+  return std::unique_ptr<SharedBuffer>(new SharedBuffer(std::move(state)));
+}
+
+SharingMode SharedBuffer::mode() const { return state_->mode; }
+size_t SharedBuffer::size_bytes() const { return state_->size_bytes; }
+VkBuffer SharedBuffer::buffer() const { return state_->memory->buffer(); }
+uint64_t SharedBuffer::device_address() const { return state_->memory->address(); }
+void* SharedBuffer::host() const { return state_->host; }
+bool SharedBuffer::on_queue() const { return state_->on_queue; }
+void SharedBuffer::set_on_queue(bool on_queue) { state_->on_queue = on_queue; }
+void* SharedBuffer::cuda() const { return state_->cuda ? state_->cuda->data() : nullptr; }
+
+}  // namespace quarry::engine

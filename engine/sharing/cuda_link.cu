@@ -1,0 +1,222 @@
+// cuda_link.cu - the only file that knows both a Vulkan handle (as a file descriptor) and CUDA. See cuda_link.hpp.
+#include <cuda_runtime.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "engine/sharing/cuda_link.hpp"
+
+namespace quarry::engine {
+namespace {
+
+Result<void> check(cudaError_t result, const char* call, const char* purpose) {
+  if (result == cudaSuccess) return {};
+  (void)cudaGetLastError();  // not sticky: the next call shall not report it again
+  return fail(result == cudaErrorMemoryAllocation ? ErrorCode::out_of_memory : ErrorCode::device,
+              std::string(call) + " failed for " + purpose + ": " + cudaGetErrorName(result) + " (" + cudaGetErrorString(result) + ")");
+}
+
+class ImportedMemory final : public CudaImportedMemory {
+ public:
+  explicit ImportedMemory(int device) : device_(device) {}
+  ~ImportedMemory() override {
+    cudaSetDevice(device_);
+    if (data_) cudaFree(data_);
+    if (memory_) cudaDestroyExternalMemory(memory_);
+  }
+  void* data() const override { return data_; }
+
+  int device_;
+  cudaExternalMemory_t memory_ = nullptr;
+  void* data_ = nullptr;
+};
+
+// One block for each piece; words of 16 bytes where both ends allow.
+constexpr int kScatterThreads = 128;
+__global__ void __launch_bounds__(kScatterThreads) scatter_kernel(const char* __restrict__ payload, const CudaPiece* __restrict__ pieces) {
+  const CudaPiece piece = pieces[blockIdx.x];
+  const char* from = payload + piece.from_bytes;
+  char* to = reinterpret_cast<char*>(piece.to);
+  if (((piece.to | piece.from_bytes | piece.size_bytes) & 15u) == 0) {
+    for (uint32_t i = threadIdx.x; i < piece.size_bytes / 16; i += kScatterThreads) reinterpret_cast<uint4*>(to)[i] = reinterpret_cast<const uint4*>(from)[i];
+  } else {
+    for (uint32_t i = threadIdx.x; i < piece.size_bytes / 4; i += kScatterThreads) reinterpret_cast<uint32_t*>(to)[i] = reinterpret_cast<const uint32_t*>(from)[i];
+  }
+}
+
+class Scatter final : public CudaScatter {
+ public:
+  explicit Scatter(int device) : device_(device) {}
+  ~Scatter() override {
+    cudaSetDevice(device_);
+    if (stream_) cudaStreamSynchronize(stream_);
+    for (Slot& slot : slots_) {
+      if (slot.payload) cudaFreeHost(slot.payload);
+      if (slot.pieces) cudaFreeHost(slot.pieces);
+      if (slot.done) cudaEventDestroy(slot.done);
+    }
+    if (queue_) cudaDestroyExternalSemaphore(queue_);
+    if (ready_) cudaDestroyExternalSemaphore(ready_);
+    if (stream_) cudaStreamDestroy(stream_);
+  }
+
+  Result<void> open(int queue_fd, int ready_fd) {
+    Result<void> outcome = check(cudaSetDevice(device_), "cudaSetDevice", "sharing");
+    if (outcome) outcome = check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", "sharing");
+    // Small updates, one for each frame under way, shall never meet an allocation: those wait for the stream on some drivers.
+    slots_.reserve(kSmallSlots + kLargeSlots);
+    for (size_t i = 0; outcome && i < kSmallSlots; ++i)
+      if (auto slot = add_slot(kSmallBytes, kSmallPieces); !slot) outcome = tl::unexpected(slot.error());
+    // Each fd is CUDA's once imported, and ours to close if it was not.
+    const auto take = [&](int fd, cudaExternalSemaphore_t* semaphore, const char* purpose) {
+      cudaExternalSemaphoreHandleDesc desc{};
+      desc.type = cudaExternalSemaphoreHandleTypeTimelineSemaphoreFd;
+      desc.handle.fd = fd;
+      if (outcome) outcome = check(cudaImportExternalSemaphore(semaphore, &desc), "cudaImportExternalSemaphore", purpose);
+      if (!outcome) close(fd);
+    };
+    take(queue_fd, &queue_, "the queue's timeline");
+    take(ready_fd, &ready_, "the world's timeline");
+    return outcome;
+  }
+
+  Result<void> wait(uint64_t queue_value) override {
+    if (auto ok = check(cudaSetDevice(device_), "cudaSetDevice", "an update"); !ok) return ok;
+    cudaExternalSemaphoreWaitParams params{};
+    params.params.fence.value = queue_value;
+    return check(cudaWaitExternalSemaphoresAsync(&queue_, &params, 1, stream_), "cudaWaitExternalSemaphoresAsync", "the frames under way");
+  }
+
+  Result<Staging> stage(size_t payload_bytes, size_t piece_count) override {
+    if (payload_bytes > kPayloadBytes || piece_count > kPieces)
+      return fail(ErrorCode::invalid_argument, "an update of " + std::to_string(payload_bytes) + " bytes in " + std::to_string(piece_count) + " pieces is too large for one part");
+    if (auto ok = check(cudaSetDevice(device_), "cudaSetDevice", "an update"); !ok) return tl::unexpected(ok.error());
+    const bool large = payload_bytes > kSmallBytes || piece_count > kSmallPieces;
+    Slot* oldest = nullptr;
+    for (Slot& slot : slots_) {
+      if (large && !slot.large) continue;
+
+      if (cudaEventQuery(slot.done) == cudaSuccess) return use(slot);
+      if (!oldest || slot.order < oldest->order) oldest = &slot;
+    }
+    (void)cudaGetLastError();  // "not ready" is no error
+    if (slots_.size() < kSmallSlots + kLargeSlots) {
+      auto slot = add_slot(kPayloadBytes, kPieces);
+      if (!slot) return tl::unexpected(slot.error());
+      return use(**slot);
+    }
+    if (auto ok = check(cudaEventSynchronize(oldest->done), "cudaEventSynchronize", "an update"); !ok) return tl::unexpected(ok.error());
+    return use(*oldest);
+  }
+
+  Result<void> run(size_t piece_count) override {
+    Slot& slot = *staged_;
+    scatter_kernel<<<unsigned(piece_count), kScatterThreads, 0, stream_>>>(static_cast<const char*>(slot.payload), slot.pieces);
+    if (auto ok = check(cudaGetLastError(), "scatter_kernel", "an update"); !ok) return ok;
+    return check(cudaEventRecord(slot.done, stream_), "cudaEventRecord", "an update");
+  }
+
+  Result<void> signal(uint64_t ready_value) override {
+    if (auto ok = check(cudaSetDevice(device_), "cudaSetDevice", "an update"); !ok) return ok;
+    cudaExternalSemaphoreSignalParams params{};
+    params.params.fence.value = ready_value;
+    return check(cudaSignalExternalSemaphoresAsync(&ready_, &params, 1, stream_), "cudaSignalExternalSemaphoresAsync", "an update");
+  }
+
+ private:
+  static constexpr size_t kSmallSlots = 3, kLargeSlots = 8, kSmallBytes = 1u << 20, kSmallPieces = 1u << 14;
+  struct Slot {
+    void* payload = nullptr;
+    CudaPiece* pieces = nullptr;
+    bool large = false;
+    cudaEvent_t done = nullptr;
+    uint64_t order = 0;  // of its last use
+  };
+
+  Staging use(Slot& slot) {
+    staged_ = &slot;
+    slot.order = ++uses_;
+    return {slot.payload, slot.pieces};
+  }
+
+  Result<Slot*> add_slot(size_t payload_bytes, size_t piece_count) {
+    slots_.emplace_back();  // never moves: reserved in open(). The destructor frees what it got.
+    Slot& slot = slots_.back();
+    slot.large = payload_bytes > kSmallBytes;
+    void* pieces = nullptr;
+    Result<void> outcome = check(cudaEventCreateWithFlags(&slot.done, cudaEventDisableTiming), "cudaEventCreateWithFlags", "an update");
+    if (outcome) outcome = check(cudaHostAlloc(&slot.payload, payload_bytes, cudaHostAllocDefault), "cudaHostAlloc", "an update");
+    if (outcome) outcome = check(cudaHostAlloc(&pieces, piece_count * sizeof(CudaPiece), cudaHostAllocDefault), "cudaHostAlloc", "an update");
+    slot.pieces = static_cast<CudaPiece*>(pieces);
+    if (outcome) return &slot;
+    if (slot.payload) cudaFreeHost(slot.payload);
+    if (slot.done) cudaEventDestroy(slot.done);
+    slots_.pop_back();
+    return tl::unexpected(outcome.error());
+  }
+
+  int device_;
+  cudaStream_t stream_ = nullptr;
+  cudaExternalSemaphore_t queue_ = nullptr, ready_ = nullptr;
+  std::vector<Slot> slots_;
+  Slot* staged_ = nullptr;
+  uint64_t uses_ = 0;
+};
+
+}  // namespace
+
+int cuda_device_with_uuid(const std::array<uint8_t, 16>& uuid, std::string* why) {
+  int count = 0;
+  if (const cudaError_t result = cudaGetDeviceCount(&count); result != cudaSuccess) {
+    (void)cudaGetLastError();
+    if (why) *why = std::string("CUDA finds no device (") + cudaGetErrorString(result) + ")";
+    return -1;
+  }
+  for (int device = 0; device < count; ++device) {
+    cudaDeviceProp properties{};
+    if (cudaGetDeviceProperties(&properties, device) == cudaSuccess && std::memcmp(properties.uuid.bytes, uuid.data(), 16) == 0) return device;
+  }
+  if (why) *why = "none of CUDA's " + std::to_string(count) + " devices has this Vulkan device's UUID";
+  return -1;
+}
+
+Result<std::unique_ptr<CudaImportedMemory>> cuda_import_memory(int cuda_device, int fd, size_t allocation_bytes, size_t size_bytes, bool dedicated) {
+  auto imported = std::make_unique<ImportedMemory>(cuda_device);
+  cudaExternalMemoryHandleDesc desc{};
+  desc.type = cudaExternalMemoryHandleTypeOpaqueFd;
+  desc.handle.fd = fd;
+  desc.size = allocation_bytes;  // the allocation's, not the buffer's
+  desc.flags = dedicated ? cudaExternalMemoryDedicated : 0;
+  Result<void> outcome = check(cudaSetDevice(cuda_device), "cudaSetDevice", "shared memory");
+  if (outcome) outcome = check(cudaImportExternalMemory(&imported->memory_, &desc), "cudaImportExternalMemory", "shared memory");
+  if (!outcome) {
+    close(fd);
+    return tl::unexpected(outcome.error());
+  }
+  cudaExternalMemoryBufferDesc buffer{};
+  buffer.size = size_bytes;
+  if (auto ok = check(cudaExternalMemoryGetMappedBuffer(&imported->data_, imported->memory_, &buffer), "cudaExternalMemoryGetMappedBuffer", "shared memory"); !ok)
+    return tl::unexpected(ok.error());
+  return std::unique_ptr<CudaImportedMemory>(std::move(imported));
+}
+
+Result<void> cuda_clear(int cuda_device, void* data, size_t size_bytes) {
+  if (auto ok = check(cudaSetDevice(cuda_device), "cudaSetDevice", "shared memory"); !ok) return ok;
+  // A stream of its own: the others may be waiting for frames.
+  cudaStream_t stream = nullptr;
+  if (auto ok = check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", "shared memory"); !ok) return ok;
+  Result<void> outcome = check(cudaMemsetAsync(data, 0, size_bytes, stream), "cudaMemsetAsync", "shared memory");
+  if (outcome) outcome = check(cudaStreamSynchronize(stream), "cudaStreamSynchronize", "shared memory");
+  cudaStreamDestroy(stream);
+  return outcome;
+}
+
+Result<std::unique_ptr<CudaScatter>> make_cuda_scatter(int cuda_device, int queue_semaphore_fd, int ready_semaphore_fd) {
+  auto scatter = std::make_unique<Scatter>(cuda_device);
+  if (auto ok = scatter->open(queue_semaphore_fd, ready_semaphore_fd); !ok) return tl::unexpected(ok.error());
+  return std::unique_ptr<CudaScatter>(std::move(scatter));
+}
+
+}  // namespace quarry::engine

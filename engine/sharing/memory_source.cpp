@@ -1,0 +1,119 @@
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+#include "engine/sharing/buffer.hpp"
+#include "engine/vulkan/timeline.hpp"
+#include "engine/vulkan/functions.hpp"
+
+namespace quarry::engine {
+
+struct SharedMemorySource::State {
+  Device* device;
+  SharingMode mode;
+  mutable std::mutex mutex;
+  std::vector<std::unique_ptr<SharedBuffer>> live;
+  struct Retired {
+    std::unique_ptr<SharedBuffer> buffer;
+    uint64_t frame;
+    Device::TimelinePoint copies;
+  };
+  std::vector<Retired> retired;
+  uint64_t submitted = 0, completed = 0, bytes = 0;
+  Device::TimelinePoint copies{VK_NULL_HANDLE, 0};
+  // What about_to_write() waits for: the frames' own semaphores are their owner's.
+  std::mutex write_mutex;
+  std::unique_ptr<Timeline> drained;
+  uint64_t waited_for = 0;
+
+  bool reached(const Device::TimelinePoint& point) const {
+    if (!point.semaphore) return true;
+    uint64_t now = 0;
+    return device->vk().vkGetSemaphoreCounterValue(device->handle(), point.semaphore, &now) == VK_SUCCESS && now >= point.value;
+  }
+  // CUDA frees memory only when all its streams are done, and one may be waiting for a frame: in zero_copy everything stays while an
+  // update is under way.
+  void destroy_what_may_go() {
+    if (retired.empty() || (mode == SharingMode::zero_copy && !reached(copies))) return;
+    std::erase_if(retired, [&](Retired& r) {
+      const bool gone = r.frame <= completed && reached(r.copies);
+      if (gone) bytes -= r.buffer->size_bytes();
+      return gone;
+    });
+  }
+};
+
+SharedMemorySource::SharedMemorySource(Device& device, SharingMode mode) : state_(std::make_unique<State>()) {
+  state_->device = &device;
+  state_->mode = mode;
+}
+
+SharedMemorySource::~SharedMemorySource() = default;
+
+Result<MemoryBlock> SharedMemorySource::allocate(size_t size_bytes, const char* label) {
+  auto buffer = SharedBuffer::create(*state_->device, state_->mode, size_bytes, label);
+  if (!buffer) return tl::unexpected(buffer.error());
+  SharedBuffer& b = **buffer;
+  const std::lock_guard lock(state_->mutex);
+  state_->bytes += b.size_bytes();
+  MemoryBlock block{b.cuda() ? b.cuda() : b.host(), size_bytes, b.device_address(), &b};
+  state_->live.push_back(std::move(*buffer));
+  return block;
+}
+
+void SharedMemorySource::release(const MemoryBlock& block) noexcept {
+  const std::lock_guard lock(state_->mutex);
+  auto it = std::find_if(state_->live.begin(), state_->live.end(), [&](const auto& b) { return b.get() == block.owner; });
+  if (it == state_->live.end()) return;  // an empty block
+  state_->retired.push_back({std::move(*it), state_->submitted, state_->copies});
+  state_->live.erase(it);
+  state_->destroy_what_may_go();
+}
+
+// In host_import the frames read what the host is about to change. A signal on the queue comes after everything submitted to it before.
+void SharedMemorySource::about_to_write() noexcept {
+  State& s = *state_;
+  if (s.mode != SharingMode::host_import) return;
+  const std::lock_guard lock(s.write_mutex);
+  uint64_t submitted, completed;
+  {
+    const std::lock_guard counters(s.mutex);
+    submitted = s.submitted, completed = s.completed;
+  }
+  if (submitted <= std::max(completed, s.waited_for)) return;
+  // A device that fails here has no frames under way any more.
+  if (!s.drained) {
+    auto timeline = Timeline::create(*s.device, "quarry frames done, to the host");
+    if (!timeline) return;
+    s.drained = std::move(*timeline);
+  }
+  const uint64_t value = s.drained->last() + 1;
+  if (!s.device->submit(VK_NULL_HANDLE, {}, {{s.drained->handle(), value}})) return;
+  s.drained->next();
+  if (s.drained->wait(value)) s.waited_for = submitted;
+}
+
+void SharedMemorySource::frame_submitted(uint64_t value) {
+  const std::lock_guard lock(state_->mutex);
+  state_->submitted = std::max(state_->submitted, value);
+}
+
+void SharedMemorySource::frame_completed(uint64_t value) {
+  const std::lock_guard lock(state_->mutex);
+  state_->completed = std::max(state_->completed, value);
+  state_->destroy_what_may_go();
+}
+
+void SharedMemorySource::copies_submitted(Device::TimelinePoint point) {
+  const std::lock_guard lock(state_->mutex);
+  state_->copies = point;
+}
+
+SharingMode SharedMemorySource::mode() const { return state_->mode; }
+
+uint64_t SharedMemorySource::size_bytes() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->bytes;
+}
+
+}  // namespace quarry::engine

@@ -1,0 +1,262 @@
+// world.cpp - a World where shaders can read it: the root structure, and what each sharing mode does at publish().
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "engine/sharing/cuda_mirror.hpp"
+#include "engine/sharing/light_list.hpp"
+#include "engine/render/ray_marcher.hpp"
+#include "engine/vulkan/upload.hpp"
+#include "engine/sharing/world_changes.hpp"
+#include "shaders/shared/world_root.h"
+
+namespace quarry::engine {
+
+static_assert(sizeof(QryWorldRoot) == 88 && offsetof(QryWorldRoot, palette) == 32 && offsetof(QryWorldRoot, grid_pages) == 40 &&
+                  offsetof(QryWorldRoot, box_low) == 56 && offsetof(QryWorldRoot, packed) == 80,
+              "the root's layout in C++ is not GLSL's scalar layout");
+static_assert((1u << kQryBrickSlabShift) == kBricksPerSlab && sizeof(OccupancyNode) == 16 && kLevel3Nodes == 1u << 14);
+static_assert(-int32_t(kQryVoxelBiasXZ) == kWorldMin.x && -int32_t(kQryVoxelBiasY) == kWorldMin.y);
+static_assert(sizeof(BrickMask) == 64 && sizeof(BrickMaterials) == 512 && sizeof(Material) == 32 && sizeof(Palette::materials) == 8192);
+
+namespace {
+
+// The root, then the palette, then the two slab tables.
+constexpr size_t kPaletteAt = 256, kTablesAt = kPaletteAt + sizeof(Palette::materials);
+
+// Roots live in small host-visible buffers, a new one for each change: frames under way keep reading the one they were recorded with.
+class RootRing {
+ public:
+  // Writes `image` (a root with relative table addresses yet to be set) where no frame reads, and makes it current.
+  Result<void> put(Device& device, std::vector<uint8_t> image, uint64_t submitted, uint64_t completed) {
+    if (current_ && image == current_->image) return {};
+    if (current_) current_->last_frame = submitted;
+    Slot* slot = nullptr;
+    for (auto& s : slots_)
+      if (s.get() != current_ && s->last_frame <= completed && s->memory->size_bytes() >= image.size()) slot = s.get();
+    if (!slot) {
+      auto memory = DeviceMemory::create(device, BufferHome::device_mapped, std::max<size_t>(image.size() * 2, 16384), "quarry world root");
+      if (!memory) return tl::unexpected(memory.error());
+      slots_.push_back(std::make_unique<Slot>());
+      slot = slots_.back().get();
+      slot->memory = std::move(*memory);
+    }
+    slot->image = std::move(image);
+    // Addresses inside the buffer itself become absolute here.
+    QryWorldRoot root;
+    std::memcpy(&root, slot->image.data(), sizeof root);
+    for (uint64_t* address : {&root.mask_slabs, &root.material_slabs, &root.palette}) *address += slot->memory->address();
+    auto* bytes = static_cast<uint8_t*>(slot->memory->mapped());  // slow to read
+    std::memcpy(bytes, &root, sizeof root);
+    std::memcpy(bytes + sizeof root, slot->image.data() + sizeof root, slot->image.size() - sizeof root);
+    slot->root = root;
+    current_ = slot;
+    return {};
+  }
+  uint64_t address() const { return current_ ? current_->memory->address() : 0; }
+  const QryWorldRoot& root() const {
+    static const QryWorldRoot nothing{};
+    return current_ ? current_->root : nothing;
+  }
+
+ private:
+  struct Slot {
+    std::unique_ptr<DeviceMemory> memory;
+    std::vector<uint8_t> image;
+    QryWorldRoot root{};  // with absolute addresses
+    uint64_t last_frame = 0;
+  };
+  std::vector<std::unique_ptr<Slot>> slots_;
+  Slot* current_ = nullptr;
+};
+
+std::vector<uint8_t> root_image(QryWorldRoot root, const Palette& palette, const SlabArray& masks, const SlabArray& materials) {
+  const std::vector<MemoryBlock>* tables[2] = {&masks.slabs(), &materials.slabs()};
+  uint64_t* addresses[2] = {&root.mask_slabs, &root.material_slabs};
+  std::vector<uint8_t> image(kTablesAt + (tables[0]->size() + tables[1]->size()) * 8);
+  size_t at = kTablesAt;
+  for (int i = 0; i < 2; ++i) {
+    *addresses[i] = at;
+    for (const MemoryBlock& slab : *tables[i]) {
+      std::memcpy(image.data() + at, &slab.device_address, 8);
+      at += 8;
+    }
+  }
+  root.palette = kPaletteAt;
+  std::memcpy(image.data() + kPaletteAt, palette.materials.data(), sizeof palette.materials);
+  std::memcpy(image.data(), &root, sizeof root);
+  return image;
+}
+
+Box3 voxels_of(Int3 brick) { return {{brick.x * 8, brick.y * 8, brick.z * 8}, {brick.x * 8 + 7, brick.y * 8 + 7, brick.z * 8 + 7}}; }
+
+// Where rays start: the tight box of all voxels, or, where too many bricks lie on its faces to look at them after an edit, that of all
+// bricks. Depends on the world alone, not on the edits that led to it, so that equal worlds give equal pictures.
+Box3 box_of(const World& world) {
+  constexpr size_t kMostBricks = size_t(1) << 16;
+  std::vector<Int3> outermost;
+  const Box3 bricks = world.pyramid().brick_bounds(&outermost);
+  if (bricks.empty() || outermost.size() > kMostBricks) return bricks.empty() ? bricks : Box3{voxels_of(bricks.min).min, voxels_of(bricks.max).max};
+  Box3 box;
+  for (const Int3 at : outermost) box = united(box, voxel_bounds(at, world.pool().mask(*world.pyramid().find_brick(at))));
+  return box;
+}
+// Whether a change of this brick can change that box.
+bool bounds_box(const Box3& box, Int3 at) {
+  const Int3 low = brick_of(box.min), high = brick_of(box.max);
+  return box.empty() || at.x <= low.x || at.x >= high.x || at.y <= low.y || at.y >= high.y || at.z <= low.z || at.z >= high.z;
+}
+
+}  // namespace
+
+struct SharedWorld::State {
+  Device* device = nullptr;
+  SharingChoice choice;
+  std::unique_ptr<SharedMemorySource> memory;
+  std::unique_ptr<Upload> upload;     // staged
+  std::unique_ptr<CudaMirror> mirror; // zero_copy
+  RootRing roots;
+  uint64_t submitted = 0, completed = 0;
+  bool glass = false, mirrors = false;
+  LightList lights;
+  Device::TimelinePoint ready{VK_NULL_HANDLE, 0};
+  // Which world was published last, and how much of it.
+  uint64_t world_seen = 0, pyramid_seen = 0;  // OccupancyPyramid::id and block_id; 0: nothing
+  const void* grid_seen = nullptr;
+  uint32_t grid_pages_seen = 0;  // a table only grows: a new one may lie where an older one did
+  uint64_t version_seen = 0;
+  Box3 box;  // box_of() the world
+
+  Result<void> upload_changes(const World& world, const WorldChanges& changes);
+};
+
+Result<void> SharedWorld::State::upload_changes(const World& world, const WorldChanges& changes) {
+  std::vector<Upload::Copy> copies;
+  for (const WorldPiece& piece : collect_pieces(world, changes)) {
+    const MemoryBlock* block = nullptr;
+    switch (piece.part) {
+      case WorldPart::grid: block = &world.grid().block(); break;
+      case WorldPart::masks: block = &world.pool().mask_slabs().slabs()[piece.slab]; break;
+      case WorldPart::materials: block = &world.pool().material_slabs().slabs()[piece.slab]; break;
+      case WorldPart::pyramid: block = &world.pyramid().block(); break;
+    }
+    const auto* buffer = static_cast<const SharedBuffer*>(block->owner);
+    copies.push_back({buffer->buffer(), block->device_address - buffer->device_address() + piece.offset_bytes, piece.size_bytes, piece.from});
+  }
+  auto point = upload->submit(copies);
+  if (!point) return tl::unexpected(point.error());
+  ready = *point;
+  memory->copies_submitted(ready);
+  return {};
+}
+
+SharedWorld::SharedWorld(std::unique_ptr<State> state) : state_(std::move(state)) {}
+SharedWorld::~SharedWorld() = default;
+
+Result<std::unique_ptr<SharedWorld>> SharedWorld::create(Device& device, SharingMode mode) {
+  auto choice = choose_sharing(device, mode);
+  if (!choice) return tl::unexpected(choice.error());
+  auto state = std::make_unique<State>();
+  state->device = &device;
+  state->choice = std::move(*choice);
+  state->memory = std::make_unique<SharedMemorySource>(device, state->choice.mode);
+  if (state->choice.mode == SharingMode::staged) {
+    auto upload = Upload::create(device);
+    if (!upload) return tl::unexpected(upload.error());
+    state->upload = std::move(*upload);
+  } else if (state->choice.mode == SharingMode::zero_copy) {
+    auto mirror = CudaMirror::create(device, *state->memory);
+    if (!mirror) return tl::unexpected(mirror.error());
+    state->mirror = std::move(*mirror);
+  }
+  return std::unique_ptr<SharedWorld>(new SharedWorld(std::move(state)));
+}
+
+WorldMemory SharedWorld::memory() const {
+  WorldMemory memory;
+  if (state_->choice.mode != SharingMode::zero_copy) memory.memory = state_->memory.get();
+  return memory;
+}
+
+Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& palette) {
+  State& s = *state_;
+  const bool host_side = s.choice.mode != SharingMode::zero_copy;
+  if (host_side && (world.grid().block().device_address == 0 || world.pyramid().block().device_address == 0))
+    return fail(ErrorCode::invalid_argument, "this world was not created with SharedWorld::memory(), so " + s.device->info().name + " cannot read it");
+
+  WorldChanges changes;
+  changes.keys = world.take_dirty_keys();
+  changes.regions = world.take_dirty_regions();
+  changes.everything = world.pyramid().id() != s.world_seen || world.version() < s.version_seen;
+  changes.whole_pyramid = world.pyramid().block_id() != s.pyramid_seen;
+  changes.whole_grid = world.grid().block().data != s.grid_seen || world.grid().view().page_count != s.grid_pages_seen;
+  s.lights.note(changes);
+  s.world_seen = 0;  // if anything below fails, the next call starts afresh: the dirty lists are taken
+  if (changes.everything || std::ranges::any_of(changes.keys, [&](uint32_t key) { return bounds_box(s.box, brick_from_key(key)); })) s.box = box_of(world);
+
+  QryWorldRoot root{};
+  std::vector<uint8_t> image;
+  if (host_side) {
+    if (s.upload && (changes.everything || changes.whole_grid || changes.whole_pyramid || !changes.keys.empty() || !changes.regions.empty()))
+      if (auto ok = s.upload_changes(world, changes); !ok) return tl::unexpected(ok.error());
+    root.grid_words = world.grid().block().device_address;
+  } else {
+    auto point = s.mirror->update(world, changes);
+    if (!point) return tl::unexpected(point.error());
+    s.ready = *point;
+    s.memory->copies_submitted(s.ready);
+    root.grid_words = s.mirror->grid().device_address;
+  }
+  const SlabArray& masks = host_side ? world.pool().mask_slabs() : s.mirror->masks();
+  const SlabArray& materials = host_side ? world.pool().material_slabs() : s.mirror->materials();
+  root.packed = world.packed();
+  const uint64_t bricks = root.packed ? masks.capacity() : std::min(masks.capacity(), materials.capacity());
+  root.brick_capacity = uint32_t(std::min<uint64_t>(bricks, kQryReservedValue));
+  const MemoryBlock& pyramid = host_side ? world.pyramid().block() : s.mirror->pyramid();
+  if (pyramid.size_bytes > uint64_t(1) << 32)  // shaders reach its nodes by 32-bit offsets
+    return fail(ErrorCode::unsupported, "the occupancy pyramid has " + std::to_string(pyramid.size_bytes >> 20) + " MiB, and what is drawn may have 4096 at most");
+  root.pyramid = pyramid.device_address;
+  root.node_capacity = uint32_t(pyramid.size_bytes / kGranuleBytes) - 64;  // a run that starts below it ends in the block
+  root.brick_count = world.brick_count();
+  root.grid_pages = world.grid().view().page_count;
+  const Int3 low = s.box.empty() ? kWorldMin : s.box.min, beyond = s.box.empty() ? kWorldMin : s.box.max + Int3{1, 1, 1};
+  const int32_t lows[3] = {low.x, low.y, low.z}, highs[3] = {beyond.x, beyond.y, beyond.z};
+  for (int i = 0; i < 3; ++i) {
+    root.box_low[i] = float(lows[i] - int32_t(kQryBoxMargin));
+    root.box_high[i] = float(highs[i] + int32_t(kQryBoxMargin));
+  }
+  if (auto ok = s.roots.put(*s.device, root_image(root, palette, masks, materials), s.submitted, s.completed); !ok) return tl::unexpected(ok.error());
+  s.glass = std::ranges::any_of(palette.materials, [](const Material& m) { return m.transparency > 0; });
+  s.mirrors = std::ranges::any_of(palette.materials, [](const Material& m) { return m.roughness < 0.3f; });
+  s.world_seen = world.pyramid().id();
+  s.pyramid_seen = world.pyramid().block_id();
+  s.grid_seen = world.grid().block().data;
+  s.grid_pages_seen = world.grid().view().page_count;
+  s.version_seen = world.version();
+  return s.ready;
+}
+
+void SharedWorld::frame_submitted(uint64_t value) {
+  state_->submitted = std::max(state_->submitted, value);
+  state_->memory->frame_submitted(value);
+}
+
+void SharedWorld::frame_completed(uint64_t value) {
+  state_->completed = std::max(state_->completed, value);
+  state_->memory->frame_completed(value);
+}
+
+SharingMode SharedWorld::mode() const { return state_->choice.mode; }
+const std::string& SharedWorld::sharing_reason() const { return state_->choice.reason; }
+uint64_t SharedWorld::root_address() const { return state_->roots.address(); }
+const QryWorldRoot& SharedWorld::root() const { return state_->roots.root(); }
+bool SharedWorld::has_glass() const { return state_->glass; }
+bool SharedWorld::has_mirrors() const { return state_->mirrors; }
+const LightList& SharedWorld::update_lights(const World& world, const Palette& palette) {
+  state_->lights.update(world, palette);
+  return state_->lights;
+}
+const LightList& SharedWorld::lights() const { return state_->lights; }
+uint64_t SharedWorld::device_bytes() const { return state_->memory->size_bytes(); }
+
+}  // namespace quarry::engine

@@ -1,0 +1,34 @@
+// world_changes.hpp - what a copy of a World has to copy: pieces of host memory, each with its place in the world's arrays.
+// SharedWorld in staged mode copies them by Vulkan, cuda_mirror by CUDA; host_import needs none.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "voxel/worlds/world.hpp"
+
+namespace quarry::engine {
+
+// The arrays of a world. `slab` counts slabs of the array; grid and pyramid are one piece of memory each.
+enum class WorldPart : uint8_t { grid, masks, materials, pyramid };
+
+struct WorldPiece {
+  WorldPart part;
+  uint32_t slab;
+  uint64_t offset_bytes;  // in the slab
+  uint64_t size_bytes;    // a multiple of 4
+  const void* from;
+};
+
+struct WorldChanges {
+  bool everything = false;         // the copy has nothing yet
+  bool whole_grid = false;         // the grid's table is a new one
+  bool whole_pyramid = false;      // so is the pyramid's block
+  std::vector<uint32_t> keys;      // World::take_dirty_keys
+  std::vector<uint32_t> regions;   // World::take_dirty_regions
+};
+
+// Pieces that lie side by side in both places are joined.
+std::vector<WorldPiece> collect_pieces(const World& world, const WorldChanges& changes);
+
+}  // namespace quarry::engine

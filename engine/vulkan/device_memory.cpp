@@ -1,0 +1,108 @@
+#include "engine/vulkan/device_memory.hpp"
+
+#include "engine/vulkan/loader.hpp"
+
+namespace quarry::engine {
+
+Result<std::unique_ptr<DeviceMemory>> DeviceMemory::create(Device& device, BufferHome home, size_t size_bytes, const char* label, void* imported) {
+  if (!size_bytes) return fail(ErrorCode::invalid_argument, std::string("buffer '") + label + "' of 0 bytes");
+  const VulkanFunctions& vk = device.vk();
+  const std::string purpose = std::string("buffer '") + label + "' of " + std::to_string(size_bytes) + " bytes on " + device.info().name;
+  std::unique_ptr<DeviceMemory> self(new DeviceMemory(device));
+  self->size_bytes_ = size_bytes;
+
+  const VkExternalMemoryHandleTypeFlagBits handle_type =
+      home == BufferHome::exported ? VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT : VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
+  const bool external = home == BufferHome::exported || home == BufferHome::host_pointer;
+  VkExternalMemoryBufferCreateInfo external_info{VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO, nullptr, VkExternalMemoryHandleTypeFlags(handle_type)};
+  VkBufferCreateInfo buffer_info{};
+  buffer_info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
+  buffer_info.pNext = external ? &external_info : nullptr;
+  buffer_info.size = size_bytes;
+  buffer_info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
+                      VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT;
+  buffer_info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
+  if (auto ok = vk_check(vk.vkCreateBuffer(device.handle(), &buffer_info, nullptr, &self->buffer_), "vkCreateBuffer", purpose); !ok)
+    return tl::unexpected(ok.error());
+
+  VkBufferMemoryRequirementsInfo2 ask{VK_STRUCTURE_TYPE_BUFFER_MEMORY_REQUIREMENTS_INFO_2, nullptr, self->buffer_};
+  VkMemoryDedicatedRequirements dedicated{VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS, nullptr, VK_FALSE, VK_FALSE};
+  VkMemoryRequirements2 requirements{VK_STRUCTURE_TYPE_MEMORY_REQUIREMENTS_2, &dedicated, {}};
+  vk.vkGetBufferMemoryRequirements2(device.handle(), &ask, &requirements);
+  uint32_t type_bits = requirements.memoryRequirements.memoryTypeBits;
+  self->allocation_bytes_ = requirements.memoryRequirements.size;
+
+  VkMemoryPropertyFlags wanted = 0;
+  switch (home) {
+    case BufferHome::device:
+    case BufferHome::exported: wanted = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT; break;
+    case BufferHome::host_upload:
+    case BufferHome::device_mapped:
+    case BufferHome::host_readback: wanted = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT; break;
+    case BufferHome::host_pointer: break;
+  }
+  VkImportMemoryHostPointerInfoEXT import_info{VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT, nullptr, handle_type, imported};
+  VkExportMemoryAllocateInfo export_info{VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO, nullptr, VkExternalMemoryHandleTypeFlags(handle_type)};
+  VkMemoryDedicatedAllocateInfo dedicated_info{VK_STRUCTURE_TYPE_MEMORY_DEDICATED_ALLOCATE_INFO, nullptr, VK_NULL_HANDLE, self->buffer_};
+  VkMemoryAllocateFlagsInfo flags_info{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO, nullptr, VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT, 0};
+  if (home == BufferHome::host_pointer) {
+    VkMemoryHostPointerPropertiesEXT properties{VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT, nullptr, 0};
+    if (auto ok = vk_check(vk.vkGetMemoryHostPointerPropertiesEXT(device.handle(), handle_type, imported, &properties),
+                           "vkGetMemoryHostPointerPropertiesEXT", purpose);
+        !ok)
+      return tl::unexpected(ok.error());
+    type_bits &= properties.memoryTypeBits;
+    self->allocation_bytes_ = size_bytes;
+    flags_info.pNext = &import_info;
+  } else if (home == BufferHome::exported) {
+    self->dedicated_ = dedicated.requiresDedicatedAllocation || dedicated.prefersDedicatedAllocation;
+    if (self->dedicated_) export_info.pNext = &dedicated_info;
+    flags_info.pNext = &export_info;
+  }
+  VkMemoryPropertyFlags liked = 0;  // rather so than not
+  if (home == BufferHome::host_readback) liked = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+  if (home == BufferHome::device_mapped) liked = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+  auto type = device.memory_type(type_bits, wanted | liked);
+  if (!type && liked) type = device.memory_type(type_bits, wanted);
+  if (!type) return tl::unexpected(type.error());
+  VkMemoryAllocateInfo allocate{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, &flags_info, self->allocation_bytes_, *type};
+  if (auto ok = vk_check(vk.vkAllocateMemory(device.handle(), &allocate, nullptr, &self->memory_), "vkAllocateMemory", purpose); !ok)
+    return tl::unexpected(ok.error());
+  if (auto ok = vk_check(vk.vkBindBufferMemory(device.handle(), self->buffer_, self->memory_, 0), "vkBindBufferMemory", purpose); !ok)
+    return tl::unexpected(ok.error());
+  if (home == BufferHome::host_upload || home == BufferHome::device_mapped || home == BufferHome::host_readback) {
+    if (auto ok = vk_check(vk.vkMapMemory(device.handle(), self->memory_, 0, VK_WHOLE_SIZE, 0, &self->mapped_), "vkMapMemory", purpose); !ok)
+      return tl::unexpected(ok.error());
+  } else if (home == BufferHome::host_pointer) {
+    self->mapped_ = imported;
+  }
+  VkBufferDeviceAddressInfo address{VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, nullptr, self->buffer_};
+  self->address_ = vk.vkGetBufferDeviceAddress(device.handle(), &address);
+  device.set_name(VK_OBJECT_TYPE_BUFFER, reinterpret_cast<uint64_t>(self->buffer_), label);
+  return self;
+}
+
+DeviceMemory::~DeviceMemory() {
+  const VulkanFunctions& vk = device_->vk();
+  if (buffer_) vk.vkDestroyBuffer(device_->handle(), buffer_, nullptr);
+  if (memory_) vk.vkFreeMemory(device_->handle(), memory_, nullptr);  // unmaps
+}
+
+Result<DeviceMemory::Export> DeviceMemory::export_fd() const {
+  VkMemoryGetFdInfoKHR info{VK_STRUCTURE_TYPE_MEMORY_GET_FD_INFO_KHR, nullptr, memory_, VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT};
+  Export out{-1, allocation_bytes_, dedicated_};
+  if (auto ok = vk_check(device_->vk().vkGetMemoryFdKHR(device_->handle(), &info, &out.fd), "vkGetMemoryFdKHR", "sharing with CUDA"); !ok)
+    return tl::unexpected(ok.error());
+  return out;
+}
+
+Result<void> ensure_memory(Device& device, std::unique_ptr<DeviceMemory>& memory, BufferHome home, uint64_t size_bytes, const char* label) {
+  if (memory && memory->size_bytes() >= size_bytes) return {};
+  memory.reset();
+  auto made = DeviceMemory::create(device, home, size_bytes, label);
+  if (!made) return tl::unexpected(made.error());
+  memory = std::move(*made);
+  return {};
+}
+
+}  // namespace quarry::engine

@@ -1,0 +1,53 @@
+// device_memory.hpp - one VkBuffer bound to one VkDeviceMemory, with its device address: the brick that SharedBuffer, upload and
+// frame buffers are built of. Allocated one by one and in few large pieces, so no allocator stands between.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "engine/vulkan/device.hpp"
+#include "engine/vulkan/functions.hpp"
+
+namespace quarry::engine {
+
+// How the memory is come by.
+enum class BufferHome : uint8_t {
+  device,         // device-local
+  host_upload,    // host-visible and coherent, mapped: the host writes, the device reads
+  device_mapped,  // the same, but device-local where there is such a type: small things that every thread of a pass reads
+  host_readback,  // host-visible, coherent, cached where there is such a type, mapped: the device writes, the host reads
+  host_pointer,   // the caller's page-aligned host memory, imported (VK_EXT_external_memory_host)
+  exported,       // device-local, exportable as an opaque fd
+};
+
+class DeviceMemory {
+ public:
+  // `imported` only for host_pointer: aligned to and size a multiple of min_imported_host_pointer_alignment.
+  static Result<std::unique_ptr<DeviceMemory>> create(Device& device, BufferHome home, size_t size_bytes, const char* label, void* imported = nullptr);
+  ~DeviceMemory();
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+  VkBuffer buffer() const { return buffer_; }
+  uint64_t address() const { return address_; }
+  void* mapped() const { return mapped_; }
+  size_t size_bytes() const { return size_bytes_; }
+  // For `exported`: a new fd (the caller's) and what an importer must know.
+  struct Export { int fd; size_t allocation_bytes; bool dedicated; };
+  Result<Export> export_fd() const;
+
+ private:
+  explicit DeviceMemory(Device& device) : device_(&device) {}
+  Device* device_;
+  VkBuffer buffer_ = VK_NULL_HANDLE;
+  VkDeviceMemory memory_ = VK_NULL_HANDLE;
+  uint64_t address_ = 0;
+  void* mapped_ = nullptr;
+  size_t size_bytes_ = 0, allocation_bytes_ = 0;
+  bool dedicated_ = false;
+};
+
+// Makes `memory` at least so large; what it held is lost.
+Result<void> ensure_memory(Device& device, std::unique_ptr<DeviceMemory>& memory, BufferHome home, uint64_t size_bytes, const char* label);
+
+}  // namespace quarry::engine

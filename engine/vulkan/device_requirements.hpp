@@ -1,0 +1,25 @@
+// device_requirements.hpp - what Quarry needs of a physical device, what it uses when present, and how a device is asked about both.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/vulkan/device.hpp"
+#include "engine/vulkan/functions.hpp"
+
+namespace quarry::engine {
+
+constexpr uint32_t kRequiredVulkanVersion = VK_API_VERSION_1_2;
+
+// Reads everything DeviceInfo holds; `missing` by the features' own names.
+DeviceInfo describe_physical_device(const VulkanFunctions& vk, VkPhysicalDevice physical_device);
+
+// Names of required features that are off in a features chain as given to vkCreateDevice (null: everything is off).
+std::vector<std::string> missing_features(const VkPhysicalDeviceFeatures2* enabled);
+
+std::vector<std::string> device_extensions(const VulkanFunctions& vk, VkPhysicalDevice physical_device);
+
+// "a, b and c"
+std::string joined(const std::vector<std::string>& names);
+
+}  // namespace quarry::engine

@@ -1,0 +1,25 @@
+// loader.hpp - fills a VulkanFunctions table, and turns VkResult into Result.
+#pragma once
+
+#include <string>
+
+#include "engine/vulkan/functions.hpp"
+#include "base/result.hpp"
+
+namespace quarry::engine {
+
+// vkGetInstanceProcAddr of the system's loader (libvulkan.so.1), opened on the first call and kept for the life of the process, because
+// drivers leave threads behind that crash when their library goes. not_found with the package to install where there is none.
+Result<PFN_vkGetInstanceProcAddr> system_vulkan_loader();
+
+// Each fails with `device` and the name of the function that the driver lacks.
+Result<void> load_global_functions(PFN_vkGetInstanceProcAddr get, VulkanFunctions& vk);
+Result<void> load_instance_functions(PFN_vkGetInstanceProcAddr get, VkInstance instance, VulkanFunctions& vk);
+Result<void> load_device_functions(VkDevice device, VulkanFunctions& vk);
+
+const char* vk_result_name(VkResult result);
+
+// Success, or an error that names the call and what it was for. VK_ERROR_OUT_OF_*_MEMORY becomes out_of_memory.
+Result<void> vk_check(VkResult result, const char* call, const std::string& purpose);
+
+}  // namespace quarry::engine

@@ -1,0 +1,128 @@
+#include "engine/vulkan/pipeline_cache.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+#include "engine/vulkan/loader.hpp"
+
+namespace quarry::engine {
+namespace {
+
+constexpr char kMagic[8] = {'Q', 'R', 'Y', 'P', 'I', 'P', 'E', '1'};
+
+uint64_t checksum(const uint8_t* data, size_t size) {  // FNV-1a: against truncation and stray bytes, not against malice
+  uint64_t h = 0xcbf29ce484222325ull;
+  for (size_t i = 0; i < size; ++i) h = (h ^ data[i]) * 0x100000001b3ull;
+  return h;
+}
+
+}  // namespace
+
+std::filesystem::path pipeline_cache_file(const DeviceInfo& info) {
+  std::filesystem::path base;
+  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg == '/') base = xdg;
+  else if (const char* home = std::getenv("HOME"); home && *home == '/') base = std::filesystem::path(home) / ".cache";
+  else return {};
+  std::string name;
+  char hex[3];
+  for (uint8_t byte : info.uuid) {
+    std::snprintf(hex, sizeof hex, "%02x", byte);
+    name += hex;
+  }
+  char driver[20];
+  std::snprintf(driver, sizeof driver, "-%016llx", static_cast<unsigned long long>(checksum(reinterpret_cast<const uint8_t*>(info.driver.data()), info.driver.size())));
+  return base / "quarry" / (name + driver + ".pipelines");
+}
+
+std::vector<uint8_t> load_pipeline_cache(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  char magic[8];
+  uint64_t size = 0, sum = 0;
+  if (!in.read(magic, 8) || std::memcmp(magic, kMagic, 8) != 0 || !in.read(reinterpret_cast<char*>(&size), 8) || !in.read(reinterpret_cast<char*>(&sum), 8) ||
+      size > (64u << 20))
+    return {};
+  std::vector<uint8_t> data(size);
+  if (!in.read(reinterpret_cast<char*>(data.data()), std::streamsize(size)) || checksum(data.data(), data.size()) != sum) return {};
+  return data;
+}
+
+void store_pipeline_cache(const std::filesystem::path& file, const std::vector<uint8_t>& data) {
+  std::error_code failed;  // a cache that cannot be written costs time at the next start, nothing else
+  std::filesystem::create_directories(file.parent_path(), failed);
+  if (failed) return;
+  std::filesystem::path part = file;
+  part += "." + std::to_string(getpid()) + "-" + std::to_string(std::hash<std::thread::id>()(std::this_thread::get_id()));
+  {
+    std::ofstream out(part, std::ios::binary);
+    const uint64_t size = data.size(), sum = checksum(data.data(), data.size());
+    out.write(kMagic, 8);
+    out.write(reinterpret_cast<const char*>(&size), 8);
+    out.write(reinterpret_cast<const char*>(&sum), 8);
+    out.write(reinterpret_cast<const char*>(data.data()), std::streamsize(size));
+    if (!out.flush()) failed = std::make_error_code(std::errc::io_error);
+  }
+  if (!failed) std::filesystem::rename(part, file, failed);
+  if (failed) std::filesystem::remove(part, failed);
+}
+
+Result<std::unique_ptr<PipelineCache>> PipelineCache::open(Device& device) {
+  std::unique_ptr<PipelineCache> self(new PipelineCache(device));
+  self->file_ = pipeline_cache_file(device.info());
+  if (!self->file_.empty()) self->stored_ = load_pipeline_cache(self->file_);
+  VkPipelineCacheCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO, nullptr, 0, self->stored_.size(), self->stored_.data()};
+  if (auto ok = vk_check(device.vk().vkCreatePipelineCache(device.handle(), &info, nullptr, &self->cache_), "vkCreatePipelineCache", device.info().name); !ok)
+    return tl::unexpected(ok.error());
+  return self;
+}
+
+PipelineCache::~PipelineCache() {
+  if (cache_) device_->vk().vkDestroyPipelineCache(device_->handle(), cache_, nullptr);
+}
+
+Result<VkPipeline> PipelineCache::make(VkPipelineLayout layout, const uint32_t* code, size_t bytes, const char* name, const Constants& constants) {
+  Device& device = *device_;
+  const VulkanFunctions& vk = device.vk();
+  VkShaderModuleCreateInfo module_info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, nullptr, 0, bytes, code};
+  VkShaderModule module = VK_NULL_HANDLE;
+  if (auto ok = vk_check(vk.vkCreateShaderModule(device.handle(), &module_info, nullptr, &module), "vkCreateShaderModule", name); !ok)
+    return tl::unexpected(ok.error());
+  VkComputePipelineCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
+  info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  info.stage.module = module;
+  info.stage.pName = "main";
+  // Beside the asked for, those of traverse.glsl, beam.glsl and own_pixel.glsl that the device decides.
+  const bool software = device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  const uint32_t values[10] = {constants.counts, constants.inside, !software, constants.ignores, device.info().beam_lanes, constants.one_way, software,
+                              constants.by_columns, constants.rows, constants.tiled};
+  constexpr VkSpecializationMapEntry kEntries[10] = {{0, 0, 4}, {5, 4, 4}, {6, 8, 4}, {7, 12, 4}, {8, 16, 4}, {9, 20, 4}, {10, 24, 4}, {11, 28, 4}, {12, 32, 4}, {13, 36, 4}};
+  const VkSpecializationInfo specialization{10, kEntries, sizeof values, values};
+  info.stage.pSpecializationInfo = &specialization;
+  info.layout = layout;
+  VkPipeline pipeline = VK_NULL_HANDLE;
+  const VkResult result = vk.vkCreateComputePipelines(device.handle(), cache_, 1, &info, nullptr, &pipeline);
+  vk.vkDestroyShaderModule(device.handle(), module, nullptr);
+  if (auto ok = vk_check(result, "vkCreateComputePipelines", name); !ok) return tl::unexpected(ok.error());
+  device.set_name(VK_OBJECT_TYPE_PIPELINE, reinterpret_cast<uint64_t>(pipeline), name);
+  return pipeline;
+}
+
+void PipelineCache::store() {
+  const VulkanFunctions& vk = device_->vk();
+  size_t size = 0;
+  if (file_.empty() || vk.vkGetPipelineCacheData(device_->handle(), cache_, &size, nullptr) != VK_SUCCESS || !size) return;
+  std::vector<uint8_t> data(size);
+  if (vk.vkGetPipelineCacheData(device_->handle(), cache_, &size, data.data()) != VK_SUCCESS) return;
+  data.resize(size);
+  if (data == stored_) return;
+  store_pipeline_cache(file_, data);
+  stored_ = std::move(data);
+}
+
+}  // namespace quarry::engine

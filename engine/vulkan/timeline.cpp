@@ -1,0 +1,59 @@
+#include "engine/vulkan/timeline.hpp"
+
+#include "engine/vulkan/loader.hpp"
+
+namespace quarry::engine {
+
+Result<std::unique_ptr<Timeline>> Timeline::create(Device& device, const char* label, bool exported) {
+  std::unique_ptr<Timeline> self(new Timeline(device));
+  VkExportSemaphoreCreateInfo export_info{VK_STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO, nullptr, VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT};
+  VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO, exported ? &export_info : nullptr, VK_SEMAPHORE_TYPE_TIMELINE, 0};
+  VkSemaphoreCreateInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type, 0};
+  if (auto ok = vk_check(device.vk().vkCreateSemaphore(device.handle(), &info, nullptr, &self->semaphore_), "vkCreateSemaphore", label); !ok)
+    return tl::unexpected(ok.error());
+  device.set_name(VK_OBJECT_TYPE_SEMAPHORE, reinterpret_cast<uint64_t>(self->semaphore_), label);
+  return self;
+}
+
+Timeline::~Timeline() {
+  if (!semaphore_) return;
+  // Mesa's software driver (seen in 22.3.6; src/vulkan/runtime/vk_queue.c) submits from a thread, which lets go of the timeline points that
+  // a batch waited for only after the host can see the batch's own signal: a timeline destroyed in between is used after its end, and
+  // about one run in seven crashed. That thread takes batches in order, so an empty one behind them says that it is done with them. To be
+  // dropped when vk_queue_submit_thread_func releases the wait points before it installs the signals.
+  if (last_ > 0 && device_->info().type == VK_PHYSICAL_DEVICE_TYPE_CPU) {
+    const uint64_t value = next();
+    if (device_->submit(VK_NULL_HANDLE, {}, {{semaphore_, value}})) (void)wait(value);
+  }
+  device_->vk().vkDestroySemaphore(device_->handle(), semaphore_, nullptr);
+}
+
+Result<uint64_t> Timeline::reached() const {
+  uint64_t value = 0;
+  if (auto ok = vk_check(device_->vk().vkGetSemaphoreCounterValue(device_->handle(), semaphore_, &value), "vkGetSemaphoreCounterValue", "a timeline"); !ok)
+    return tl::unexpected(ok.error());
+  return value;
+}
+
+Result<void> Timeline::wait(uint64_t value) const {
+  VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, nullptr, 0, 1, &semaphore_, &value};
+  return vk_check(device_->vk().vkWaitSemaphores(device_->handle(), &info, UINT64_MAX), "vkWaitSemaphores", device_->info().name);
+}
+
+Result<bool> Timeline::wait(uint64_t value, uint64_t most_ns) const {
+  VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, nullptr, 0, 1, &semaphore_, &value};
+  const VkResult result = device_->vk().vkWaitSemaphores(device_->handle(), &info, most_ns);
+  if (result == VK_TIMEOUT) return false;
+  if (auto ok = vk_check(result, "vkWaitSemaphores", device_->info().name); !ok) return tl::unexpected(ok.error());
+  return true;
+}
+
+Result<int> Timeline::export_fd() const {
+  VkSemaphoreGetFdInfoKHR info{VK_STRUCTURE_TYPE_SEMAPHORE_GET_FD_INFO_KHR, nullptr, semaphore_, VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT};
+  int fd = -1;
+  if (auto ok = vk_check(device_->vk().vkGetSemaphoreFdKHR(device_->handle(), &info, &fd), "vkGetSemaphoreFdKHR", "sharing with CUDA"); !ok)
+    return tl::unexpected(ok.error());
+  return fd;
+}
+
+}  // namespace quarry::engine

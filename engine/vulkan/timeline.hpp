@@ -1,0 +1,35 @@
+// timeline.hpp - a timeline semaphore: one strictly rising counter per direction of hand-over, never reused.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "engine/vulkan/device.hpp"
+
+namespace quarry::engine {
+
+class Timeline {
+ public:
+  // `exported`: can be given to CUDA as an opaque fd.
+  static Result<std::unique_ptr<Timeline>> create(Device& device, const char* label, bool exported = false);
+  ~Timeline();
+  Timeline(const Timeline&) = delete;
+  Timeline& operator=(const Timeline&) = delete;
+
+  VkSemaphore handle() const { return semaphore_; }
+  uint64_t last() const { return last_; }   // the newest value that something will signal
+  uint64_t next() { return ++last_; }       // the value that the caller now must have signalled
+  Device::TimelinePoint point() const { return {semaphore_, last_}; }
+  Result<uint64_t> reached() const;         // asks the device; never waits
+  Result<void> wait(uint64_t value) const;  // blocks this host thread
+  Result<bool> wait(uint64_t value, uint64_t most_ns) const;  // for so long at most; false: not yet
+  Result<int> export_fd() const;            // a new fd, the caller's
+
+ private:
+  explicit Timeline(Device& device) : device_(&device) {}
+  Device* device_;
+  VkSemaphore semaphore_ = VK_NULL_HANDLE;
+  uint64_t last_ = 0;
+};
+
+}  // namespace quarry::engine

@@ -1,0 +1,275 @@
+// view.hpp - the second slot layout: up to six entries to a 32-byte sector in place of four, for tables that are read far more than
+// they are edited. Same operations, same outcomes as view.hpp; compact/layout.h has the drawing. One key, any thread; CompactView owns nothing.
+//
+// CONCURRENCY CONTRACT: that of view.hpp, but for phases, which this layout does not need: the place of an erased key stays reserved for
+// that key until the owner sweeps. Insert, assign, find, find_or_insert and erase may run beside each other from any number of threads.
+//
+// WHY IT IS RIGHT. "Sequence" = a key's sectors in the table by rising distance, then those of the stash; slots of a sector in rising order.
+//  (F) A tag, once claimed (by a compare-and-swap of its 32-bit word), never goes away before the table is swept or rebuilt; an erase takes
+//      only the value. A claim takes the first empty slot of the sequence. So the slots of a sequence only fill, front to back, and two
+//      inserts of one key meet at one slot: one claim fails, looks again and sees the other's tag. A key has one slot, for good.
+//  (W) Who goes on past a full sector has set its "went on" bit, or seen it set, before. A find that comes to a sector without its tag and
+//      without the bit says absent. The words of a sector are read one by one; let t0 be the instant at which the first was read. Bit not
+//      set at t0: nobody stood behind then. If the key's tag was missing in a word w read at t1 with room in it, nothing stood behind w at
+//      t1, nor the key in it; if w was full, the key never was and never will be in it. So at t1 for the first word with room, or else at
+//      t0, the key was absent.
+//  (V) A key's value lives in one 32-bit word, found by its tag. insert and find_or_insert swap "none" for the value, assign exchanges, erase
+//      exchanges for "none", find loads: one instruction decides each, so per key the operations take effect one after the other there.
+//  Bounded: a claim that is lost uses up one of the sequence's slots.
+//
+// Memory order: as in view_impl.hpp. Host: loads acquire, changes acquire-release. Device: relaxed at device scope; a claim behind a sector
+// whose bit was just set releases.
+//
+// Price: a tag and its value are two words, so an insert costs two atomics in one sector.
+#pragma once
+
+#include "hashgrid/compact/layout.h"
+#include "hashgrid/view.hpp"
+
+namespace quarry::hashgrid {
+
+// A trivially copyable reference to a table in memory that this thread or kernel can dereference.
+struct CompactView {
+  uint32_t* words = nullptr;  // pages of kQryPageBytes, 32-byte aligned
+  uint32_t page_count = 0;    // in all, the stash's included
+  QryCompact layout = {};
+};
+
+// pages in [1, 2^21].
+inline CompactView compact_view(void* memory, uint32_t pages) { return {static_cast<uint32_t*>(memory), pages, qry_compact(pages)}; }
+
+QRY_HD inline Found find(const CompactView& view, uint32_t key);
+QRY_HD inline Outcome insert(const CompactView& view, uint32_t key, uint32_t value);
+QRY_HD inline Outcome assign(const CompactView& view, uint32_t key, uint32_t value);
+QRY_HD inline Outcome find_or_insert(const CompactView& view, uint32_t key, uint32_t* value);
+QRY_HD inline Outcome erase(const CompactView& view, uint32_t key, uint32_t* old = nullptr);
+
+namespace detail {
+
+QRY_HD inline uint32_t lowest_bit(uint32_t bits) {
+#if defined(__CUDA_ARCH__)
+  return uint32_t(__ffs(int(bits))) - 1;
+#else
+  return uint32_t(__builtin_ctz(bits));
+#endif
+}
+QRY_HD inline uint32_t highest_bit(uint32_t bits) {
+#if defined(__CUDA_ARCH__)
+  return 31u - uint32_t(__clz(int(bits)));
+#else
+  return 31u - uint32_t(__builtin_clz(bits));
+#endif
+}
+QRY_HD inline uint32_t bits_in(uint32_t bits) {
+#if defined(__CUDA_ARCH__)
+  return uint32_t(__popc(bits));
+#else
+  return uint32_t(__builtin_popcount(bits));
+#endif
+}
+
+// A sector's format, and what is done to its words of tags.
+template <uint32_t kTagsPerWord>
+struct CompactFormat {
+  static constexpr uint32_t kFields = kTagsPerWord;
+  static constexpr uint32_t kTagWords = 5 - kFields, kEntries = 3 + kFields, kBits = kFields == 1 ? 31 : kFields == 2 ? 15 : 10;
+  static constexpr uint32_t kNoTag = (1u << kBits) - 1;
+  static constexpr uint32_t kEach = kFields == 1 ? 1u : kFields == 2 ? 1u | 1u << 15 : 1u | 1u << 10 | 1u << 20;  // bit 0 of each tag
+  static constexpr uint32_t kTop = kEach << (kBits - 1);
+
+  // The top bit of each tag of the word that equals `tag`. Exact, by word-parallel arithmetic: a field is zero if neither its low bits,
+  // pushed up by adding all ones, nor its top bit reach the top bit.
+  QRY_HD static constexpr uint32_t matches(uint32_t word, uint32_t tag) {
+    constexpr uint32_t kLow = kTop - kEach;
+    const uint32_t x = (word ^ tag * kEach) & (kTop | kLow);
+    return ~(((x & kLow) + kLow) | x) & kTop;
+  }
+  // The top bit of each tag of the word that is not below `bound`, which is below half of what a tag can be.
+  QRY_HD static constexpr uint32_t at_least(uint32_t word, uint32_t bound) {
+    const uint32_t x = word & (kTop | (kTop - kEach));
+    return (((x | kTop) - bound * kEach) | x) & kTop;
+  }
+  // The first slot of a sector, by its words of tags, that has `tag`; kEntries if none has.
+  QRY_HD static uint32_t slot_with(const uint32_t (&tags)[kTagWords], uint32_t tag) {
+    for (uint32_t w = 0; w < kTagWords; ++w) {
+      const uint32_t m = matches(tags[w], tag);
+      if (m != 0) return w * kFields + lowest_bit(m) / kBits;  // five entries have a sixth field, which is never claimed: no slot
+    }
+    return kEntries;
+  }
+  QRY_HD static uint32_t tag_at(uint32_t word, uint32_t field) { return word >> field * kBits & kNoTag; }
+  // What changes in a word when its empty field gets `tag`.
+  QRY_HD static uint32_t change(uint32_t field, uint32_t tag) { return (tag ^ kNoTag) << field * kBits; }
+};
+
+// use(CompactFormat<fields>{}), on the host; kernels have with_format_on_device().
+template <class Use>
+inline decltype(auto) with_format(uint32_t fields, const Use& use) {
+  if (fields == 3) return use(CompactFormat<3>{});
+  if (fields == 2) return use(CompactFormat<2>{});
+  return use(CompactFormat<1>{});
+}
+#if defined(__CUDACC__)
+template <class Use>
+__device__ inline decltype(auto) with_format_on_device(uint32_t fields, const Use& use) {
+  if (fields == 3) return use(CompactFormat<3>{});
+  if (fields == 2) return use(CompactFormat<2>{});
+  return use(CompactFormat<1>{});
+}
+#endif
+
+// The table's words, touched by any number of threads.
+struct CompactWords {
+#if defined(__CUDA_ARCH__)
+  using Ref = cuda::atomic_ref<uint32_t, cuda::thread_scope_device>;
+  static constexpr auto kLoad = cuda::memory_order_relaxed, kSwap = cuda::memory_order_relaxed, kAfterBit = cuda::memory_order_release;
+#else
+  using Ref = std::atomic_ref<uint32_t>;
+  static constexpr auto kLoad = std::memory_order_acquire, kSwap = std::memory_order_acq_rel, kAfterBit = std::memory_order_acq_rel;
+#endif
+  QRY_HD static uint32_t load(const uint32_t* word) { return Ref(*const_cast<uint32_t*>(word)).load(kLoad); }
+  QRY_HD static bool swap(uint32_t* word, uint32_t& expected, uint32_t desired, bool after_bit = false) {
+    return after_bit ? Ref(*word).compare_exchange_strong(expected, desired, kAfterBit, kLoad)
+                     : Ref(*word).compare_exchange_strong(expected, desired, kSwap, kLoad);
+  }
+  QRY_HD static uint32_t exchange(uint32_t* word, uint32_t desired) { return Ref(*word).exchange(desired, kSwap); }
+  QRY_HD static void set_bits(uint32_t* word, uint32_t bits) { Ref(*word).fetch_or(bits, kSwap); }
+
+  // The words of tags are in a sector's first 16 bytes.
+  template <uint32_t kCount>
+  QRY_HD static void load_tags(uint32_t (&tags)[kCount], const uint32_t* sector) {
+#if defined(__CUDA_ARCH__)
+    uint64_t two, more;  // each of the words is read whole
+    asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(two), "=l"(more) : "l"(__cvta_generic_to_global(sector)) : "memory");
+    for (uint32_t w = 0; w < kCount; ++w) tags[w] = uint32_t((w < 2 ? two : more) >> (w % 2 * 32));
+#else
+    for (uint32_t w = 0; w < kCount; ++w) tags[w] = load(sector + w);
+#endif
+  }
+};
+
+QRY_HD inline uint32_t* compact_sector_words(const CompactView& view, const QryCompactPart& part, uint32_t sector) {
+  return view.words + (size_t{part.first_page} * kQrySectorsPerPage + sector) * 8;
+}
+
+enum class Sequence : uint8_t { stands, ends, goes_on };  // the key's entry is in this part; it is nowhere; it would be further on
+
+struct CompactEntry {
+  uint32_t* value = nullptr;
+  uint32_t sectors = 0;  // read so far
+};
+
+template <class Format>
+QRY_HD inline Sequence look_for(const CompactView& view, const QryCompactPart& part, uint32_t mixed, CompactEntry& entry) {
+  const QryCompactPlace place = qry_compact_place(mixed, part);
+  uint32_t tag = place.tag;
+  for (uint32_t distance = 0; distance < part.reach && tag < Format::kNoTag; ++distance, tag += part.remainders) {
+    uint32_t* const words = compact_sector_words(view, part, qry_compact_sector(place.home, distance));
+    uint32_t tags[Format::kTagWords];
+    CompactWords::load_tags(tags, words);
+    ++entry.sectors;
+    const uint32_t slot = Format::slot_with(tags, tag);
+    if (slot < Format::kEntries) {
+      entry.value = words + Format::kTagWords + slot;
+      return Sequence::stands;
+    }
+    if ((tags[0] & kQryCompactWentOn) == 0) return Sequence::ends;
+  }
+  return Sequence::goes_on;
+}
+
+// Claims a slot if the key has none. Sequence::goes_on: no room in this part.
+template <class Format>
+QRY_HD inline Sequence claim(const CompactView& view, const QryCompactPart& part, uint32_t mixed, CompactEntry& entry, bool& after_bit) {
+  const QryCompactPlace place = qry_compact_place(mixed, part);
+  uint32_t tag = place.tag;
+  for (uint32_t distance = 0; distance < part.reach && tag < Format::kNoTag; ++distance, tag += part.remainders) {
+    uint32_t* const words = compact_sector_words(view, part, qry_compact_sector(place.home, distance));
+    uint32_t tags[Format::kTagWords];
+    CompactWords::load_tags(tags, words);
+    for (;;) {  // each lost claim is a tag more, or a word's bit
+      uint32_t slot = Format::slot_with(tags, tag);
+      if (slot >= Format::kEntries) {
+        slot = Format::slot_with(tags, Format::kNoTag);
+        if (slot >= Format::kEntries) break;
+        const uint32_t w = slot / Format::kFields;
+        uint32_t expected = tags[w];
+        if (!CompactWords::swap(words + w, expected, expected ^ Format::change(slot % Format::kFields, tag), after_bit)) {
+          CompactWords::load_tags(tags, words);
+          continue;
+        }
+      }
+      entry.value = words + Format::kTagWords + slot;
+      return Sequence::stands;
+    }
+    if ((tags[0] & kQryCompactWentOn) == 0) {
+      CompactWords::set_bits(words, kQryCompactWentOn);
+      after_bit = true;
+    }
+  }
+  return Sequence::goes_on;
+}
+
+QRY_HD inline CompactEntry entry_of(const CompactView& view, uint32_t mixed) {
+  CompactEntry entry;
+  const QryCompactPart& table = view.layout.table;
+  const Sequence in_table = table.fields == 3   ? look_for<CompactFormat<3>>(view, table, mixed, entry)
+                            : table.fields == 2 ? look_for<CompactFormat<2>>(view, table, mixed, entry)
+                                                : look_for<CompactFormat<1>>(view, table, mixed, entry);
+  if (in_table == Sequence::goes_on && view.layout.stash.pages != 0)
+    look_for<CompactFormat<1>>(view, view.layout.stash, qry_mix(mixed), entry);
+  return entry;
+}
+
+// entry.value is null if there is no room.
+QRY_HD inline CompactEntry claimed_entry_of(const CompactView& view, uint32_t mixed) {
+  CompactEntry entry;
+  bool after_bit = false;
+  const QryCompactPart& table = view.layout.table;
+  const Sequence in_table = table.fields == 3   ? claim<CompactFormat<3>>(view, table, mixed, entry, after_bit)
+                            : table.fields == 2 ? claim<CompactFormat<2>>(view, table, mixed, entry, after_bit)
+                                                : claim<CompactFormat<1>>(view, table, mixed, entry, after_bit);
+  if (in_table == Sequence::goes_on && view.layout.stash.pages != 0)
+    claim<CompactFormat<1>>(view, view.layout.stash, qry_mix(mixed), entry, after_bit);
+  return entry;
+}
+
+}  // namespace detail
+
+QRY_HD inline Found find(const CompactView& view, uint32_t key) {
+  if (key == kQryReservedKey) return {kQryReservedValue, 0, false};
+  const detail::CompactEntry entry = detail::entry_of(view, qry_mix(key));
+  const uint32_t value = entry.value == nullptr ? kQryCompactNoValue : detail::CompactWords::load(entry.value);
+  return {value, entry.sectors, value != kQryCompactNoValue};
+}
+
+QRY_HD inline Outcome find_or_insert(const CompactView& view, uint32_t key, uint32_t* value) {
+  if (key == kQryReservedKey || *value == kQryReservedValue) return Outcome::reserved;
+  const detail::CompactEntry entry = detail::claimed_entry_of(view, qry_mix(key));
+  if (entry.value == nullptr) return Outcome::full;
+  uint32_t held = kQryCompactNoValue;
+  if (detail::CompactWords::swap(entry.value, held, *value)) return Outcome::inserted;
+  *value = held;
+  return Outcome::present;
+}
+
+QRY_HD inline Outcome insert(const CompactView& view, uint32_t key, uint32_t value) { return find_or_insert(view, key, &value); }
+
+QRY_HD inline Outcome assign(const CompactView& view, uint32_t key, uint32_t value) {
+  if (key == kQryReservedKey || value == kQryReservedValue) return Outcome::reserved;
+  const detail::CompactEntry entry = detail::claimed_entry_of(view, qry_mix(key));
+  if (entry.value == nullptr) return Outcome::full;
+  return detail::CompactWords::exchange(entry.value, value) == kQryCompactNoValue ? Outcome::inserted : Outcome::assigned;
+}
+
+QRY_HD inline Outcome erase(const CompactView& view, uint32_t key, uint32_t* old) {
+  if (key == kQryReservedKey) return Outcome::reserved;
+  const detail::CompactEntry entry = detail::entry_of(view, qry_mix(key));
+  if (entry.value == nullptr) return Outcome::absent;
+  const uint32_t value = detail::CompactWords::exchange(entry.value, kQryCompactNoValue);
+  if (value == kQryCompactNoValue) return Outcome::absent;
+  if (old != nullptr) *old = value;
+  return Outcome::erased;
+}
+
+}  // namespace quarry::hashgrid

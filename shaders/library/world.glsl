@@ -1,0 +1,102 @@
+// world.glsl - reading a world: its root, the occupancy pyramid, a brick by its place there or by its key, masks, materials, palette.
+// The including shader enables GL_GOOGLE_include_directive, and has no need to know how anything lies in memory.
+//
+// 64-bit occupancy words are read as two halves: bit = x | y<<2 | z<<4 of the low two coordinate bits, so the half is bit 1 of z.
+#ifndef QRY_WORLD_GLSL
+#define QRY_WORLD_GLSL
+
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+
+#define QRY_GLSL 1
+#include "hashgrid/layout.h"
+#include "shaders/shared/world_root.h"
+#include "shaders/library/grid_find.glsl"
+
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryRootRef { QryWorldRoot root; };
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryAddresses { uint64_t at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryWords { uvec2 at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer QryUints { uint at[]; };
+
+struct QryMaterial {  // voxel/worlds/palette.hpp Material, 32 bytes
+  uint rgba;          // sRGB bytes
+  float roughness;
+  float metalness;
+  float emission;
+  float transparency;
+  float ior;
+  float reserved[2];
+};
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryPalette { QryMaterial at[256]; };
+
+const ivec3 kVoxelBias = ivec3(int(kQryVoxelBiasXZ), int(kQryVoxelBiasY), int(kQryVoxelBiasXZ));
+const ivec3 kVoxelExtent = 2 * kVoxelBias;
+
+uint qry_key_of(ivec3 biased_voxel) {
+  const uvec3 b = uvec3(biased_voxel) >> 3;
+  return b.x | (b.y << 11) | (b.z << 21);
+}
+
+// Pool index of the brick with this key; kQryReservedValue if there is none.
+uint qry_find_brick(const QryWorldRoot root, uint key, out uint sectors) {
+  const uint brick = qry_grid_find(root.grid_words, root.grid_pages, key, sectors);
+  // Also refuses the index of a brick newer than this root's slab table (a host thread may be writing while this frame is drawn).
+  return brick < root.brick_capacity ? brick : kQryReservedValue;
+}
+
+// The pyramid (voxel/bricks/occupancy.hpp). A node: its two half masks, and where its children's run starts. Three numbers and no vector: so the
+// H200's compiler reads them through the read-only cache, by a 32-bit offset from the root's address, into any registers.
+struct QryNode {
+  uint low, high, first, spare;
+};
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer QryNodes { QryNode at[]; };
+uvec3 qry_node(const QryWorldRoot root, uint granule) {
+  QryNodes nodes = QryNodes(root.pyramid);
+  return uvec3(nodes.at[granule].low, nodes.at[granule].high, nodes.at[granule].first);
+}
+
+// How many bits of the mask lie below `index`.
+uint qry_child_number(uvec2 mask, uint index) {
+  const bool high = (index & 32u) != 0u;
+  return uint(bitCount((high ? mask.y : mask.x) & ((1u << (index & 31u)) - 1u)) + (high ? bitCount(mask.x) : 0));
+}
+
+// A node's child whose bit is set. A host thread may be writing while this frame is drawn: what is read may then be of another version, but
+// lies in the block of memory that this root knows, as do the bricks below.
+uvec3 qry_child(const QryWorldRoot root, uvec3 node, uint index) { return qry_node(root, min(node.z, root.node_capacity) + qry_child_number(node.xy, index)); }
+
+// Pool index of a chunk's brick whose bit is set.
+uint qry_chunk_brick(const QryWorldRoot root, uvec3 chunk, uint index) {
+  return min(QryUints(root.pyramid).at[min(chunk.z, root.node_capacity) * 4u + qry_child_number(chunk.xy, index)], root.brick_capacity - 1u);
+}
+
+uint64_t qry_mask_address(const QryWorldRoot root, uint brick) {
+  return QryAddresses(root.mask_slabs).at[brick >> kQryBrickSlabShift] + uint64_t((brick & ((1u << kQryBrickSlabShift) - 1u)) * 64u);
+}
+
+uint qry_octant(ivec3 v) { return uint(((v.x >> 2) & 1) | (((v.y >> 2) & 1) << 1) | (((v.z >> 2) & 1) << 2)); }
+
+// Of the packed materials (voxel/bricks/pool.hpp): word `index`. A slab has 128 words for each of its bricks.
+uint qry_packed_word(const QryWorldRoot root, uint index) {
+  const uint shift = kQryBrickSlabShift + 7u;
+  return QryUints(QryAddresses(root.material_slabs).at[index >> shift]).at[index & ((1u << shift) - 1u)];
+}
+
+// Material 1..255 of a set voxel of the brick; 0 if it is not set.
+uint qry_material(const QryWorldRoot root, uint brick, ivec3 v) {
+  const uint octant = qry_octant(v), bit = uint((v.x & 3) | ((v.y & 3) << 2) | ((v.z & 3) << 4)), index = octant * 64u + bit;
+  if (root.packed != 0u) {
+    QryWords masks = QryWords(qry_mask_address(root, brick));
+    const uvec2 own = masks.at[octant];
+    if ((((bit & 32u) != 0u ? own.y : own.x) >> (bit & 31u) & 1u) == 0u) return 0u;
+    uint number = qry_child_number(own, bit);
+    for (uint i = 0u; i < octant; ++i) number += uint(bitCount(masks.at[i].x) + bitCount(masks.at[i].y));
+    return (qry_packed_word(root, qry_packed_word(root, brick) + (number >> 2)) >> ((number & 3u) * 8u)) & 255u;
+  }
+  const uint64_t slab = QryAddresses(root.material_slabs).at[brick >> kQryBrickSlabShift];
+  const uint word = QryUints(slab + uint64_t((brick & ((1u << kQryBrickSlabShift) - 1u)) * 512u)).at[index >> 2];
+  return (word >> ((index & 3u) * 8u)) & 255u;
+}
+
+#endif

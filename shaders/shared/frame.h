@@ -1,0 +1,85 @@
+// frame.h - what the host tells the passes, and what they tell each other: one text for C++ (engine/render/ray_marcher.cpp) and GLSL.
+#ifndef QRY_FRAME_H
+#define QRY_FRAME_H
+
+#include "shaders/shared/course.h"
+#include "shaders/shared/look.h"
+
+// One frame: everything that stays the same over its passes. In host-visible memory, one for each frame in flight, and bound as a uniform block:
+// a software driver reads what lies behind an address once for every thread.
+struct QryFrame {
+  QRY_U64 visibility;    // width*height QryVisibility
+  QRY_U64 behind;        // width*height QryVisibility: what glass lets through, written only there; 0 when the palette has none
+  QRY_U64 mirror;        // width*height QryVisibility: what smooth surfaces mirror, written only there; 0 when the palette has none
+  QRY_U64 light;         // width*height vec4: light from all around, and how much of the sun is seen
+  QRY_U64 accumulation;  // width*height vec4: tone-mapped colour, by coverage, and coverage, summed over sub-pixel samples
+  QRY_U64 page_loads;    // an uint a page of the grid: slots in use; only for the view that shows them
+  QRY_U64 beams;         // a float a tile, row by row: how far it sees nothing (beam.glsl), in lengths of forward + a*right + b*up; 0: rays start at the eye
+  QRY_F32 origin[3];
+  QRY_F32 forward[3];
+  QRY_F32 right[3];
+  QRY_F32 up[3];
+  QRY_U32 width;
+  QRY_U32 height;
+  QRY_U32 view;          // engine::DebugView
+  QRY_U32 samples_a_side;
+  QRY_U32 shadow_rays;
+  QRY_U32 ambient_rays;
+  QRY_U32 seed;
+  QRY_F32 ambient_reach;
+  QryLook look;
+  QRY_U32 highlight;         // 0 or 1
+  QRY_F32 highlight_min[3];  // world coordinates of the box's corners
+  QRY_F32 highlight_max[3];
+};
+
+QRY_CONST kQryBeamTileWide = 16u;  // pixels; a workgroup of march.comp.glsl lies in one tile
+QRY_CONST kQryBeamTileHigh = 32u;
+QRY_CONST kQryBeamGroup = 128u;  // threads of a workgroup of beams, whose subgroups answer for a tile each
+
+// What a primary ray hit, 16 bytes. t < 0: nothing.
+struct QryVisibility {
+  QRY_F32 t;
+  QRY_U32 xy;  // biased voxel x | y << 14 | face << 27
+  QRY_U32 zm;  // biased voxel z | material << 14
+  QRY_U32 cost;  // steps | sectors read for the hit brick << 16
+};
+
+struct QryFramePush {
+  QryWorldRoot root;
+  QRY_U32 sample_index;
+  QryOneWay to_sun;  // of rays to the middle of the sun
+  // Pixels of the tile that a pass answers for, x | y << 16: the first, and the one beyond the last. Of pipelines made for tiles alone (own_pixel.glsl).
+  QRY_U32 tile_from;
+  QRY_U32 tile_to;
+};
+
+// trace.comp.glsl: rays in, hits out.
+struct QryRay {
+  QRY_F32 origin[3];
+  QRY_F32 direction[3];
+};
+struct QryRayHit {
+  QRY_F32 t;
+  QRY_I32 voxel[3];  // world coordinates
+  QRY_U32 face;
+  QRY_U32 material;
+  QRY_U32 steps;
+  QRY_U32 probe_depth;
+};
+struct QryTracePush {
+  QRY_U64 root;
+  QRY_U64 rays;
+  QRY_U64 hits;
+  QRY_U32 count;
+};
+
+// find.comp.glsl: keys in, (value, sectors read) out.
+struct QryFindPush {
+  QRY_U64 root;
+  QRY_U64 keys;
+  QRY_U64 found;
+  QRY_U32 count;
+};
+
+#endif

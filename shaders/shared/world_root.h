@@ -1,0 +1,49 @@
+// world_root.h - where a world lies in memory, as shaders see it: one text for C++ (engine/sharing/world.cpp) and GLSL (world.glsl).
+// All addresses are buffer device addresses. Scalar layout in GLSL = natural alignment in C++; static_asserts in sharing/world.cpp.
+//
+//   QryWorldRoot --> grid       pages of hashgrid/layout.h
+//                --> slabs      tables of addresses: masks (64 B a brick), materials (512 B a brick, or packed: voxel/bricks/pool.hpp)
+//                --> pyramid    nodes and brick indices, granules of 16 bytes, as voxel/bricks/occupancy.hpp says
+//                --> palette    256 x 32 B, as voxel/worlds/palette.hpp says
+// In the push constants where rays are traced, so that its numbers are operands of instructions and cost no registers.
+#ifndef QRY_WORLD_ROOT_H
+#define QRY_WORLD_ROOT_H
+
+#include "hashgrid/layout.h"
+
+#if defined(QRY_GLSL)
+#define QRY_I32 int
+#define QRY_F32 float
+#else
+#define QRY_I32 int32_t
+#define QRY_F32 float
+#endif
+
+struct QryWorldRoot {
+  QRY_U64 grid_words;
+  QRY_U64 mask_slabs;
+  QRY_U64 material_slabs;
+  QRY_U64 pyramid;
+  QRY_U64 palette;
+  QRY_U32 grid_pages;
+  QRY_U32 brick_capacity;  // bricks in the slabs of the table: an index at or above it is of a newer world than this root
+  QRY_U32 node_capacity;   // the same for granules of the pyramid's arena
+  QRY_U32 brick_count;
+  // Where rays start, world coordinates, whole numbers: the corners of a box that holds every set voxel, kQryBoxMargin farther out. Nothing
+  // set: no more than the margins.
+  QRY_F32 box_low[3];
+  QRY_F32 box_high[3];
+  QRY_U32 packed;  // 0, or 1: materials are there for set voxels alone
+  QRY_U32 reserved;
+};
+
+QRY_CONST kQryBoxMargin = 2u;
+
+// Shapes of voxel/bricks/pool.hpp and voxel/bricks/occupancy.hpp.
+QRY_CONST kQryBrickSlabShift = 12u;
+
+// voxel - kWorldMin = voxel + bias
+QRY_CONST kQryVoxelBiasXZ = 8192u;
+QRY_CONST kQryVoxelBiasY = 4096u;
+
+#endif

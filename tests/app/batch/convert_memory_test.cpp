@@ -1,0 +1,254 @@
+// `quarry convert --memory`: what does not fit is converted region by region, to the same bytes, in the memory it was told, or says why it cannot.
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <atomic>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "app/batch/tasks.hpp"
+#include "tests/app/spawn.hpp"
+#include "tests/test_data.hpp"
+
+using namespace quarry;
+using namespace quarry::test;
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
+namespace {
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::string bytes_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+std::vector<json> events(const std::string& out) {
+  std::vector<json> list;
+  std::istringstream lines(out);
+  for (std::string line; std::getline(lines, line);) list.push_back(json::parse(line));
+  return list;
+}
+json event(const Outcome& outcome, const std::string& name) {
+  for (const json& e : events(outcome.out))
+    if (e["event"] == name) return e;
+  return {};
+}
+size_t files_in(const fs::path& dir) { return size_t(std::distance(fs::directory_iterator(dir), fs::directory_iterator())); }
+
+// A closed wavy ball, one look.
+std::string wavy_ball(const fs::path& file) {
+  std::ofstream out(file);
+  constexpr int kRings = 60;
+  for (int j = 0; j <= kRings; ++j)
+    for (int i = 0; i < 2 * kRings; ++i) {
+      const double a = M_PI * j / kRings, b = M_PI * i / kRings, r = 1 + 0.2 * std::sin(5 * a) * std::cos(4 * b);
+      out << "v " << r * std::sin(a) * std::cos(b) << ' ' << 0.4 * r * std::cos(a) << ' ' << r * std::sin(a) * std::sin(b) << '\n';
+    }
+  const auto at = [](int i, int j) { return 1 + j * 2 * kRings + i % (2 * kRings); };
+  for (int j = 0; j < kRings; ++j)
+    for (int i = 0; i < 2 * kRings; ++i)
+      out << "f " << at(i, j) << ' ' << at(i, j + 1) << ' ' << at(i + 1, j) << "\nf " << at(i + 1, j) << ' ' << at(i, j + 1) << ' ' << at(i + 1, j + 1) << '\n';
+  return file.string();
+}
+
+// The largest resident size of the program and of its children, each by itself, in bytes.
+uint64_t peak_of(const std::vector<std::string>& words, int& code) {
+  const pid_t child = fork();
+  if (child == 0) {
+    std::vector<char*> argv;
+    const std::string program = quarry_program().string();
+    argv.push_back(const_cast<char*>(program.c_str()));
+    for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+    argv.push_back(nullptr);
+    std::freopen("/dev/null", "w", stdout);
+    execv(program.c_str(), argv.data());
+    _exit(127);
+  }
+  int status = 0;
+  rusage usage{};
+  wait4(child, &status, 0, &usage);
+  code = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+  return uint64_t(usage.ru_maxrss) * 1024;
+}
+
+}  // namespace
+
+TEST_CASE("convert: a mesh that does not fit --memory is converted region by region, to the same bytes, and that is said") {
+  const fs::path dir = scratch_dir("convert-regions");
+  const std::string ball = wavy_ball(dir / "ball.obj");
+  for (const std::vector<std::string>& kind : {std::vector<std::string>{"--resolution", "700"}, {"--resolution", "300", "--solid", "parity", "--surface", "6"}}) {
+    const std::string memory = kSanitized ? "600M" : "48M";
+    const auto words = [&](const std::string& out, std::vector<std::string> more) {
+      std::vector<std::string> all{"convert", ball, "-o", (dir / out).string(), "--overwrite", "--executor", "host"};
+      all.insert(all.end(), kind.begin(), kind.end());
+      all.insert(all.end(), more.begin(), more.end());
+      return all;
+    };
+    const Outcome whole = run_quarry(words("whole.quarry", {"--json", "--memory", "8G"}));
+    CHECK(whole.code == 0);
+    CHECK(event(whole, "started")["in_regions"] == false);
+    CHECK(event(whole, "finished")["regions"] == 0);
+    const Outcome planned = run_quarry(words("parts.quarry", {"--dry-run", "--memory", memory}));
+    CHECK(planned.code == 0);
+    const Outcome planned_json = run_quarry(words("parts.quarry", {"--dry-run", "--json", "--memory", memory}));
+    const Outcome parts = run_quarry(words("parts.quarry", {"--json", "--memory", memory}));
+    INFO(parts.err << parts.out);
+    REQUIRE(parts.code == 0);
+    if (kSanitized) {
+      skip("how many regions: what the process holds says nothing under a sanitizer");
+    } else {
+      CHECK(has(planned.out, "region by region"));
+      CHECK(event(planned_json, "planned")["in_regions"] == true);
+      CHECK(event(parts, "started")["in_regions"] == true);
+      CHECK(event(parts, "finished")["regions"] > 1);
+    }
+    CHECK(event(parts, "finished")["voxels"] == event(whole, "finished")["voxels"]);
+    CHECK((bytes_of(dir / "parts.quarry") == bytes_of(dir / "whole.quarry")));
+    for (const char* threads : {"1", "3"}) {
+      CHECK(run_quarry(words("again.quarry", {"--memory", memory, "-j", threads})).code == 0);
+      CHECK((bytes_of(dir / "again.quarry") == bytes_of(dir / "whole.quarry")));
+    }
+  }
+}
+
+TEST_CASE("convert: worlds, grids and meshes are made region by region, of meshes and of worlds") {
+  if (kSanitized) return skip("what a process holds says nothing under a sanitizer");
+  const fs::path dir = scratch_dir("convert-grids");
+  const std::string ball = wavy_ball(dir / "ball.obj"), world = (dir / "world.quarry").string();
+  const auto made = [&](const std::string& from, const std::string& out, const char* memory) {
+    const Outcome outcome = run_quarry({"convert", from, "-o", (dir / out).string(), "--resolution", "640", "--executor", "host", "--memory", memory, "--json"});
+    INFO(outcome.err);
+    CHECK(outcome.code == 0);
+    return event(outcome, "finished");
+  };
+  CHECK(made(ball, "world.quarry", "8G")["regions"] == 0);
+  for (const std::string& from : {ball, world})
+    for (const std::string extension : {"quarry", "nrrd", "binvox", "glb"}) {
+      INFO(from << " to " << extension);
+      const json whole = made(from, "whole." + extension, "8G"), parts = made(from, "parts." + extension, from == ball ? "44M" : extension == "glb" ? "28M" : "19M");
+      CHECK(whole["regions"] == 0);
+      CHECK(parts["regions"] > 1);
+      CHECK(parts["voxels"] == whole["voxels"]);
+      CHECK(parts["losses"] == whole["losses"]);
+      // A mesh has the file's name in it, of which both have five letters.
+      std::string one = bytes_of(dir / ("parts." + extension)), other = bytes_of(dir / ("whole." + extension));
+      for (size_t at = 0; extension == "glb" && (at = one.find("\"parts\"", at)) != std::string::npos && at < 4096;) one.replace(at, 7, "\"whole\"");
+      CHECK((one == other));
+      fs::remove(dir / ("parts." + extension));
+      fs::remove(dir / ("whole." + extension));
+      CHECK(files_in(dir) == 2);
+    }
+}
+
+TEST_CASE("convert: the peak of a conversion region by region stays below --memory") {
+  if (kSanitized) return skip("what a process holds says nothing under a sanitizer");
+  const fs::path dir = scratch_dir("convert-peak");
+  const std::string ball = wavy_ball(dir / "ball.obj");
+  const std::vector<std::string> words{"convert", ball, "-o", (dir / "out.quarry").string(), "--overwrite", "--executor", "host", "--resolution", "1800"};
+  int code = 0;
+  std::vector<std::string> whole = words, parts = words;
+  for (const char* word : {"--memory", "8G"}) whole.emplace_back(word);
+  for (const char* word : {"--memory", "64M"}) parts.emplace_back(word);
+  const uint64_t whole_peak = peak_of(whole, code);
+  CHECK(code == 0);
+  const std::string bytes = bytes_of(dir / "out.quarry");
+  const uint64_t parts_peak = peak_of(parts, code);
+  CHECK(code == 0);
+  CHECK((bytes_of(dir / "out.quarry") == bytes));
+  INFO("as a whole " << whole_peak << ", region by region " << parts_peak);
+  CHECK(whole_peak > 80u << 20);  // or nothing is shown
+  CHECK(parts_peak < 64u << 20);
+}
+
+TEST_CASE("convert: what cannot be converted region by region says why when it does not fit") {
+  const fs::path dir = scratch_dir("convert-whole");
+  const std::string ball = wavy_ball(dir / "ball.obj");
+  const auto failed = [&](const std::string& out, const std::vector<std::string>& more, const std::string& why) {
+    std::vector<std::string> words{"convert", ball, "-o", (dir / out).string(), "--executor", "host", "--resolution", "2000", "--memory", "40M"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = run_quarry(words);
+    INFO(outcome.err);
+    CHECK(outcome.code == 1);
+    CHECK(has(outcome.err, "MiB"));
+    CHECK(has(outcome.err, why));
+    CHECK(files_in(dir) == 1);
+  };
+  if (kSanitized) return skip("what a process holds says nothing under a sanitizer");
+  failed("a.quarry", {"--hollow", "2"}, "it cannot be converted region by region: its steps need the whole scene");
+  failed("b.quarry", {"--lod-levels", "2"}, "--lod-levels needs the whole scene");
+  failed("c.vox", {}, "MagicaVoxel scene files are written from the whole scene");
+  // A region of one chunk is the least there is.
+  const Outcome least = run_quarry({"convert", ball, "-o", (dir / "d.quarry").string(), "--resolution", "2000", "--memory", "9M"});
+  CHECK(least.code == 1);
+  CHECK(has(least.err, "MiB"));
+  CHECK(files_in(dir) == 1);
+}
+
+TEST_CASE("convert: stopped in the middle of its regions it leaves nothing; killed, what the next run removes") {
+  const fs::path dir = scratch_dir("convert-stopped");
+  const std::string ball = wavy_ball(dir / "ball.obj");
+  for (const char* extension : {"quarry", "binvox"}) {
+    Process process({quarry_program().string(), "convert", ball, "-o", (dir / "out").string() + "." + extension, "--resolution", "6000", "--executor", "host", "--memory", kSanitized ? "800M" : "90M", "--json"});
+    REQUIRE(process.started());
+    REQUIRE(process.wait_for_output("started", 60));
+    // Until it has begun to write; the name of what is on its way does not matter.
+    for (int i = 0; i < 600 && files_in(dir) < 2; ++i) usleep(20000);
+    CHECK(files_in(dir) > 1);
+    const bool kill = extension == std::string_view("binvox");
+    process.signal(kill ? SIGKILL : SIGINT);
+    if (!kill) process.signal(SIGINT);  // as timeout(1) does, and a terminal whose group has a wrapper in it
+    const Outcome outcome = process.finish(60);
+    INFO(outcome.err);
+    CHECK(outcome.code == (kill ? 128 + SIGKILL : 130));
+    CHECK(files_in(dir) == (kill ? 2 : 1));
+  }
+  const Outcome next = run_quarry({"convert", ball, "-o", (dir / "small.quarry").string(), "--resolution", "32"});
+  CHECK(next.code == 0);
+  CHECK(has(next.err, "removed 1 unfinished file that a killed quarry had left there"));
+  CHECK(files_in(dir) == 2);
+}
+
+TEST_CASE("run_batch: an item that the watch stops is begun again in its way that saves memory, if it has one") {
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  app::BatchOptions options;
+  options.threads = 2;
+  options.memory_bytes = memory_in_use() + 200 * kMiB;
+  std::vector<app::BatchItem> items(3);
+  items[0].can_save_memory = items[1].can_save_memory = true;
+  items[1].saves_memory = true;
+  std::array<std::atomic<int>, 3> large{}, small{};
+  const auto run = [&](size_t i, const app::ItemContext& context) -> Result<void> {
+    ++(context.save_memory ? small : large)[i];
+    if (i == 2 || context.save_memory) return {};
+    const size_t bytes = 400 * kMiB;
+    std::unique_ptr<char[]> held(new char[bytes]);
+    for (size_t at = 0; at < bytes; at += 4096) {
+      held[at] = 1;
+      if (at % kMiB == 0) usleep(1500);
+      if (context.cancel->load()) return fail(ErrorCode::cancelled, "stopped");
+    }
+    return {};
+  };
+  int good = 0;
+  run_batch(items, options, run, [&](size_t, const Result<void>& result) { return good += result.has_value(), true; });
+  CHECK(good == 3);
+  CHECK(large[0] == 1);
+  CHECK(small[0] == 1);
+  CHECK(large[1] == 0);
+  CHECK(small[1] == 1);
+  CHECK(small[2] == 0);
+}

@@ -1,0 +1,457 @@
+// A budget is a budget: whatever the file, this process and its children together hold no more than --memory, or the file is refused in time, with
+// the number that would do. Files of holes where that is enough, so that they cost nothing.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <random>
+#include <sstream>
+
+#include "tests/app/spawn.hpp"
+#include "tests/test_data.hpp"
+#include "voxel/io/files/bytes.hpp"
+#include "base/memory_budget.hpp"
+
+using namespace quarry;
+using namespace quarry::test;
+namespace fs = std::filesystem;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
+namespace {
+
+constexpr uint64_t kMiB = uint64_t(1) << 20;
+constexpr uint64_t kBudget = 40 * kMiB, kFileBytes = 4 * kBudget;  // what the program itself takes is in it
+
+std::string text_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+// Resident memory of a process and of all below it.
+uint64_t held_by(pid_t process) {
+  const std::string place = "/proc/" + std::to_string(process);
+  uint64_t size = 0, resident = 0;
+  std::ifstream(place + "/statm") >> size >> resident;
+  uint64_t sum = resident * uint64_t(sysconf(_SC_PAGESIZE));
+  std::error_code error;
+  for (fs::directory_iterator task(place + "/task", error), end; !error && task != end; task.increment(error)) {
+    std::ifstream children(task->path() / "children");
+    for (pid_t child = 0; children >> child;) sum += held_by(child);
+  }
+  return sum;
+}
+
+struct Measured {
+  int code = -1;
+  uint64_t peak = 0;  // of the process and its children together
+  std::string said;
+};
+
+Measured converted(const fs::path& dir, std::vector<std::string> words) {
+  words.insert(words.begin(), {quarry_program().string(), "convert"});
+  const fs::path log = dir / "said";
+  const pid_t child = fork();
+  if (child == 0) {
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    dup2(out, 1);
+    dup2(out, 2);
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+  Measured m;
+  int status = 0;
+  bool begun = false;  // before that it is a copy of this process
+  while (waitpid(child, &status, WNOHANG) == 0) {
+    std::error_code error;
+    begun = begun || fs::read_symlink("/proc/" + std::to_string(child) + "/exe", error) == fs::canonical(quarry_program());
+    if (begun) m.peak = std::max(m.peak, held_by(child));
+    usleep(1000);
+  }
+  m.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  m.said = text_of(log);
+  fs::remove(log);
+  return m;
+}
+
+template <class T>
+void put(std::string& out, const T& value) {
+  out.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+// `head`, then zeros that take no room on disk up to `size`, then `tail`.
+void file_of_holes(const fs::path& file, const std::string& head, uint64_t size, const std::string& tail = {}) {
+  std::ofstream(file, std::ios::binary) << head;
+  fs::resize_file(file, size);
+  std::ofstream(file, std::ios::binary | std::ios::app) << tail;
+}
+
+// A grid with a full layer every 64, empty between them: more bricks than there is room for.
+constexpr int kRawEdge = 552;  // a byte each: 160 MiB
+void raw_file(const fs::path& file) {
+  const std::string layer(size_t(kRawEdge) * kRawEdge, 5);
+  file_of_holes(file, "", uint64_t(kRawEdge) * kRawEdge * kRawEdge);
+  std::fstream out(file, std::ios::binary | std::ios::in | std::ios::out);
+  for (int z = 0; z < kRawEdge; z += 40) out.seekp(std::streamoff(z) * kRawEdge * kRawEdge).write(layer.data(), std::streamsize(layer.size()));
+}
+
+void qb_file(const fs::path& file) {
+  constexpr uint32_t kEdge = 348;  // four bytes each
+  std::string head("\1\1\0\0", 4);
+  for (const uint32_t v : {0u, 0u, 0u, 0u, 1u}) put(head, v);
+  head += "\4body";
+  for (const uint32_t v : {kEdge, kEdge, kEdge, 0u, 0u, 0u}) put(head, v);
+  file_of_holes(file, head, head.size() + uint64_t(kEdge) * kEdge * kEdge * 4);
+  std::string layer;
+  for (uint32_t i = 0; i < kEdge * kEdge; ++i) put(layer, 0xff000000u | (i / 16 % 200) << 8 | i % 5);
+  std::fstream out(file, std::ios::binary | std::ios::in | std::ios::out);
+  for (uint32_t z = 0; z < kEdge; z += 24) out.seekp(std::streamoff(head.size() + uint64_t(z) * kEdge * kEdge * 4)).write(layer.data(), std::streamsize(layer.size()));
+}
+
+void binvox_file(const fs::path& file) {
+  // Runs of no voxel, which are holes of the file, before those of a cube.
+  std::string tail;
+  for (int left = 128 * 128 * 128; left > 0; left -= 255) tail += {char(1), char(std::min(left, 255))};
+  const std::string head = "#binvox 1\ndim 128 128 128\ndata\n";
+  file_of_holes(file, head, head.size() + kFileBytes, tail);
+}
+
+std::string vox_chunk(const char* id, const std::string& body, uint32_t children = 0) {
+  std::string out(id, 4);
+  put(out, uint32_t(body.size()));
+  put(out, children);
+  return out + body;
+}
+void vox_file(const fs::path& file) {
+  std::string size, voxels;
+  for (const uint32_t v : {64u, 64u, 64u}) put(size, v);
+  put(voxels, uint32_t(64 * 64 * 64));
+  for (uint32_t i = 0; i < 64 * 64 * 64; ++i) put(voxels, (i & 63) | (i >> 6 & 63) << 8 | (i >> 12) << 16 | 7u << 24);
+  const std::string model = vox_chunk("SIZE", size) + vox_chunk("XYZI", voxels);
+  constexpr uint32_t kModels = 152;
+  std::string graph, group;
+  const auto transform = [](uint32_t id, uint32_t child, int32_t x) {
+    std::string body;
+    for (const uint32_t v : {id, 0u, child, ~0u, 0u, 1u}) put(body, v);
+    const std::string place = std::to_string(x) + " 0 0";
+    put(body, 1u);
+    put(body, 2u);
+    body += "_t";
+    put(body, uint32_t(place.size()));
+    return vox_chunk("nTRN", body + place);
+  };
+  for (const uint32_t v : {1u, 0u, kModels}) put(group, v);
+  for (uint32_t i = 0; i < kModels; ++i) put(group, 2 + 2 * i);
+  graph = transform(0, 1, 0) + vox_chunk("nGRP", group);
+  for (uint32_t i = 0; i < kModels; ++i) {
+    std::string shape;
+    for (const uint32_t v : {3 + 2 * i, 0u, 1u, i, 0u}) put(shape, v);
+    graph += transform(2 + 2 * i, 3 + 2 * i, int32_t(i) * 64 - 5000) + vox_chunk("nSHP", shape);
+  }
+  std::ofstream out(file, std::ios::binary);
+  std::string head = "VOX ";
+  put(head, 200u);
+  head += "MAIN";
+  put(head, 0u);
+  put(head, uint32_t(model.size() * kModels + graph.size()));
+  out << head;
+  for (uint32_t i = 0; i < kModels; ++i) out << model;
+  out << graph;
+}
+
+void las_file(const fs::path& file) {
+  constexpr uint16_t kLength = 160;  // of a point; what is behind the known fields is nobody's
+  const uint64_t points = kFileBytes / kLength;
+  std::string head(227, 0);
+  const auto at = [&](size_t offset, const auto& value) { std::memcpy(head.data() + offset, &value, sizeof value); };
+  head.replace(0, 4, "LASF");
+  head[24] = 1;
+  head[25] = 2;
+  at(94, uint16_t(227));
+  at(96, uint32_t(227));
+  at(105, kLength);
+  at(107, uint32_t(points + 1));
+  for (const size_t offset : {131, 139, 147}) at(offset, 0.01);
+  std::string last;
+  for (const int32_t v : {10000, 5000, 700}) put(last, v);
+  file_of_holes(file, head, 227 + points * kLength, last + std::string(kLength - 12, 0));
+}
+
+// Mostly remarks, so that it is read quickly.
+void xyz_file(const fs::path& file) {
+  std::string block;
+  for (int i = 0; block.size() < 2 * kMiB; ++i)
+    block += std::to_string(i % 977) + " " + std::to_string(i % 331) + " " + std::to_string(i % 97) + "\n# " + std::string(400, 'x') + "\n";
+  std::ofstream out(file, std::ios::binary);
+  for (uint64_t size = 0; size < kFileBytes; size += block.size()) out << block;
+}
+
+std::string ply_head(uint64_t vertices, const std::string& more) {
+  return "ply\nformat binary_little_endian 1.0\nelement vertex " + std::to_string(vertices) + "\nproperty float x\nproperty float y\nproperty float z\n" + more + "end_header\n";
+}
+
+// Points with a colour each: more than there is room to sort.
+void points_file(const fs::path& file, uint64_t points) {
+  std::mt19937 random(1);
+  std::ofstream out(file, std::ios::binary);
+  out << ply_head(points, "property uchar red\nproperty uchar green\nproperty uchar blue\n");
+  std::string block;
+  for (uint64_t i = 0; i < points; ++i) {
+    const float a = float(random() % 65536) / 10430.0f, b = float(random() % 65536) / 20860.0f;
+    for (const float v : {std::cos(a) * std::sin(b), std::cos(b), std::sin(a) * std::sin(b)}) put(block, v);
+    block += {char(uint8_t(a * 40) & 0xf0), char(uint8_t(b * 80) & 0xf0), char(60)};
+    if (block.size() > kMiB || i + 1 == points) out << block, block.clear();
+  }
+}
+
+// A wavy sheet of n x n vertices.
+void sheet_ply(const fs::path& file, uint32_t n) {
+  std::ofstream out(file, std::ios::binary);
+  out << ply_head(uint64_t(n) * n, "element face " + std::to_string(2 * (n - 1) * (n - 1)) + "\nproperty list uchar int vertex_indices\n");
+  std::string row;
+  for (uint32_t y = 0; y < n; ++y, out << row, row.clear())
+    for (uint32_t x = 0; x < n; ++x)
+      for (const float v : {float(x), 40 * std::sin(float(x) / 90) * std::cos(float(y) / 70), float(y)}) put(row, v);
+  for (uint32_t y = 0; y + 1 < n; ++y, out << row, row.clear())
+    for (uint32_t x = 0; x + 1 < n; ++x) {
+      const uint32_t a = y * n + x;
+      for (const auto& t : {std::array{a, a + n, a + 1}, std::array{a + 1, a + n, a + n + 1}}) {
+        row += '\3';
+        for (const uint32_t i : t) put(row, i);
+      }
+    }
+}
+void sheet_obj(const fs::path& file, uint32_t n) {
+  std::ofstream out(file);
+  for (uint32_t y = 0; y < n; ++y)
+    for (uint32_t x = 0; x < n; ++x) out << "v " << x << ' ' << 40 * std::sin(float(x) / 90) << ' ' << y << '\n';
+  for (uint32_t y = 0; y + 1 < n; ++y)
+    for (uint32_t x = 0; x + 1 < n; ++x) {
+      const uint32_t a = y * n + x + 1;
+      out << "f " << a << ' ' << a + n << ' ' << a + 1 << "\nf " << a + 1 << ' ' << a + n << ' ' << a + n + 1 << '\n';
+    }
+}
+
+std::string qbcl_head(uint32_t bytes) {
+  std::string out = "QBCL";
+  for (const uint32_t v : {0u, 2u, 0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u}) put(out, v);  // versions, thumbnail, seven texts
+  out += std::string(16, 'g');
+  for (const uint32_t v : {0u, 0u, 0u}) put(out, v);  // a matrix without a name
+  out += std::string("\1\0\0", 3);
+  for (const uint32_t v : {8u, 8u, 8u, 0u, 0u, 0u, 0u, 0u, 0u, bytes}) put(out, v);
+  return out;
+}
+
+std::string big_endian(uint32_t v) { return {char(v >> 24), char(v >> 16), char(v >> 8), char(v)}; }
+// Zeros, packed by zlib; 31 bits of window: with gzip's head.
+std::string packed_zeros(uint64_t size, int window) {
+  z_stream z{};
+  REQUIRE(deflateInit2(&z, 1, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+  std::string zeros(kMiB, 0), out, piece(kMiB, 0);
+  int status = Z_OK;
+  for (uint64_t done = 0; status != Z_STREAM_END;) {
+    const uint64_t part = std::min<uint64_t>(zeros.size(), size - done);
+    z.next_in = reinterpret_cast<Bytef*>(zeros.data());
+    z.avail_in = uInt(part);
+    done += part;
+    do {
+      z.next_out = reinterpret_cast<Bytef*>(piece.data());
+      z.avail_out = uInt(piece.size());
+      status = deflate(&z, done == size ? Z_FINISH : Z_NO_FLUSH);
+      out.append(piece, 0, piece.size() - z.avail_out);
+    } while (z.avail_out == 0);
+  }
+  deflateEnd(&z);
+  return out;
+}
+void png_file(const fs::path& file, uint32_t edge) {
+  const auto chunk = [](const std::string& kind, const std::string& body) {
+    const std::string both = kind + body;
+    return big_endian(uint32_t(body.size())) + both + big_endian(uint32_t(crc32(0, reinterpret_cast<const Bytef*>(both.data()), uInt(both.size()))));
+  };
+  std::ofstream(file, std::ios::binary) << "\x89PNG\r\n\x1a\n" << chunk("IHDR", big_endian(edge) + big_endian(edge) + std::string("\x08\0\0\0\0", 5))
+                                         << chunk("IDAT", packed_zeros((uint64_t(edge) + 1) * edge, 15)) << chunk("IEND", "");
+}
+
+// A reader's file, four times as large as the budget, or what becomes four times as large.
+struct Case {
+  const char* name;
+  std::function<void(const fs::path&)> make;
+  std::vector<std::string> more{};
+  bool converts = false;  // else it may be refused
+};
+
+}  // namespace
+
+TEST_CASE("convert: of a file four times as large as --memory, whatever its format, the process and its children never hold more than --memory") {
+  if (kSanitized) return skip("what a process holds says nothing under a sanitizer");
+  const fs::path dir = scratch_dir("budget-readers");
+  const Case cases[] = {
+      {"a.vox", vox_file, {}, true},
+      {"a.raw", raw_file, {"--raw-size", std::to_string(kRawEdge) + "x" + std::to_string(kRawEdge) + "x" + std::to_string(kRawEdge)}, true},
+      {"a.qb", qb_file, {}, true},
+      {"a.binvox", binvox_file, {}, true},
+      {"a.las", las_file, {}, true},
+      {"a.xyz", xyz_file, {"--resolution", "100"}, true},
+      {"points.ply", [](const fs::path& f) { points_file(f, std::getenv("QUARRY_LONG") ? kFileBytes / 15 : 2'400'000); }, {"--resolution", "200"}, true},
+      {"a.qbcl", [](const fs::path& f) { file_of_holes(f, qbcl_head(kFileBytes), kFileBytes + qbcl_head(0).size()); }},
+      {"large.png", [](const fs::path& f) { file_of_holes(f, "\x89PNG\r\n\x1a\n", kFileBytes); }},
+      {"wide.png", [](const fs::path& f) { png_file(f, 9000); }},
+      {"a.schem", [](const fs::path& f) { file_of_holes(f, "\x0a", kFileBytes); }},
+      {"a.litematic", [](const fs::path& f) { std::ofstream(f, std::ios::binary) << packed_zeros(kFileBytes, 31); }},
+      {"mesh.ply", [](const fs::path& f) { sheet_ply(f, 1700); }},
+      {"large.obj", [](const fs::path& f) { file_of_holes(f, "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n#", kFileBytes, "\n"); }},
+      {"a.stl", [](const fs::path& f) { std::string head(80, ' '); put(head, uint32_t(kFileBytes / 50)); file_of_holes(f, head, 84 + kFileBytes / 50 * 50); }},
+      {"a.glb", [](const fs::path& f) { std::string head = "glTF"; for (const uint32_t v : {2u, uint32_t(kFileBytes), 4u, 0x4E4F534Au}) put(head, v); file_of_holes(f, head + "{}  ", kFileBytes); }},
+      // What fits by its size, and not by what becomes of it in the two processes.
+      {"middle.ply", [](const fs::path& f) { sheet_ply(f, 700); }},
+      {"middle.obj", [](const fs::path& f) { sheet_obj(f, 400); }},
+  };
+  for (const Case& c : cases) {
+    const fs::path in = dir / c.name, out = dir / "out.quarry";
+    c.make(in);
+    std::vector<std::string> words{in.string(), "-o", out.string(), "--memory", "40M", "--executor", "host"};
+    words.insert(words.end(), c.more.begin(), c.more.end());
+    const auto start = std::chrono::steady_clock::now();
+    const Measured m = converted(dir, words);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    std::printf("  %-12s code %d, at most %.1f MiB, %.1f s\n", c.name, m.code, double(m.peak) / double(kMiB), seconds);
+    INFO(c.name << ": " << m.said);
+    CHECK(m.peak < kBudget);
+    CHECK(m.peak > 2 * kMiB);  // it was looked at
+    CHECK((m.code == 0 || (m.code == 1 && !c.converts)));
+    if (m.code == 1) {
+      CHECK(m.said.find("--memory is 40 MiB") != std::string::npos);
+      CHECK_FALSE(fs::exists(out));
+    }
+    fs::remove(in);
+    fs::remove(out);
+  }
+}
+
+TEST_CASE("convert: worlds and volumes that do not fit --memory stay below it, converted or refused") {
+  if (kSanitized) return skip("what a process holds says nothing under a sanitizer");
+  const fs::path dir = scratch_dir("budget-worlds");
+  const std::string edge = std::to_string(kRawEdge);
+  raw_file(dir / "a.raw");
+  REQUIRE(run_quarry({"convert", (dir / "a.raw").string(), "-o", (dir / "a.quarry").string(), "--raw-size", edge + "x" + edge + "x" + edge}).code == 0);
+  const Measured same = converted(dir, {(dir / "a.quarry").string(), "-o", (dir / "b.quarry").string(), "--memory", "40M"});
+  INFO(same.said);
+  CHECK(same.code == 0);
+  CHECK(same.peak < kBudget);
+  // A .vox file is made of the whole scene.
+  const Measured whole = converted(dir, {(dir / "a.quarry").string(), "-o", (dir / "b.vox").string(), "--memory", "40M"});
+  INFO(whole.said);
+  CHECK(whole.code == 1);
+  CHECK(whole.said.find("takes at least") != std::string::npos);
+  CHECK(whole.peak < kBudget);
+  if (run_quarry({"convert", (dir / "a.quarry").string(), "-o", (dir / "a.vdb").string(), "--memory", "4G"}).code != 0) return skip(".vdb under a budget: this build has no OpenVDB");
+  const Measured volume = converted(dir, {(dir / "a.vdb").string(), "-o", (dir / "c.quarry").string(), "--memory", "40M"});
+  INFO(volume.said);
+  CHECK(volume.code == 1);
+  CHECK(volume.peak < kBudget);
+}
+
+TEST_CASE("convert: a file that --memory cannot hold is refused before it is read, with the number that would do") {
+  const fs::path dir = scratch_dir("budget-refused");
+  file_of_holes(dir / "b.schem", "\x0a", 1500 * kMiB);
+  const Outcome refused = run_quarry({"convert", (dir / "b.schem").string(), "-o", (dir / "b.quarry").string(), "--memory", "900M"});
+  INFO(refused.err);
+  CHECK(refused.code == 1);
+  CHECK(refused.err.find("reading it takes at least 1500 MiB; --memory is 900 MiB") != std::string::npos);
+  const size_t give = refused.err.find("give --memory ");
+  REQUIRE(give != std::string::npos);
+  const int enough = std::stoi(refused.err.substr(give + 14));
+  CHECK(enough >= 1500);
+  CHECK(enough < 1500 + (kSanitized ? 600 : 60));
+}
+
+TEST_CASE("convert: a --memory that is less than the program itself takes is said to be so, before anything is read") {
+  const fs::path dir = scratch_dir("budget-least");
+  sheet_ply(dir / "a.ply", 4);
+  const Outcome outcome = run_quarry({"convert", (dir / "a.ply").string(), "-o", (dir / "a.quarry").string(), "--memory", "4M"});
+  CHECK(outcome.code == 1);
+  CHECK(outcome.err.find("the program itself holds") != std::string::npos);
+}
+
+TEST_CASE("convert: point clouds, grids and matrices are read region by region to the same bytes as whole") {
+  if (kSanitized) return skip("what a process holds says nothing under a sanitizer");
+  const fs::path dir = scratch_dir("budget-same");
+  points_file(dir / "points.ply", 2'500'000);
+  raw_file(dir / "grid.raw");
+  qb_file(dir / "body.qb");
+  png_file(dir / "flat.png", 2600);  // one layer of 105,625 bricks
+  const std::string edge = std::to_string(kRawEdge);
+  for (const char* name : {"points.ply", "grid.raw", "body.qb", "flat.png"}) {
+    const auto made = [&](const char* memory, const char* out) {
+      const Outcome outcome = run_quarry({"convert", (dir / name).string(), "-o", (dir / out).string(), "--memory", memory, "--json", "--resolution", "300", "--raw-size", edge + "x" + edge + "x" + edge});
+      INFO(name << ": " << outcome.err);
+      CHECK(outcome.code == 0);
+      return outcome.out;
+    };
+    const std::string whole = made("8G", "whole.quarry"), parts = made("48M", "parts.quarry");
+    INFO(whole << parts);
+    CHECK(whole.find("\"in_regions\":false") != std::string::npos);
+    CHECK(parts.find("\"in_regions\":true") != std::string::npos);
+    CHECK((text_of(dir / "whole.quarry") == text_of(dir / "parts.quarry")));
+    for (const char* out : {"whole.quarry", "parts.quarry"}) fs::remove(dir / out);
+  }
+}
+
+TEST_CASE("convert: a job that finds no room beside others is begun again alone") {
+  if (kSanitized) return skip("what a process holds says nothing under a sanitizer");
+  const fs::path dir = scratch_dir("budget-alone");
+  fs::create_directory(dir / "in");
+  for (const char* name : {"a", "b", "c", "d"}) sheet_ply(dir / "in" / (name + std::string(".ply")), 300);
+  const Measured m = converted(dir, {(dir / "in").string(), "-o", (dir / "out").string(), "--to", "quarry", "--keep-going", "-j", "4", "--memory", "60M", "--resolution", "64", "--executor", "host"});
+  INFO(m.said);
+  CHECK(m.code == 0);
+  CHECK(m.peak < 66 * kMiB);  // two that begin at once are seen together only when they have begun
+}
+
+TEST_CASE("read_input: a file is read in pieces that heed cancel, and what does not fit is not begun") {
+  const fs::path file = scratch_dir("budget-pieces") / "a";
+  file_of_holes(file, "", 6000 * kMiB);
+  const std::atomic<bool> cancel{true};
+  Progress progress;
+  progress.cancel = &cancel;
+  const uint64_t before = memory_in_use();
+  const auto stopped = io::read_input(file, UINT64_MAX, progress, nullptr);
+  REQUIRE_FALSE(stopped);
+  CHECK(stopped.error().code == ErrorCode::cancelled);
+  CHECK(memory_in_use() < before + 100 * kMiB);
+  const MemoryBudget budget(before + 1000 * kMiB, "--memory");
+  const auto refused = io::read_input(file, UINT64_MAX, {}, &budget);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::out_of_memory);
+  CHECK(refused.error().message.find("at least 6000 MiB") != std::string::npos);
+}
+
+TEST_CASE("MemoryBudget: what is promised and not taken yet is nobody else's room") {
+  const MemoryBudget budget(memory_in_use() + 400 * kMiB, "--memory");
+  auto first = budget.promise(300 * kMiB, "reading it");
+  REQUIRE(first);
+  CHECK(budget.room() < 110 * kMiB);
+  CHECK_FALSE(budget.promise(200 * kMiB, "reading it"));
+  first->taken(250 * kMiB);  // said to be held; it is not, so there is room again
+  CHECK(budget.promise(200 * kMiB, "reading it"));
+  { const auto gone = std::move(*first); }
+  CHECK(budget.promise(300 * kMiB, "reading it"));
+}

@@ -1,0 +1,340 @@
+// The real program, started as a user starts it: exit codes, messages, files.
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <fstream>
+
+#include "engine/pictures/png_file.hpp"
+#include "tests/app/program_output.hpp"
+#include "tests/file_bytes.hpp"
+#include "tests/test_data.hpp"
+
+using namespace quarry;
+using namespace quarry::test;
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+TEST_CASE("quarry: help and version go to standard output and end with 0") {
+  for (const char* word : {"--help", "-h", "help", "--version"}) {
+    const Outcome outcome = run_quarry({word});
+    CHECK(outcome.code == 0);
+    CHECK(has(outcome.out, std::string(word) == "--version" ? "quarry 0." : "Usage: quarry COMMAND"));
+    CHECK(outcome.err.empty());
+  }
+  for (const char* command : {"edit", "convert", "render", "info", "generate", "doctor", "bench"}) {
+    const Outcome outcome = run_quarry({command, "--help"});
+    INFO(command);
+    CHECK(outcome.code == 0);
+    CHECK(has(outcome.out, "Examples:\n  quarry ") != has(outcome.out, "xvfb-run quarry bench"));
+    CHECK(has(outcome.out, std::string("  quarry ") + command));
+  }
+}
+
+TEST_CASE("quarry: what is not known is refused with the nearest right name and exit code 2") {
+  const struct {
+    std::vector<std::string> words;
+    const char* expected;
+  } cases[] = {
+      {{}, ""},
+      {{"rendr"}, "quarry: there is no command 'rendr'. Did you mean 'render'?"},
+      {{"--versoin"}, "quarry: there is no option '--versoin'. Did you mean '--version'?"},
+      {{"render", "a.vox", "-o", "a.png", "--sise", "3x3"}, "quarry render: there is no option '--sise'. Did you mean '--size'?"},
+      {{"render", "a.vox", "-o", "a.png", "--view", "normal"}, "Did you mean 'normals'?"},
+      {{"render", "a.vox", "-o", "a.png", "--sharing", "zerocopy"}, "Did you mean 'zero-copy'?"},
+      {{"render", "a.vox", "-o", "a.png", "--size", "0x4"}, "--size '0x4' is not WIDTHxHEIGHT"},
+      {{"render", "a.vox", "-o", "a.png", "--camera", "1,2"}, "--camera '1,2' is not X,Y,Z"},
+      {{"render", "a.vox", "-o", "a.jpg"}, "does not end in .png"},
+      {{"convert", "a.vox", "-o", "a.quary"}, "quarry"},
+      {{"convert", "a.vox", "-o", "d", "--to", "vxo"}, "--to 'vxo' is none of"},
+      {{"convert", "a.vox", "b.vox", "-o", "c.quarry"}, "several inputs need -o DIRECTORY and --to FORMAT"},
+      {{"convert", "x/a.vox", "y/a.obj", "-o", "d", "--to", "quarry"}, "would both become"},
+      {{"convert", "a.obj", "-o", "b.quarry", "--resolution", "many"}, "'many' is not a whole number from 1 to 8192"},
+      {{"convert", "a.obj", "-o", "b.quarry", "--up", "x"}, "--up 'x' is none of: y, z"},
+      {{"convert", "a.raw", "-o", "b.quarry", "--raw-size", "3x4"}, "--raw-size '3x4' is no size"},
+      {{"generate", "terain", "-o", "t.quarry"}, "there is no scene 'terain'. Did you mean 'terrain'?"},
+      {{"generate", "terrain", "-o", "t.quarry", "--size", "1"}, "--size 1 is outside"},
+      {{"bench", "hashgird"}, "there is no benchmark 'hashgird'. Did you mean 'hashgrid'?"},
+      {{"info", "a.vox", "b.vox"}, "unexpected argument 'b.vox'"},
+      {{"info"}, "required"},
+      {{"edit", "--size", "10x10"}, "at least 640x400"},
+  };
+  const fs::path dir = scratch_dir("cli-usage");
+  for (const auto& one : cases) {
+    INFO((one.words.empty() ? std::string("no words") : one.words[0]) << " " << one.expected);
+    const Outcome outcome = run_quarry(one.words);
+    INFO(outcome.err);
+    CHECK(outcome.code == 2);
+    CHECK(has(outcome.err, one.expected));
+  }
+  CHECK_FALSE(fs::exists("b.quarry"));
+  CHECK_FALSE(fs::exists("d"));
+}
+
+TEST_CASE("convert: a missing, empty or broken input ends with 1, its name and no output") {
+  const fs::path dir = scratch_dir("cli-broken");
+  const fs::path out = dir / "out.quarry";
+  std::ofstream(dir / "empty.vox");
+  std::ofstream(dir / "header.vox") << "VOX ";
+  std::ofstream(dir / "text.quarry") << "this is no database";
+  std::ofstream(dir / "notes.txt") << "hello";
+  fs::create_directory(dir / "folder.vox");
+  for (const char* name : {"absent.vox", "empty.vox", "header.vox", "text.quarry", "notes.txt", "folder.vox"}) {
+    const Outcome outcome = run_quarry({"convert", (dir / name).string(), "-o", out.string()});
+    INFO(name << ": " << outcome.err);
+    CHECK(outcome.code == 1);
+    CHECK(has(outcome.err, "quarry: " + (dir / name).string()));
+    CHECK_FALSE(fs::exists(out));
+  }
+  CHECK(names_in(dir).size() == 5);
+}
+
+TEST_CASE("convert: an output that is there is replaced only with --overwrite, and never by a failed conversion") {
+  const fs::path dir = scratch_dir("cli-overwrite");
+  const fs::path in = small_world(dir / "small.quarry"), out = dir / "out.quarry";
+  std::ofstream(out) << "precious";
+  Outcome outcome = run_quarry({"convert", in.string(), "-o", out.string()});
+  CHECK(outcome.code == 1);
+  CHECK(has(outcome.err, "--overwrite"));
+  CHECK(file_text(out) == "precious");
+  std::ofstream(dir / "broken.vox") << "VOX ";
+  outcome = run_quarry({"convert", (dir / "broken.vox").string(), "-o", out.string(), "--overwrite"});
+  CHECK(outcome.code == 1);
+  CHECK(file_text(out) == "precious");
+  outcome = run_quarry({"convert", in.string(), "-o", out.string(), "--overwrite"});
+  CHECK(outcome.code == 0);
+  CHECK(file_text(out) != "precious");
+  outcome = run_quarry({"convert", out.string(), "-o", out.string(), "--overwrite"});
+  CHECK(outcome.code == 1);
+  CHECK(has(outcome.err, "same file"));
+  outcome = run_quarry({"convert", in.string(), "-o", (dir / "nowhere" / "out.quarry").string()});
+  CHECK(outcome.code == 1);
+  CHECK(has(outcome.err, "there is no directory"));
+}
+
+TEST_CASE("convert: a batch writes the rest of its inputs with --keep-going, and says so by exit code 3") {
+  const fs::path dir = scratch_dir("cli-batch");
+  const fs::path first = small_world(dir / "first.quarry");
+  fs::copy_file(first, dir / "last.quarry");
+  std::ofstream(dir / "middle.vox") << "VOX ";
+  const std::vector<std::string> inputs{first.string(), (dir / "middle.vox").string(), (dir / "last.quarry").string()};
+  const auto batch = [&](const fs::path& out, std::vector<std::string> more) {
+    std::vector<std::string> words{"convert", inputs[0], inputs[1], inputs[2], "-o", out.string(), "--to", "quarry"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_quarry(words);
+  };
+  const Outcome kept = batch(dir / "kept", {"--keep-going", "--json"});
+  CHECK(kept.code == 3);
+  CHECK(has(kept.err, "1 of 3 inputs failed"));
+  CHECK(fs::exists(dir / "kept" / "first.quarry"));
+  CHECK(fs::exists(dir / "kept" / "last.quarry"));
+  CHECK(names_in(dir / "kept").size() == 2);
+  std::vector<uint64_t> voxels;
+  size_t failed = 0;
+  for (const json& event : events(kept.out)) {
+    if (event["event"] == "finished") voxels.push_back(event["voxels"].get<uint64_t>());
+    if (event["event"] == "failed") failed += has(event["error"].get<std::string>(), "middle.vox");
+  }
+  CHECK(failed == 1);
+  REQUIRE(voxels.size() == 2);
+  CHECK(voxels[0] == voxels[1]);
+  const Outcome stopped = batch(dir / "stopped", {"-j", "1"});
+  CHECK(stopped.code == 1);
+  CHECK(names_in(dir / "stopped").size() == 1);
+  const Outcome none = run_quarry({"convert", inputs[1], (dir / "absent.vox").string(), "-o", (dir / "none").string(), "--to", "quarry", "--keep-going"});
+  CHECK(none.code == 1);
+}
+
+TEST_CASE("convert: the same input gives the same bytes, whatever the number of threads") {
+  const fs::path dir = scratch_dir("cli-deterministic");
+  std::string first;
+  for (const char* threads : {"1", "2", "5"}) {
+    const fs::path out = dir / (std::string("t") + threads + ".quarry");
+    const Outcome made = run_quarry({"generate", "spheres", "--size", "64", "-o", out.string()}, {{"QUARRY_THREADS", threads}});
+    REQUIRE(made.code == 0);
+    if (first.empty()) first = file_text(out);
+    CHECK(file_text(out) == first);
+  }
+}
+
+TEST_CASE("info: tells of a .vox what independent readers tell, in the file's own axes") {
+  const fs::path data = data_dir();
+  if (data.empty()) return skip("no test data for `quarry info` on .vox files");
+  const json facts = json::parse(file_text(data / "vox_facts.json"));
+  std::map<std::string, fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(data / "vox"))
+    if (entry.path().extension() == ".vox") files[entry.path().filename().string()] = entry.path();
+  const fs::path dir = scratch_dir("cli-info-vox");
+  std::vector<std::string> convert{"convert", "--to", "quarry", "-o", dir.string()};
+  for (const auto& [name, file] : files)
+    if (facts.contains(name)) convert.push_back(file.string());
+  REQUIRE(run_quarry(convert).code == 0);
+  size_t compared = 0;
+  for (const auto& [name, expected] : facts.items()) {
+    if (!files.count(name)) continue;
+    INFO(name);
+    const Outcome outcome = run_quarry({"info", "--json", files[name].string()});
+    REQUIRE(outcome.code == 0);
+    const json told = json::parse(outcome.out);
+    for (const auto& [key, value] : expected.items()) {
+      INFO(key);
+      REQUIRE(told.contains(key));
+      CHECK(told[key] == value);
+    }
+    // The world made of it holds the same voxels and colours.
+    const json kept = json::parse(run_quarry({"info", "--json", (dir / files[name].stem()).string() + ".quarry"}).out);
+    for (const char* key : {"placed", "flat_all", "flat_visible", "colors_used", "instances"}) CHECK(kept[key] == expected[key]);
+    CHECK(kept["axes"] == "y-up");
+    CHECK(kept["format"] == "quarry");
+    CHECK(kept["grid"]["live"] == kept["bricks"]);
+    ++compared;
+  }
+  CHECK(compared == facts.size());
+}
+
+TEST_CASE("info: every broken .vox ends with a message or a warning, never by a signal") {
+  const fs::path data = data_dir();
+  if (data.empty()) return skip("no test data for broken .vox files");
+  for (const auto& entry : fs::directory_iterator(data / "broken-vox")) {
+    const Outcome outcome = run_quarry({"info", entry.path().string()}, {}, 20);
+    INFO(entry.path() << " " << outcome.err);
+    CHECK_FALSE(outcome.timed_out);
+    CHECK((outcome.code == 0 || outcome.code == 1));
+    if (outcome.code == 1) CHECK(has(outcome.err, "quarry: " + entry.path().string() + ": "));
+  }
+}
+
+TEST_CASE("info: statistics of the grid agree with one another") {
+  const fs::path dir = scratch_dir("cli-info");
+  const json told = json::parse(run_quarry({"info", "--json", small_world(dir / "small.quarry").string()}).out);
+  CHECK(told["voxels"] == told["flat_visible"]);
+  CHECK(told["voxels"] == told["world"]["voxels"]);
+  const json& grid = told["grid"];
+  uint64_t keys = 0;
+  for (const json& bin : grid["probe_depth"]["histogram"]) keys += bin.get<uint64_t>();
+  CHECK(keys == grid["live"].get<uint64_t>());
+  CHECK(grid["load_factor"].get<double>() == Approx(grid["live"].get<double>() / grid["slots"].get<double>()));
+  const Outcome text = run_quarry({"info", (dir / "small.quarry").string()});
+  CHECK(has(text.out, "load factor"));
+  CHECK(has(text.out, "p99"));
+}
+
+TEST_CASE("render: makes a picture of the asked size with the world in it") {
+  if (!can_render()) return;
+  const fs::path dir = scratch_dir("cli-render");
+  const fs::path world = small_world(dir / "small.quarry");
+  const Outcome outcome = run_quarry({"render", world.string(), "-o", (dir / "p.png").string(), "--size", "160x100", "--samples", "1", "--json"});
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const json told = json::parse(outcome.out);
+  CHECK(told["width"] == 160);
+  CHECK(told["sharing"].get<std::string>().size() > 0);
+  CHECK(told["sharing_reason"].get<std::string>().size() > 10);
+  const auto picture = engine::read_png(dir / "p.png");
+  REQUIRE(picture);
+  CHECK(picture->width == 160);
+  CHECK(picture->height == 100);
+  std::map<uint32_t, int> colours;
+  for (size_t i = 0; i < picture->rgba.size(); i += 4)
+    ++colours[uint32_t(picture->rgba[i] >> 3) << 16 | uint32_t(picture->rgba[i + 1] >> 3) << 8 | uint32_t(picture->rgba[i + 2] >> 3)];
+  CHECK(colours.size() > 40);
+  // A picture is made again without being asked; a directory is not overwritten.
+  CHECK(run_quarry({"render", world.string(), "-o", (dir / "p.png").string(), "--size", "32x32", "--view", "normals"}).code == 0);
+  CHECK(engine::read_png(dir / "p.png")->width == 32);
+  fs::create_directory(dir / "d.png");
+  CHECK(run_quarry({"render", world.string(), "-o", (dir / "d.png").string()}).code == 1);
+}
+
+TEST_CASE("render: an unknown device or a broken input leaves no picture") {
+  const fs::path dir = scratch_dir("cli-render-bad");
+  const fs::path world = small_world(dir / "small.quarry"), out = dir / "p.png";
+  const Outcome device = run_quarry({"render", world.string(), "-o", out.string(), "--device", "no such device"});
+  CHECK(device.code == 1);
+  CHECK(device.err.starts_with("quarry: "));
+  const Outcome input = run_quarry({"render", (dir / "absent.vox").string(), "-o", out.string()});
+  CHECK(input.code == 1);
+  CHECK_FALSE(fs::exists(out));
+}
+
+TEST_CASE("doctor: says what there is as sentences and as JSON") {
+  const Outcome text = run_quarry({"doctor"});
+  const Outcome machine = run_quarry({"doctor", "--json"});
+  CHECK(text.code == machine.code);
+  const json told = json::parse(machine.out);
+  CHECK((machine.code == 0) == told["can_render"].get<bool>());
+  std::map<std::string, int> topics;
+  for (const json& finding : told["findings"]) ++topics[finding["topic"].get<std::string>()];
+  for (const char* topic : {"quarry", "machine", "cuda", "vulkan", "display", "meshes"}) CHECK(topics[topic] > 0);
+  const Outcome hidden = run_quarry({"doctor", "--json"}, {{"DISPLAY", ""}, {"WAYLAND_DISPLAY", ""}});
+  CHECK(has(hidden.out, "xvfb-run"));
+  // Without any Vulkan driver nothing can be rendered, and that is what 1 means.
+  const Outcome bare = run_quarry({"doctor"}, {{"VK_ICD_FILENAMES", "/nonexistent.json"}, {"VK_DRIVER_FILES", "/nonexistent.json"}});
+  CHECK(bare.code == 1);
+  CHECK(has(bare.out, "STOP"));
+}
+
+TEST_CASE("bench: measures every operation of the hash grid beside ceilings and rivals and names the machine") {
+  const Outcome outcome = run_quarry({"bench", "hashgrid", "--keys", "20000", "--repeats", "1", "--json"});
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const json told = json::parse(outcome.out);
+  const json& host = told["host"];
+  CHECK(host["rows"].size() == 4 * 15);  // loads times operations
+  CHECK(host["ceilings"].size() == 1);
+  CHECK(host["rivals"].size() + host["missing_rivals"].size() == 3);
+  for (const json& row : host["rows"]) {
+    INFO(row.dump());
+    CHECK(row["million_per_s"].get<double>() > 0);
+    CHECK(row["of_ceiling"].get<double>() > 0);
+    CHECK(row["ratios"].size() == host["rivals"].size());
+  }
+  CHECK_FALSE(told["machine"]["processor"].get<std::string>().empty());
+  // A part of it, as text.
+  const Outcome finds = run_quarry({"bench", "hashgrid", "--keys", "2000", "--repeats", "1", "--only", "find, absent"});
+  CHECK(finds.code == 0);
+  CHECK(has(finds.out, "U: find, absent"));
+  CHECK_FALSE(has(finds.out, "U: insert"));
+  const Outcome nothing = run_quarry({"bench", "hashgrid", "--only", "fnid"});
+  CHECK(nothing.code == 2);
+  CHECK(has(nothing.err, "no row of the benchmark has 'fnid' in its name"));
+}
+
+TEST_CASE("quarry: Ctrl+C ends a long command with 130 and without a partial file") {
+  const fs::path dir = scratch_dir("cli-interrupt");
+  for (const int wait_ms : {30, 120, 300}) {
+    const fs::path out = dir / "big.quarry";
+    Process process({quarry_program().string(), "generate", "terrain", "--size", "1024", "-o", out.string()});
+    usleep(static_cast<useconds_t>(wait_ms) * 1000);
+    process.signal(SIGINT);
+    const Outcome outcome = process.finish(60);
+    INFO("after " << wait_ms << " ms: " << outcome.err);
+    CHECK(outcome.code == 130);
+    CHECK(names_in(dir).empty());
+  }
+}
+
+TEST_CASE("edit: without a display the message names DISPLAY and Xvfb") {
+  const Outcome outcome = run_quarry({"edit"}, {{"DISPLAY", ""}, {"WAYLAND_DISPLAY", ""}});
+  CHECK(outcome.code == 1);
+  CHECK(has(outcome.err, "DISPLAY"));
+  CHECK(has(outcome.err, "xvfb-run"));
+  const Outcome wrong = run_quarry({"edit"}, {{"DISPLAY", ":99999"}, {"WAYLAND_DISPLAY", ""}});
+  CHECK(wrong.code == 1);
+  CHECK(has(wrong.err, ":99999"));
+}
+
+TEST_CASE("validate: a world file is sound only if its history is, which nobody else reads but an editor") {
+  const fs::path file = scratch_dir("cli-validate-history") / "w.quarry";
+  fs::copy_file(asset("compat/world-steps.quarry"), file);
+  CHECK(run_quarry({"validate", file.string()}).code == 0);
+  auto bytes = file_bytes(file);
+  const std::string label = "paint line";
+  const auto at = std::search(bytes.begin(), bytes.end(), label.begin(), label.end());
+  REQUIRE(at != bytes.end());
+  *at = 'f';
+  write_bytes(file, bytes);
+  const Outcome outcome = run_quarry({"validate", file.string()});
+  CHECK(outcome.code == 1);
+  CHECK(has(outcome.err, "table journal, record "));
+}

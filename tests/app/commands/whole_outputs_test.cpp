@@ -1,0 +1,701 @@
+// Every output is whole or not there: each call of a run that writes below its folder is made to fail, to stop half-way, or to be the last, and what
+// then lies there is the old file or the new one, with exit code 0 only for the new.
+//
+// A case runs once undisturbed, which gives the new files and the numbers of its calls, and then once for each call and each thing that can happen
+// to it (faults.hpp). Of calls of one kind that are many, some are taken, first and last among them, and of what can happen to a call every second
+// thing, in turn; QUARRY_LONG=1 takes all.
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <fstream>
+#include <mutex>
+#include <set>
+#include <sstream>
+
+#include "tests/app/faults.hpp"
+#include "tests/app/program_output.hpp"
+#include "tests/file_bytes.hpp"
+#include "tests/voxel/io/quarry/store_edits.hpp"
+#include "voxel/io/format.hpp"
+
+using namespace quarry;
+using namespace quarry::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+bool long_run() {
+  const char* wanted = std::getenv("QUARRY_LONG");
+  return wanted && *wanted && std::string(wanted) != "0";
+}
+
+// Of what can happen to a call one thing of so many is taken, in turn, so that each thing happens to each kind of call of some output. Under
+// AddressSanitizer a program takes many times as long to start, and what fails there is memory, which the same few paths reach.
+size_t turns_of([[maybe_unused]] bool driver) {
+  if (long_run()) return 1;
+#if defined(__SANITIZE_ADDRESS__)
+  return 7;  // odd, so that turns do not fall in step with the number of things
+#else
+  return driver ? 4 : 2;
+#endif
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+  return text;
+}
+
+// "@" stands for the folder of the run in words and in what files say of it.
+struct Case {
+  std::string name;
+  std::vector<std::string> words;       // after the program
+  std::vector<std::string> old_words;   // what makes the old files, in the same places; empty: only a new output is tried
+  bool slow = false;                    // another program or a driver has to start: fewer calls are taken
+  std::string program = {};             // "": quarry
+  std::string main = {};                // of a set of files the one that must not be old beside new ones; "": each file for itself
+  std::string overwrite = "--overwrite";  // what the run after a kill needs to replace what is there
+  bool driver = false;                  // each run starts a driver of the device, which takes longer than all others
+  bool edits = false;                   // the new world is opened for editing when it has its name: log and journal are part of it
+};
+
+std::vector<std::string> filled(const std::vector<std::string>& words, const fs::path& folder) {
+  std::vector<std::string> out;
+  for (const std::string& word : words) out.push_back(replaced(word, "@", folder.string()));
+  return out;
+}
+
+// The run has a folder of its own; what it writes is below "out" in it.
+Outcome run_case(const Case& one, std::vector<std::string> words, const fs::path& run, const std::map<std::string, std::string>& environment) {
+  words = filled(words, run);
+  words.insert(words.begin(), one.program.empty() ? quarry_program().string() : one.program);
+  return Process(words, environment).finish(60);
+}
+
+Tree outputs(const fs::path& run) {
+  Tree tree = tree_of(run / "out");
+  for (auto& [name, bytes] : tree)
+    if (name.ends_with(".json")) bytes = replaced(bytes, run.string(), "@");
+  return tree;
+}
+
+struct Reference {
+  Tree old_files, new_files;  // below "out"
+  std::vector<fault_record> calls;
+  fs::path whole_world;  // of a case that edits: the new one, in a place of its own
+};
+
+struct Trial {
+  size_t reference = 0;
+  uint32_t at = 0;
+  fault_call call{};
+  fault_action action{};
+  bool unsynced = false;
+  bool editing = false;  // SQLite's, in a world that has its name already
+};
+
+// Numbers of the calls that are tried: of each kind and file at most `most`.
+std::vector<uint32_t> chosen_calls(const std::vector<fault_record>& calls, size_t most) {
+  std::map<int, std::vector<uint32_t>> kinds;
+  for (size_t i = 0; i < calls.size(); ++i) kinds[calls[i].call].push_back(static_cast<uint32_t>(i + 1));
+  std::vector<uint32_t> out;
+  for (const auto& [kind, numbers] : kinds) {
+    const size_t take = std::min(most, numbers.size());
+    for (size_t i = 0; i < take; ++i) out.push_back(numbers[take == 1 ? numbers.size() - 1 : i * (numbers.size() - 1) / (take - 1)]);
+  }
+  return out;
+}
+
+bool hard_error(fault_action action) { return action == FAULT_NO_SPACE || action == FAULT_FULL || action == FAULT_IO_ERROR; }
+bool killing(fault_action action) { return action == FAULT_KILL_BEFORE || action == FAULT_KILL_AFTER; }
+
+bool gives_name(fault_call call) { return call == FAULT_RENAME || call == FAULT_RENAMEAT2 || call == FAULT_LINK; }
+
+// Whether the error may be passed over: nothing that the file holds hangs on it.
+bool harmless(fault_call call, bool unsynced) { return ((call == FAULT_CLOSE || call == FAULT_FCLOSE) && !unsynced) || call == FAULT_FALLOCATE; }
+
+bool names_reason(const std::string& err, fault_action action) {
+  const auto any = [&](std::initializer_list<const char*> parts) { return std::ranges::any_of(parts, [&](const char* part) { return has(err, part); }); };
+  if (any({"were written"})) return true;  // shorter than it should be: nobody said why
+  if (action == FAULT_IO_ERROR) return any({"Input/output error", "disk I/O error"});
+  return any({"No space left", "disk is full", "disk I/O error"});
+}
+
+class Sweep {
+ public:
+  explicit Sweep(const std::string& name) : dir_(scratch_dir(name)) {
+    for (size_t i = 0; i < workers(); ++i) faults_.push_back(std::make_unique<Faults>(dir_ / ("state" + std::to_string(i))));
+    // What is written now, and what an older run has written: two different scenes.
+    for (const auto& [file, scene, size] : {std::tuple("new.quarry", "spheres", "32"), std::tuple("old.quarry", "menger", "9")})
+      REQUIRE(run_quarry({"generate", scene, "--size", size, "-o", (dir_ / file).string()}).code == 0);
+  }
+  std::string newer() const { return (dir_ / "new.quarry").string(); }
+  std::string older() const { return (dir_ / "old.quarry").string(); }
+  const fs::path& dir() const { return dir_; }
+
+  void run(const std::vector<Case>& cases) {
+    std::vector<std::pair<size_t, bool>> variants;
+    for (size_t i = 0; i < cases.size(); ++i) {
+      variants.emplace_back(i, false);
+      if (!cases[i].old_words.empty()) variants.emplace_back(i, true);
+    }
+    std::vector<Reference> references(variants.size());
+    in_parallel(variants.size(), [&](size_t worker, size_t i) { references[i] = undisturbed(worker, cases[variants[i].first], variants[i].second); });
+    std::vector<Trial> trials;
+    for (size_t i = 0; i < references.size(); ++i) {
+      const std::vector<fault_record>& calls = references[i].calls;
+      const bool slow = cases[variants[i].first].slow && !long_run();
+      for (const uint32_t at : chosen_calls(calls, long_run() ? SIZE_MAX : slow ? 2 : 4)) {
+        const fault_record& call = calls[at - 1];
+        // Where there was no file before, only how it gets its name is another matter.
+        if (slow && !variants[i].second && !cases[variants[i].first].old_words.empty() && !gives_name(fault_call(call.call))) continue;
+        const auto named = std::find_if(calls.begin() + at, calls.end(), [](const fault_record& later) { return gives_name(fault_call(later.call)); });
+        const bool editing = cases[variants[i].first].edits && named == calls.end() && !gives_name(fault_call(call.call));
+        const std::vector<fault_action> actions = actions_for(fault_call(call.call));
+        const size_t turns = turns_of(cases[variants[i].first].driver);
+        for (size_t a = 0; a < actions.size(); ++a)
+          if ((a + at + i) % turns == 0) trials.push_back({i, at, fault_call(call.call), actions[a], call.unsynced != 0, editing});
+      }
+    }
+    in_parallel(trials.size(), [&](size_t worker, size_t i) { attempt(worker, cases[variants[trials[i].reference].first], references[trials[i].reference], trials[i]); });
+    size_t tried = trials.size();
+    std::ostringstream said;
+    said << "combinations of output, call and fault: " << tried << ", of " << variants.size() << " undisturbed runs";
+    WARN(said.str());
+    std::ranges::sort(failures_);
+    for (const std::string& failure : failures_) std::printf("WRONG: %s\n", failure.c_str());  // in one line, to be searched
+    std::fflush(stdout);
+    CHECK(failures_.empty());
+    CHECK(tried * turns_of(false) > 16 * cases.size());
+  }
+
+ private:
+  fs::path fresh(size_t worker) const {
+    const fs::path run = dir_ / ("run" + std::to_string(worker));
+    fs::remove_all(run);
+    fs::create_directories(run / "out");
+    return run;
+  }
+  void failed(const std::string& text) {
+    const std::scoped_lock lock(mutex_);
+    failures_.push_back(text);
+  }
+
+  Reference undisturbed(size_t worker, const Case& one, bool overwrites) {
+    Reference reference;
+    fs::path run = fresh(worker);
+    if (overwrites) {
+      const Outcome made = run_case(one, one.old_words, run, {{"QUARRY_THREADS", "1"}});
+      if (made.code != 0) failed(one.name + ": the old files cannot be made: " + made.err);
+      reference.old_files = outputs(run);
+      run = fresh(worker);
+      put_tree(reference.old_files, run / "out");
+    }
+    Faults& faults = *faults_[worker];
+    faults.begin(run / "out");
+    const Outcome made = run_case(one, words_of(one, overwrites), run, faults.environment());
+    if (made.code != 0) failed(one.name + ", undisturbed: exit code " + std::to_string(made.code) + ": " + made.err);
+    reference.new_files = outputs(run);
+    reference.calls = faults.calls();
+    if (one.edits && fs::exists(run / "out" / "o.quarry")) {
+      static std::atomic<int> number{0};
+      reference.whole_world = dir_ / ("whole" + std::to_string(number++) + ".quarry");
+      fs::copy_file(run / "out" / "o.quarry", reference.whole_world);
+    }
+    if (reference.calls.empty()) failed(one.name + ": no call was counted");
+    for (const auto& [name, bytes] : reference.new_files)
+      if (is_temporary(name)) failed(one.name + ", undisturbed: left " + name);
+    return reference;
+  }
+
+  static std::vector<std::string> words_of(const Case& one, bool overwrites) {
+    std::vector<std::string> words = one.words;
+    if (overwrites && !one.overwrite.empty()) words.push_back(one.overwrite);
+    return words;
+  }
+
+  // "": all is as it must be.
+  std::string wrong(const Case& one, const Reference& reference, const Trial& trial, const Outcome& outcome, const fs::path& run, bool main_killed, bool* left, std::string* mixed) const {
+    const Tree found = outputs(run);
+    const bool killed = killing(trial.action);
+    if (outcome.timed_out) return "it hangs";
+    bool all_new = true, any_new = false, main_old = false, any_other = false;
+    std::string other;
+    std::set<std::string> names;
+    for (const auto* tree : {&reference.old_files, &reference.new_files, &found})
+      for (const auto& [name, bytes] : *tree) names.insert(name);
+    for (const std::string& name : names) {
+      const auto now = found.find(name), old_one = reference.old_files.find(name), new_one = reference.new_files.find(name);
+      if (now != found.end() && is_temporary(name)) {
+        *left = true;
+        if (!killed) return "it left " + name + " behind";
+        continue;
+      }
+      if (one.edits && (name.ends_with("-journal") || name.ends_with("-wal") || name.ends_with("-shm"))) continue;
+      const bool there = now != found.end();
+      bool is_new = there ? new_one != reference.new_files.end() && same_file(name, now->second, new_one->second) : new_one == reference.new_files.end();
+      const bool is_old = there ? old_one != reference.old_files.end() && now->second == old_one->second : old_one == reference.old_files.end();
+      if (!is_new && !is_old && there && one.edits && name.ends_with(".quarry")) is_new = same_world(run / "out" / name, reference.whole_world);
+      if (!is_new && !is_old) any_other = true, other = name + (there ? " (" + std::to_string(now->second.size()) + " bytes)" : " (gone)");
+      all_new = all_new && is_new;
+      if (is_new && !is_old && name != one.main) any_new = true, *mixed = name;
+      if (name == one.main && !is_new) main_old = true;
+    }
+    if (any_other) return "neither old nor new: " + other;
+    if (one.main.empty() || !any_new || !main_old) mixed->clear();
+    if (outcome.code == 0 && !all_new) return "exit code 0, but the new file is not there";
+    if (main_killed) return outcome.code == 128 + SIGKILL ? "" : "it was killed, but ended with " + std::to_string(outcome.code);
+    if (outcome.code >= 128) return "it died by signal " + std::to_string(outcome.code - 128);
+    if (!one.main.empty() && outcome.code != 0 && !killed && any_new && main_old) return "a new companion stands beside the old " + one.main;
+    if (outcome.code != 0 && !has(outcome.err, "quarry: ")) return "it fails without a sentence";
+    if (trial.editing) return "";  // all of it is in its place; what closing could not fold in, the next opening does
+    if (hard_error(trial.action)) {
+      if (outcome.code == 0 && !harmless(trial.call, trial.unsynced)) return "the error was passed over: exit code 0";
+      if (outcome.code != 0 && !names_reason(outcome.err, trial.action)) return "the reason is not in what it says";
+    }
+    if (killed && outcome.code == 0) return "a killed child, but exit code 0";
+    if (trial.action == FAULT_SHORT && outcome.code != 0) return "a short write must be continued";
+    if (trial.action == FAULT_INTERRUPTED && outcome.code != 0) return "an interrupted call must be made again";
+    if (trial.action == FAULT_UNSUPPORTED && outcome.code != 0) return "a file system without this call must do";
+    return "";
+  }
+
+  void attempt(size_t worker, const Case& one, const Reference& reference, const Trial& trial) {
+    const bool overwrites = !reference.old_files.empty();
+    const fs::path run = fresh(worker);
+    put_tree(reference.old_files, run / "out");
+    Faults& faults = *faults_[worker];
+    faults.begin(run / "out", trial.action, trial.at);
+    const Outcome outcome = run_case(one, words_of(one, overwrites), run, faults.environment());
+    const std::vector<fault_record> calls = faults.calls();
+    bool left = false, main_killed = false;
+    std::string why, mixed;
+    if (faults.state().hits == 0) {
+      if (trial.action == FAULT_SHORT) return;  // one byte cannot be written by half
+      why = "the call was not made again";
+    } else {
+      main_killed = killing(trial.action) && calls[trial.at - 1].process == main_process(reference, calls);
+      why = wrong(one, reference, trial, outcome, run, main_killed, &left, &mixed);
+    }
+    std::string text = one.name + (overwrites ? ", over an old one" : "") + ": call " + std::to_string(trial.at) + ", " + name_of(trial.call) + " of " + reference.calls[trial.at - 1].name + ", " +
+                       name_of(trial.action) + ": ";
+    if (!why.empty()) return failed(text + why + "; exit code " + std::to_string(outcome.code) + ", it says: " + outcome.err);
+    if (!killing(trial.action)) return;
+    // Who comes next puts it right: it takes away what was left, says so, and writes its file.
+    std::vector<std::string> words = one.words;
+    if (!one.overwrite.empty()) words.push_back(one.overwrite);
+    const Outcome again = run_case(one, words, run, {{"QUARRY_THREADS", "1"}});
+    if (again.code != 0) return failed(text + "the next run fails: " + again.err);
+    if (left && one.program.empty() && !has(again.err, "killed quarry")) return failed(text + "the next run does not say what it removed: " + again.err);
+    if (!mixed.empty() && one.program.empty() && !has(again.err, mixed)) return failed(text + "the next run does not name " + mixed + ", which was newer than " + one.main + ": " + again.err);
+    const Tree now = outputs(run);
+    for (const auto& [name, bytes] : now)
+      if (is_temporary(name)) return failed(text + "the next run leaves " + name);
+    for (const auto& [name, bytes] : reference.new_files)
+      if (!now.count(name) || !same_file(name, now.at(name), bytes)) return failed(text + "the next run's " + name + " is not the new one");
+  }
+
+  // The program itself is the process of the last counted call of a whole run: children only write, it renames.
+  static int32_t main_process(const Reference& reference, const std::vector<fault_record>& calls) {
+    // The numbers differ from run to run, so: which place among the processes of the reference, in the order of their first calls.
+    const auto order = [](const std::vector<fault_record>& list) {
+      std::vector<int32_t> seen;
+      for (const fault_record& record : list)
+        if (std::ranges::find(seen, record.process) == seen.end()) seen.push_back(record.process);
+      return seen;
+    };
+    const std::vector<int32_t> before = order(reference.calls), now = order(calls);
+    const size_t place = size_t(std::ranges::find(before, reference.calls.back().process) - before.begin());
+    return place < now.size() ? now[place] : -1;
+  }
+
+  fs::path dir_;
+  std::vector<std::unique_ptr<Faults>> faults_;
+  std::mutex mutex_;
+  std::vector<std::string> failures_;
+};
+
+// Says aloud if not.
+bool can_fault() {
+  static const std::string why = no_faults_here();
+  if (!why.empty()) skip("calls cannot be made to fail: " + why);
+  return why.empty();
+}
+
+bool can_write(const char* extension) {
+  const auto format = io::format_for_writing(std::string("a.") + extension);
+  if (format && !(*format)->absent) return true;
+  skip(std::string("this build does not write .") + extension);
+  return false;
+}
+
+std::vector<std::string> convert(const std::string& from, const std::string& to, std::vector<std::string> more = {}) {
+  std::vector<std::string> words{"convert", from, "-o", to};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+}  // namespace
+
+TEST_CASE("outputs: whatever call fails or is the last, a file of every format is the old one or the new one, and exit code 0 means the new") {
+  if (!can_fault()) return;
+  Sweep sweep("whole-formats");
+  std::vector<Case> cases;
+  const std::map<std::string, std::string> mains{{"obj", "o.obj"}, {"raw", "o.raw"}};
+  for (const char* extension : {"quarry", "vox", "obj", "ply", "glb", "gltf", "png", "binvox", "raw", "nrrd", "vdb", "nvdb"}) {
+    if (!can_write(extension)) continue;
+    const std::string out = std::string("@/out/o.") + extension;
+    Case one{extension, convert(sweep.newer(), out), convert(sweep.older(), out)};
+    one.slow = std::string(extension).ends_with("vdb");
+    if (mains.count(extension)) one.main = mains.at(extension);
+    cases.push_back(one);
+  }
+  for (const io::Format& format : io::formats())
+    if (format.write && !format.absent)
+      for (const char* extension : format.extensions) {
+        INFO("." << extension << " is written, but is not in the sweep");
+        CHECK(std::ranges::any_of(cases, [&](const Case& one) { return one.name == extension; }));
+      }
+  sweep.run(cases);
+}
+
+TEST_CASE("outputs: a report, levels of detail, a folder of pictures, a generated scene and each file of a batch are whole or not there") {
+  if (!can_fault()) return;
+  Sweep sweep("whole-others");
+  std::vector<Case> cases;
+  cases.push_back({"report", convert(sweep.newer(), "@/o.vox", {"--report", "@/out/r.json", "--overwrite"}), convert(sweep.older(), "@/o.vox", {"--report", "@/out/r.json", "--overwrite"})});
+  cases.back().overwrite = "";
+  cases.push_back({"lod", convert(sweep.newer(), "@/out/o.glb", {"--lod-levels", "2"}), convert(sweep.older(), "@/out/o.glb", {"--lod-levels", "2"})});
+  cases.push_back({"height map", convert(sweep.newer(), "@/out/o.png", {"--picture", "height"}), convert(sweep.older(), "@/out/o.png", {"--picture", "height"})});
+  cases.push_back({"generate", {"generate", "menger", "--size", "27", "-o", "@/out/o.obj"}, {"generate", "menger", "--size", "9", "-o", "@/out/o.obj"}});
+  cases.back().main = "o.obj";
+  // Few new files are brought to disk one by one at a batch's end, many all at once.
+  std::vector<std::string> inputs;
+  for (const char* from : {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}) {
+    inputs.push_back((sweep.dir() / (std::string(from) + ".quarry")).string());
+    fs::copy_file(sweep.newer(), inputs.back());
+  }
+  for (const auto& [format, count] : {std::pair("vox", size_t(3)), std::pair("quarry", size_t(2)), std::pair("glb", inputs.size())}) {
+    std::vector<std::string> words{"convert", "-o", "@/out", "--to", format, "-j", "1"};
+    words.insert(words.end(), inputs.begin(), inputs.begin() + long(count));
+    cases.push_back({fmt::format("batch of {} to .{}", count, format), words, convert(sweep.older(), std::string("@/out/b.") + format)});
+  }
+  sweep.run(cases);
+}
+
+TEST_CASE("outputs: a rendered picture is the old one or the new one") {
+  if (!can_fault() || !can_render()) return;
+  Sweep sweep("whole-pictures");
+  std::vector<Case> cases;
+  const auto render = [&](const std::string& from, const char* to, std::vector<std::string> more) {
+    std::vector<std::string> words{"render", from, "-o", std::string("@/out/") + to, "--size", "16x16"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  cases.push_back({"render .png", render(sweep.newer(), "p.png", {"--samples", "1"}), render(sweep.older(), "p.png", {"--samples", "1"}), true});
+  if (run_quarry({"render", sweep.newer(), "-o", (sweep.dir() / "p.exr").string(), "--size", "16x16", "--spp", "1"}).code == 0)
+    cases.push_back({"render .exr", render(sweep.newer(), "p.exr", {"--spp", "1"}), {}, true});
+  else skip("this build does not write .exr");
+  for (Case& one : cases) {
+    one.overwrite = "";  // pictures are made again without being asked
+    one.driver = true;
+  }
+  sweep.run(cases);
+}
+
+TEST_CASE("outputs: what the editor saves under a name is whole or not there, and what was there stays") {
+  if (!can_fault()) return;
+  Sweep sweep("whole-saved");
+  std::vector<Case> cases;
+  const std::string program = QRY_SESSION_STEPS;
+  const auto steps = [&](std::vector<std::string> list) {
+    list.insert(list.begin(), "@/recovery");
+    return list;
+  };
+  REQUIRE(run_quarry(convert(sweep.newer(), (sweep.dir() / "new.vox").string())).code == 0);
+  REQUIRE(run_quarry(convert(sweep.older(), (sweep.dir() / "old.vox").string())).code == 0);
+  const std::string open = "open:" + (sweep.dir() / "new.vox").string(), open_old = "open:" + (sweep.dir() / "old.vox").string();
+  // Edits are in a world file by then, which is copied with its history; a scene without edits is written anew.
+  for (const char* extension : {"quarry", "vox", "obj"}) {
+    const std::string save = std::string("save:@/out/o.") + extension;
+    Case saved{std::string("saved as .") + extension, steps({open, save}), steps({open_old, save}), false, program};
+    if (std::string(extension) == "obj") saved.main = "o.obj";
+    saved.overwrite = "";
+    saved.edits = std::string(extension) == "quarry";
+    cases.push_back(saved);
+    saved.name = "edited and " + saved.name;
+    saved.words = steps({open, "ball:1", "ball:2", save});
+    cases.push_back(saved);
+  }
+  sweep.run(cases);
+}
+
+namespace {
+
+// How many of the balls 1, 2, 3 are in a world, by its voxels; -1: it cannot be read, or is of no such state.
+int balls_in(const fs::path& world, const std::vector<Scene>& states) {
+  const auto scene = io::Store::read(world);
+  if (!scene) return -1;
+  for (size_t i = 0; i < states.size(); ++i)
+    if (std::ranges::equal(scene->volumes[0].bricks.bricks(), states[i].volumes[0].bricks.bricks())) return int(i);
+  return -1;
+}
+
+// "done 1" was opening.
+int acknowledged_balls(const Outcome& outcome) {
+  const size_t at = outcome.out.rfind("done ");
+  return at == std::string::npos ? 0 : std::max(0, std::stoi(outcome.out.substr(at + 5)) - 1);
+}
+
+struct EditTrial {
+  uint32_t at;
+  fault_call call;
+  fault_action action;
+};
+
+// Runs the steps once for each call and what can happen to it. `prepare` fills the folder "out" of a run; `wrong` looks at it afterwards.
+void sweep_edits(const std::string& name, const std::vector<std::string>& steps, const std::function<void(const fs::path& run)>& prepare,
+                 const std::function<std::string(const fs::path& run, const Outcome&, fault_action, const std::vector<Scene>& states)>& wrong) {
+  const fs::path dir = scratch_dir(name);
+  std::vector<std::unique_ptr<Faults>> faults;
+  for (size_t i = 0; i < workers(); ++i) faults.push_back(std::make_unique<Faults>(dir / ("state" + std::to_string(i))));
+  const auto fresh = [&](size_t worker) {
+    const fs::path run = dir / ("run" + std::to_string(worker));
+    fs::remove_all(run);
+    fs::create_directories(run / "out");
+    prepare(run);
+    return run;
+  };
+  const auto act = [&](const fs::path& run, const std::vector<std::string>& list, const std::map<std::string, std::string>& environment) {
+    std::vector<std::string> words = filled(list, run);
+    words.insert(words.begin(), QRY_SESSION_STEPS);
+    return Process(words, environment).finish(60);
+  };
+  // What the world holds after none, one, two and three balls, each saved under a name of its own.
+  std::vector<Scene> states;
+  for (size_t balls = 0; balls <= 3; ++balls) {
+    const fs::path run = fresh(0);
+    std::vector<std::string> list(steps.begin(), steps.begin() + long(2 + balls));
+    list.push_back("save:@/saved.quarry");
+    REQUIRE(act(run, list, {}).code == 0);
+    auto scene = io::Store::read(run / "saved.quarry");
+    REQUIRE(scene);
+    states.push_back(std::move(*scene));
+  }
+  const fs::path run = fresh(0);
+  faults[0]->begin(run / "out");
+  const Outcome whole = act(run, steps, faults[0]->environment());
+  INFO(whole.err);
+  REQUIRE(whole.code == 0);
+  REQUIRE(wrong(run, whole, FAULT_NOTHING, states) == "");
+  const std::vector<fault_record> calls = faults[0]->calls();
+  std::vector<EditTrial> trials;
+  for (const uint32_t at : chosen_calls(calls, long_run() ? SIZE_MAX : 6))
+    for (size_t a = 0; const fault_action action : actions_for(fault_call(calls[at - 1].call)))
+      if ((a++ + at) % turns_of(false) == 0) trials.push_back({at, fault_call(calls[at - 1].call), action});
+  std::mutex mutex;
+  std::vector<std::string> failures;
+  in_parallel(trials.size(), [&](size_t worker, size_t i) {
+    const EditTrial& trial = trials[i];
+    const fs::path here = fresh(worker);
+    faults[worker]->begin(here / "out", trial.action, trial.at);
+    const Outcome outcome = act(here, steps, faults[worker]->environment());
+    std::string why;
+    if (faults[worker]->state().hits == 0 && trial.action != FAULT_SHORT) why = "the call was not made again";
+    else if (outcome.timed_out) why = "it hangs";
+    else if (killing(trial.action) != (outcome.code == 128 + SIGKILL) || (!killing(trial.action) && outcome.code >= 128)) why = "it ended by a signal or did not";
+    else if (outcome.code == 1 && !has(outcome.err, "quarry: ")) why = "it fails without a sentence";
+    else why = wrong(here, outcome, trial.action, states);
+    if (why.empty()) return;
+    const std::scoped_lock lock(mutex);
+    failures.push_back(fmt::format("{}: call {}, {} of {}, {}: {}; exit code {}, it says: {}{}", name, trial.at, name_of(trial.call), calls[trial.at - 1].name, name_of(trial.action), why, outcome.code,
+                                   outcome.out, outcome.err));
+  });
+  WARN("combinations of call and fault: " << trials.size() << ", of " << calls.size() << " calls");
+  std::ranges::sort(failures);
+  for (const std::string& failure : failures) std::printf("WRONG: %s\n", failure.c_str());
+  std::fflush(stdout);
+  CHECK(failures.empty());
+  CHECK(trials.size() * turns_of(false) > 60);
+}
+
+// As many edits as were acknowledged, or one more that was on its way; none fewer, and none by halves.
+std::string right_number(int found, const Outcome& outcome) {
+  const int told = acknowledged_balls(outcome);
+  if (found < 0) return "the world cannot be read, or is of no state that it ever had";
+  if (found < told) return fmt::format("{} edits were acknowledged, {} are there", told, found);
+  if (found > told + 1) return fmt::format("{} edits were acknowledged, but {} are there", told, found);
+  return outcome.code == 0 && found != 3 ? "exit code 0, but not all is there" : "";
+}
+
+}  // namespace
+
+TEST_CASE("outputs: an edit that the editor acknowledged is in the world file, whatever call of the next fails or is the last, and the file can be edited on") {
+  if (!can_fault()) return;
+  const fs::path base = scratch_dir("whole-edited-base");
+  REQUIRE(run_quarry({"generate", "menger", "--size", "9", "-o", (base / "w.quarry").string()}).code == 0);
+  const auto prepare = [&](const fs::path& run) { fs::copy_file(base / "w.quarry", run / "out" / "w.quarry"); };
+  sweep_edits("whole-edited", {"@/recovery", "open:@/out/w.quarry", "ball:1", "ball:2", "ball:3"}, prepare,
+              [&](const fs::path& run, const Outcome& outcome, fault_action, const std::vector<Scene>& states) -> std::string {
+                const fs::path world = run / "out" / "w.quarry";
+                const int found = balls_in(world, states);
+                if (const std::string why = right_number(found, outcome); !why.empty()) return why;
+                const Outcome again = Process({QRY_SESSION_STEPS, (run / "recovery").string(), "open:" + world.string(), "ball:3"}).finish(60);
+                if (again.code != 0) return "it cannot be edited on: " + again.err;
+                return names_in(run / "out").size() == 1 ? "" : "beside it lies something when it is closed";
+              });
+}
+
+TEST_CASE("outputs: an edit of a scene that has no world file yet is in its recovery file, whatever call fails or is the last") {
+  if (!can_fault()) return;
+  const auto nothing = [](const fs::path&) {};
+  sweep_edits("whole-recovered", {"@/out", "new", "ball:1", "ball:2", "ball:3"}, nothing,
+              [](const fs::path& run, const Outcome& outcome, fault_action action, const std::vector<Scene>& states) -> std::string {
+                std::vector<std::string> worlds;
+                for (const std::string& name : names_in(run / "out")) {
+                  if (name.ends_with(".quarry")) worlds.push_back(name);
+                  else if (is_temporary(name) && !killing(action)) return "it left " + name + " behind";
+                }
+                const int told = acknowledged_balls(outcome);
+                if (worlds.size() > 1) return "there are several recovery files";
+                if (worlds.empty()) return told == 0 ? "" : fmt::format("{} edits were acknowledged, but there is no recovery file", told);
+                return right_number(balls_in(run / "out" / worlds[0], states), outcome);
+              });
+}
+
+TEST_CASE("outputs: of two programs that write one new file at the same time one does, and the other says that it is there already") {
+  if (!can_fault()) return;
+  const fs::path dir = scratch_dir("whole-two");
+  for (const auto& [file, scene, size] : {std::tuple("first.quarry", "spheres", "32"), std::tuple("second.quarry", "menger", "9")})
+    REQUIRE(run_quarry({"generate", scene, "--size", size, "-o", (dir / file).string()}).code == 0);
+  // Pictures are made again without being asked: not here.
+  std::vector<std::pair<std::string, std::array<std::vector<std::string>, 2>>> pairs;
+  for (const char* extension : {"quarry", "vox", "obj", "ply", "glb", "gltf", "png", "binvox", "raw", "nrrd", "vdb", "nvdb"}) {
+    if (!can_write(extension)) continue;
+    const std::string out = std::string("@/out/o.") + extension;
+    pairs.push_back({extension, {convert((dir / "first.quarry").string(), out), convert((dir / "second.quarry").string(), out)}});
+  }
+  pairs.push_back({"vox", {std::vector<std::string>{"generate", "menger", "--size", "9", "-o", "@/out/o.vox"}, {"generate", "menger", "--size", "27", "-o", "@/out/o.vox"}}});
+  std::mutex mutex;
+  std::vector<std::string> failures;
+  in_parallel(pairs.size(), [&](size_t, size_t i) {
+    const auto& [extension, words] = pairs[i];
+    const Case plain{extension, {}, {}};
+    const fs::path run = dir / ("run" + std::to_string(i));
+    // Of two files the companion gets its name first.
+    const fs::path file = run / "out" / (extension == "obj" ? "o.mtl" : extension == "raw" ? "o.nhdr" : "o." + extension);
+    Tree alone[2];
+    for (size_t k = 0; k < 2; ++k) {
+      fs::remove_all(run);
+      fs::create_directories(run / "out");
+      (void)run_case(plain, words[k], run, {});
+      alone[k] = outputs(run);
+    }
+    fs::remove_all(run);
+    fs::create_directories(run / "out");
+    Faults faults(dir / ("state" + std::to_string(i)));
+    faults.begin(run / "out");
+    faults.meet(file, 2);
+    Outcome outcomes[2];
+    {
+      std::unique_ptr<Process> processes[2];
+      for (size_t k = 0; k < 2; ++k) {
+        std::vector<std::string> all = filled(words[k], run);
+        all.insert(all.begin(), quarry_program().string());
+        processes[k] = std::make_unique<Process>(all, faults.environment());
+      }
+      for (size_t k = 0; k < 2; ++k) outcomes[k] = processes[k]->finish(60);
+    }
+    std::string why;
+    if (faults.state().missed || faults.state().arrived != 2) why = "they did not meet";
+    else if (outcomes[0].code + outcomes[1].code != 1 || outcomes[0].code < 0 || outcomes[1].code < 0) why = fmt::format("exit codes {} and {}", outcomes[0].code, outcomes[1].code);
+    else {
+      const size_t winner = outcomes[0].code == 0 ? 0 : 1;
+      if (!has(outcomes[1 - winner].err, "is there already")) why = "the other does not say that it is there already";
+      const Tree found = outputs(run);
+      for (const auto& [name, bytes] : found)
+        if (!alone[winner].count(name) || !same_file(name, bytes, alone[winner].at(name))) why = name + " is not the winner's";
+      if (found.size() != alone[winner].size()) why = "there are other files than the winner's";
+    }
+    if (why.empty()) return;
+    const std::scoped_lock lock(mutex);
+    failures.push_back("two writers of ." + extension + ": " + why + "; they say: " + outcomes[0].err + " | " + outcomes[1].err);
+  });
+  for (const std::string& failure : failures) std::printf("WRONG: %s\n", failure.c_str());
+  std::fflush(stdout);
+  CHECK(failures.empty());
+  WARN("pairs of writers that met: " << pairs.size());
+}
+
+TEST_CASE("outputs: a batch that was killed between a file and its line of --resume, or whose line could not be written, goes on and loses nothing") {
+  if (!can_fault()) return;
+  const fs::path dir = scratch_dir("whole-resume");
+  for (const char* name : {"a.quarry", "b.quarry"}) REQUIRE(run_quarry({"generate", "menger", "--size", "9", "-o", (dir / name).string()}).code == 0);
+  const Case plain{"resume", {}, {}};
+  const std::vector<std::string> words{"convert", (dir / "a.quarry").string(), (dir / "b.quarry").string(), "-o", "@/out", "--to", "vox", "-j", "1", "--resume"};
+  const auto fresh = [&](size_t worker) {
+    const fs::path run = dir / ("run" + std::to_string(worker));
+    fs::remove_all(run);
+    fs::create_directories(run / "out");
+    return run;
+  };
+  std::vector<std::unique_ptr<Faults>> faults;
+  for (size_t i = 0; i < workers(); ++i) faults.push_back(std::make_unique<Faults>(dir / ("state" + std::to_string(i))));
+  fs::path run = fresh(0);
+  faults[0]->begin(run / "out");
+  REQUIRE(run_case(plain, words, run, faults[0]->environment()).code == 0);
+  const Tree whole = outputs(run);
+  const std::vector<fault_record> calls = faults[0]->calls();
+  std::vector<EditTrial> trials;
+  for (const uint32_t at : chosen_calls(calls, SIZE_MAX))
+    for (size_t a = 0; const fault_action action : actions_for(fault_call(calls[at - 1].call)))
+      if ((a++ + at) % turns_of(false) == 0) trials.push_back({at, fault_call(calls[at - 1].call), action});
+  std::mutex mutex;
+  std::vector<std::string> failures;
+  in_parallel(trials.size(), [&](size_t worker, size_t i) {
+    const EditTrial& trial = trials[i];
+    const fs::path here = fresh(worker);
+    faults[worker]->begin(here / "out", trial.action, trial.at);
+    const Outcome outcome = run_case(plain, words, here, faults[worker]->environment());
+    std::string why;
+    const auto look = [&](bool all) {
+      const Tree found = outputs(here);
+      for (const char* name : {"a.vox", "b.vox"}) {
+        if (found.count(name) ? found.at(name) != whole.at(name) : all) why = std::string(name) + " is not whole";
+      }
+      if (all)
+        for (const auto& [name, bytes] : found)
+          if (is_temporary(name)) why = "it left " + name;
+    };
+    if (faults[worker]->state().hits == 0 && trial.action != FAULT_SHORT) why = "the call was not made again";
+    look(outcome.code == 0);
+    if (why.empty() && hard_error(trial.action) && outcome.code == 0 && !harmless(trial.call, calls[trial.at - 1].unsynced)) why = "the error was passed over";
+    if (why.empty() && (trial.action == FAULT_SHORT || trial.action == FAULT_INTERRUPTED) && outcome.code != 0) why = "it must go on";
+    // With or without a line for what is there: --overwrite says that it may be replaced, and twice is the same as once.
+    for (int time = 0; time < 2 && why.empty(); ++time) {
+      std::vector<std::string> more = words;
+      if (time == 0) more.push_back("--overwrite");
+      const Outcome again = run_case(plain, more, here, {{"QUARRY_THREADS", "1"}});
+      if (again.code != 0) why = fmt::format("run {} after it: exit code {}: {}", time + 1, again.code, again.err);
+      else look(true);
+      if (time == 1 && why.empty() && !has(again.out, "2 unchanged") && !has(again.err, "2 unchanged") && !has(again.out + again.err, "unchanged")) why = "the second run knows nothing of the first: " + again.out + again.err;
+    }
+    if (why.empty()) return;
+    const std::scoped_lock lock(mutex);
+    failures.push_back(fmt::format("resume: call {}, {} of {}, {}: {}; exit code {}, it says: {}", trial.at, name_of(trial.call), calls[trial.at - 1].name, name_of(trial.action), why, outcome.code, outcome.err));
+  });
+  WARN("combinations of call and fault: " << trials.size() << ", of " << calls.size() << " calls");
+  std::ranges::sort(failures);
+  for (const std::string& failure : failures) std::printf("WRONG: %s\n", failure.c_str());
+  std::fflush(stdout);
+  CHECK(failures.empty());
+}

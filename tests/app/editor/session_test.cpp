@@ -1,0 +1,608 @@
+#include "app/editor/session/document_session.hpp"
+
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <catch2/catch.hpp>
+#include <fstream>
+
+#include "app/editor/session/recovery.hpp"
+#include "tests/file_bytes.hpp"
+#include "tests/test_data.hpp"
+
+using namespace quarry;
+using namespace quarry::app;
+namespace fs = std::filesystem;
+
+namespace {
+
+Edit ball(int x, int y, int z, double radius, uint8_t material, Mode mode = Mode::add) {
+  Edit edit;
+  edit.shape = Shape::sphere;
+  edit.mode = mode;
+  edit.a = edit.b = {x, y, z};
+  edit.radius = radius;
+  edit.material = material;
+  return edit;
+}
+
+SceneFacts facts_of(const fs::path& file) {
+  const auto scene = io::Store::read(file);
+  REQUIRE(scene);
+  const auto facts = scene_facts(*scene, Axes::y_up);
+  REQUIRE(facts);
+  return *facts;
+}
+
+SceneFacts facts_of(const Session& session) { return *scene_facts(session.scene(), Axes::y_up); }
+
+// A world file with one small ball.
+fs::path saved_world(const fs::path& dir) {
+  Session session({}, dir / "recovery");
+  REQUIRE(session.start_new());
+  REQUIRE(session.apply(ball(0, 0, 0, 3, 7)));
+  REQUIRE(session.save_as(dir / "world.quarry"));
+  return dir / "world.quarry";
+}
+
+// While it lives, files of this process grow no further than `file` is now: the next write to its end fails as on a full disk.
+class FullDisk {
+ public:
+  explicit FullDisk(const fs::path& file) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before_) == 0);
+    rlimit now = before_;
+    now.rlim_cur = fs::file_size(file);
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &now) == 0);
+  }
+  ~FullDisk() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+}  // namespace
+
+TEST_CASE("session: each edit of a world file is in the file when the call returns") {
+  const fs::path dir = test::scratch_dir("session-commit");
+  const fs::path file = saved_world(dir);
+  Session session({}, dir / "recovery");
+  REQUIRE(session.open(file));
+  CHECK(session.is_world_file());
+  for (int i = 1; i <= 5; ++i) {
+    const auto changed = session.apply(ball(i * 10, 0, 0, 4, uint8_t(i)));
+    REQUIRE(changed);
+    CHECK(*changed > 0);
+    CHECK_FALSE(session.unsaved());
+    // A copy of the file as it lies there now, as after a crash.
+    const fs::path copy = dir / "copy.quarry";
+    fs::copy_file(file, copy, fs::copy_options::overwrite_existing);
+    for (const char* suffix : {"-wal", "-journal", "-shm"})
+      if (fs::exists(file.string() + suffix)) fs::copy_file(file.string() + suffix, copy.string() + suffix, fs::copy_options::overwrite_existing);
+    CHECK(facts_of(copy).pos_sum == facts_of(session).pos_sum);
+    CHECK(facts_of(copy).col_sum == facts_of(session).col_sum);
+  }
+}
+
+TEST_CASE("session: saving over a world whose editor was killed leaves nothing of that editor's log, and a damaged log is not opened") {
+  const fs::path dir = test::scratch_dir("session-over-crashed");
+  const fs::path file = saved_world(dir), crashed = dir / "crashed.quarry", log = dir / "crashed.quarry-wal";
+  {
+    Session session({}, dir / "recovery");
+    REQUIRE(session.open(file));
+    for (int i = 1; i <= 3; ++i) REQUIRE(session.apply(ball(i * 10, 0, 0, 4, 9)));
+    fs::copy_file(file, crashed);
+    fs::copy_file(file.string() + "-wal", log);
+  }
+  {
+    fs::copy_file(crashed, dir / "hurt.quarry");
+    auto bytes = test::file_bytes(log);
+    bytes[32 + 24 + 100] ^= 1;
+    test::write_bytes(dir / "hurt.quarry-wal", bytes);
+    Session session({}, dir / "recovery");
+    const auto refused = session.open(dir / "hurt.quarry");
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message.find("hurt.quarry-wal, is damaged") != std::string::npos);
+    CHECK((test::file_bytes(dir / "hurt.quarry-wal") == bytes));
+    // As unsaved work it is not offered as an older state, but said.
+    std::vector<std::pair<fs::path, Error>> damaged;
+    for (const RecoveryFile& offered : recoverable_files(dir, &damaged)) CHECK(offered.file.filename() != "hurt.quarry");
+    REQUIRE(damaged.size() == 1);
+    CHECK(damaged[0].first.filename() == "hurt.quarry");
+  }
+  Session session({}, dir / "recovery");
+  REQUIRE(session.start_new());
+  REQUIRE(session.apply(ball(0, 40, 0, 5, 3)));
+  const auto drawn = facts_of(session).pos_sum;
+  REQUIRE(session.save_as(crashed));
+  CHECK(facts_of(session).pos_sum == drawn);
+  REQUIRE(session.apply(ball(9, 40, 0, 5, 3)));
+  const auto more = facts_of(session).pos_sum;
+  session.close(false);
+  CHECK_FALSE(fs::exists(log));
+  CHECK(facts_of(crashed).pos_sum == more);
+}
+
+TEST_CASE("session: undo and redo go stroke by stroke, also after the file was closed and opened again") {
+  const fs::path dir = test::scratch_dir("session-undo");
+  const fs::path file = saved_world(dir);
+  std::vector<uint64_t> sums;
+  {
+    Session session({}, dir / "recovery");
+    REQUIRE(session.open(file));
+    sums.push_back(facts_of(session).pos_sum);
+    session.begin_stroke();
+    for (int i = 1; i < 4; ++i) REQUIRE(session.apply(ball(10 + i, 0, 0, 2, 3)));
+    session.end_stroke();
+    sums.push_back(facts_of(session).pos_sum);
+    REQUIRE(session.apply(ball(0, 12, 0, 3, 4)));
+    sums.push_back(facts_of(session).pos_sum);
+    const auto steps = session.steps();
+    REQUIRE(steps.size() == 3);  // the ball saved before, the stroke, the ball
+    CHECK(steps[1].records == 3);
+    CHECK(session.step_position() == 3);
+    REQUIRE(session.undo());
+    CHECK(facts_of(session).pos_sum == sums[1]);
+    REQUIRE(session.undo());
+    CHECK(facts_of(session).pos_sum == sums[0]);
+    REQUIRE(session.redo());
+    CHECK(facts_of(session).pos_sum == sums[1]);
+    REQUIRE(session.go_to_step(3));
+    CHECK(facts_of(session).pos_sum == sums[2]);
+    REQUIRE(session.go_to_step(0));
+    CHECK(session.world().voxel_count() == 0);
+    REQUIRE(session.go_to_step(2));
+  }
+  Session session({}, dir / "recovery");
+  REQUIRE(session.open(file));
+  CHECK(facts_of(session).pos_sum == sums[1]);
+  REQUIRE(session.redo());
+  CHECK(facts_of(session).pos_sum == sums[2]);
+  // A new edit drops what could be redone.
+  REQUIRE(session.undo());
+  REQUIRE(session.apply(ball(0, -12, 0, 3, 4)));
+  CHECK_FALSE(session.document().can_redo());
+  CHECK(session.step_position() == session.steps().size());
+}
+
+TEST_CASE("session: a new document keeps its edits in a recovery file that a crash leaves and a clean end removes") {
+  const fs::path dir = test::scratch_dir("session-recovery") / "recovery";
+  fs::path left;
+  uint64_t sum = 0;
+  {
+    Session session({}, dir);
+    REQUIRE(session.start_new());
+    CHECK(session.store_file().empty());  // nothing is written for looking
+    REQUIRE(session.apply(ball(1, 2, 3, 5, 9)));
+    REQUIRE(session.apply(ball(9, 2, 3, 5, 8)));
+    CHECK(session.unsaved());
+    CHECK(recoverable_files(dir).empty());  // it is open: not offered to others
+    left = session.store_file();
+    sum = facts_of(session).col_sum;
+  }
+  const auto files = recoverable_files(dir);
+  REQUIRE(files.size() == 1);
+  CHECK(files[0].file == left);
+  CHECK(files[0].title == "untitled");
+  {
+    Session session({}, dir);
+    REQUIRE(session.recover(left));
+    CHECK(facts_of(session).col_sum == sum);
+    CHECK(session.unsaved());
+    CHECK_FALSE(session.is_world_file());
+    REQUIRE(session.undo());  // its history is there too
+    REQUIRE(session.redo());
+    REQUIRE(session.save_as(dir / "../kept.quarry"));
+    CHECK_FALSE(session.unsaved());
+    CHECK_FALSE(fs::exists(left));
+  }
+  CHECK(recoverable_files(dir).empty());
+  CHECK(facts_of(dir / "../kept.quarry").col_sum == sum);
+}
+
+TEST_CASE("session: saving under a new name takes the history along and goes on there") {
+  const fs::path dir = test::scratch_dir("session-save-as");
+  const fs::path first = saved_world(dir), second = dir / "second.quarry";
+  Session session({}, dir / "recovery");
+  REQUIRE(session.open(first));
+  const uint64_t before = facts_of(session).pos_sum;
+  REQUIRE(session.apply(ball(30, 0, 0, 4, 2)));
+  const uint64_t after = facts_of(session).pos_sum;
+  REQUIRE(session.save_as(second));
+  CHECK(session.file() == second);
+  REQUIRE(session.undo());
+  CHECK(session.store_file() == second);
+  session.close(true);
+  CHECK(facts_of(second).pos_sum == before);
+  CHECK(facts_of(first).pos_sum == after);  // the old file keeps what was committed to it
+}
+
+TEST_CASE("session: a file that cannot be opened leaves the open document as it was") {
+  const fs::path dir = test::scratch_dir("session-bad-open");
+  Session session({}, dir / "recovery");
+  REQUIRE(session.start_new());
+  REQUIRE(session.apply(ball(0, 0, 0, 3, 7)));
+  const uint64_t sum = facts_of(session).pos_sum;
+  std::ofstream(dir / "bad.vox") << "VOX nonsense";
+  for (const char* name : {"bad.vox", "absent.vox"}) {
+    const auto opened = session.open(dir / name);
+    REQUIRE_FALSE(opened);
+    CHECK(opened.error().message.find(name) != std::string::npos);
+    CHECK(facts_of(session).pos_sum == sum);
+    CHECK(session.unsaved());
+  }
+  REQUIRE(session.undo());
+  CHECK(session.world().voxel_count() == 0);
+}
+
+TEST_CASE("session: edits in world axes reach the volume through a turned and shifted instance") {
+  const fs::path dir = test::scratch_dir("session-instance");
+  Scene scene;
+  scene.volumes.push_back({"plain", {}, {}});
+  scene.volumes.push_back({"turned", {}, {}});
+  scene.volumes[0].bricks.set({0, 0, 0}, 1);
+  scene.volumes[1].bricks.set({0, 0, 0}, 2);
+  scene.instances.push_back({});
+  Instance turned;
+  turned.volume = 1;
+  turned.rotation.axis = {2, 0, 1};
+  turned.rotation.sign = {-1, 1, 1};
+  turned.offset = {40, 5, -9};
+  scene.instances.push_back(turned);
+  const fs::path file = dir / "two.quarry";
+  REQUIRE(io::write_scene(scene, file));
+  Session session({}, dir / "recovery");
+  REQUIRE(session.open(file));
+  const Int3 placed = turned.rotation.apply_to_cell({0, 0, 0}) + turned.offset;
+  REQUIRE(session.instance_at(placed) == 1u);
+  REQUIRE(session.instance_at({0, 0, 0}) == 0u);
+  CHECK_FALSE(session.instance_at({3, 3, 3}));
+  CHECK(session.active_box() == Box3{{0, 0, 0}, {0, 0, 0}});
+  session.set_active_instance(1);
+  CHECK(session.active_box() == Box3{placed, placed});
+  Edit edit = ball(0, 0, 0, 0, 77);
+  edit.shape = Shape::box;
+  edit.a = {placed.x + 1, placed.y, placed.z};
+  edit.b = {placed.x + 4, placed.y + 2, placed.z};
+  const auto changed = session.apply(edit);
+  REQUIRE(changed);
+  CHECK(*changed == 12);
+  for (int x = 1; x <= 4; ++x)
+    for (int y = 0; y <= 2; ++y) CHECK(session.world().get({placed.x + x, placed.y + y, placed.z}) == 77);
+  CHECK(session.scene().volumes[0].bricks.voxel_count() == 1);
+  // The outline of what is chosen follows the edit.
+  CHECK(session.active_box() == Box3{placed, placed + Int3{4, 2, 0}});
+  REQUIRE(session.undo());
+  CHECK(session.active_box() == Box3{placed, placed});
+  REQUIRE(session.set_instance_hidden(1, true));
+  CHECK(session.active_box().empty());
+}
+
+TEST_CASE("session: hiding an instance takes its voxels out of the world, and edits do not act on what is hidden") {
+  const fs::path dir = test::scratch_dir("session-hide");
+  const fs::path file = saved_world(dir);
+  Session session({}, dir / "recovery");
+  REQUIRE(session.open(file));
+  const uint64_t voxels = session.world().voxel_count();
+  REQUIRE(session.set_instance_hidden(0, true));
+  CHECK(session.world().voxel_count() == 0);
+  CHECK_FALSE(session.apply(ball(0, 0, 0, 2, 1)));
+  session.close(true);
+  REQUIRE(session.start_new());
+  REQUIRE(session.open(file));  // it is kept in the file
+  CHECK(session.scene().instances[0].hidden);
+  CHECK(session.world().voxel_count() == 0);
+  REQUIRE(session.set_instance_hidden(0, false));
+  CHECK(session.world().voxel_count() == voxels);
+  REQUIRE(session.undo());  // the history came along
+  CHECK(session.world().voxel_count() == 0);
+}
+
+TEST_CASE("session: an edit outside the world is refused and changes neither memory nor file") {
+  const fs::path dir = test::scratch_dir("session-outside");
+  const fs::path file = saved_world(dir);
+  Session session({}, dir / "recovery");
+  REQUIRE(session.open(file));
+  const uint64_t sum = facts_of(session).pos_sum;
+  const auto refused = session.apply(ball(kWorldMax.x, 0, 0, 5, 1));
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::out_of_bounds);
+  CHECK(facts_of(session).pos_sum == sum);
+  CHECK(session.steps().size() == 1);
+  session.close(true);
+  CHECK(facts_of(file).pos_sum == sum);
+}
+
+TEST_CASE("session: a palette that was only looked at is not in the file; one that was set is") {
+  const fs::path dir = test::scratch_dir("session-palette");
+  const fs::path file = saved_world(dir);
+  {
+    Session session({}, dir / "recovery");
+    REQUIRE(session.open(file));
+    Palette palette = session.scene().palette;
+    palette.materials[7].r = 1;
+    REQUIRE(session.set_palette(palette));
+    palette.materials[7].r = 2;
+    session.preview_palette(palette);
+    CHECK(session.scene().palette.materials[7].r == 2);
+  }
+  const auto scene = io::Store::read(file);
+  REQUIRE(scene);
+  CHECK(scene->palette.materials[7].r == 1);
+}
+
+TEST_CASE("session: a stroke is one step also after its file was closed and opened again") {
+  const fs::path dir = test::scratch_dir("session-strokes");
+  const fs::path file = saved_world(dir);
+  std::vector<uint64_t> sums;
+  {
+    Session session({}, dir / "recovery");
+    REQUIRE(session.open(file));
+    sums.push_back(facts_of(session).pos_sum);
+    for (int stroke = 1; stroke <= 2; ++stroke) {
+      session.begin_stroke();
+      for (int i = 0; i < 8; ++i) REQUIRE(session.apply(ball(10 * stroke, 4 * i, 0, 2, 3)));
+      session.end_stroke();
+      sums.push_back(facts_of(session).pos_sum);
+    }
+    REQUIRE(session.undo());
+    REQUIRE(session.redo());
+  }
+  Session session({}, dir / "recovery");
+  REQUIRE(session.open(file));
+  const auto steps = session.steps();
+  REQUIRE(steps.size() == 3);  // the ball that was saved, and the strokes
+  CHECK(steps[1].records == 8);
+  CHECK(steps[2].records == 8);
+  CHECK(session.step_position() == 3);
+  for (size_t at = 2; at-- > 0;) {
+    REQUIRE(session.undo());
+    CHECK(facts_of(session).pos_sum == sums[at]);
+  }
+  session.close(true);
+  REQUIRE(session.open(file));
+  CHECK(session.step_position() == 1);
+  REQUIRE(session.redo());
+  CHECK(facts_of(session).pos_sum == sums[1]);
+}
+
+TEST_CASE("session: an undo in the middle of a stroke ends the step, not the stroke") {
+  const fs::path dir = test::scratch_dir("session-stroke-undo");
+  Session session({}, dir / "recovery");
+  REQUIRE(session.start_new());
+  session.begin_stroke();
+  for (int i = 0; i < 3; ++i) REQUIRE(session.apply(ball(9 * i, 0, 0, 2, 3)));
+  REQUIRE(session.undo());
+  CHECK(session.world().voxel_count() == 0);
+  for (int i = 3; i < 6; ++i) REQUIRE(session.apply(ball(9 * i, 0, 0, 2, 3)));
+  session.end_stroke();
+  REQUIRE(session.steps().size() == 1);
+  CHECK(session.steps()[0].records == 3);
+}
+
+TEST_CASE("session: a change of a material is a step with undo and redo, also after a restart, and what was only shown is none") {
+  const fs::path dir = test::scratch_dir("session-palette-steps");
+  const fs::path file = saved_world(dir);
+  float first = 0;
+  {
+    Session session({}, dir / "recovery");
+    REQUIRE(session.open(file));
+    Palette palette = session.scene().palette;
+    first = palette.materials[7].roughness;
+    for (const float shown : {0.1f, 0.2f, 0.4f}) {  // a slider that is dragged
+      palette.materials[7].roughness = shown;
+      session.preview_palette(palette);
+      CHECK(session.previews_palette());
+      CHECK(session.scene().palette == palette);
+    }
+    REQUIRE(session.set_palette(palette));
+    CHECK_FALSE(session.previews_palette());
+    REQUIRE(session.set_palette(palette));  // the same again is no step
+    REQUIRE(session.steps().size() == 2);
+    CHECK(session.steps()[1].label.find("material 7: roughness ") == 0);
+    CHECK(session.steps()[1].label.find(" to 0.4") != std::string::npos);
+    CHECK(session.steps()[1].voxels == 0);
+    REQUIRE(session.apply(ball(20, 0, 0, 2, 3)));
+    REQUIRE(session.undo());
+    REQUIRE(session.undo());
+    CHECK(session.scene().palette.materials[7].roughness == first);
+    CHECK(session.world().voxel_count() > 0);
+    REQUIRE(session.redo());
+    CHECK(session.scene().palette.materials[7].roughness == 0.4f);
+    // What is shown while something else happens is let go of first.
+    palette.materials[7].roughness = 0.9f;
+    session.preview_palette(palette);
+    REQUIRE(session.redo());
+    CHECK(session.scene().palette.materials[7].roughness == 0.4f);
+  }
+  Session session({}, dir / "recovery");
+  REQUIRE(session.open(file));
+  REQUIRE(session.steps().size() == 3);
+  REQUIRE(session.undo());
+  CHECK(session.scene().palette.materials[7].roughness == 0.4f);
+  REQUIRE(session.undo());
+  CHECK(session.scene().palette.materials[7].roughness == first);
+  session.close(true);
+  const auto kept = io::Store::read(file);
+  REQUIRE(kept);
+  CHECK(kept->palette.materials[7].roughness == first);
+}
+
+TEST_CASE("session: a change that the full disk refuses leaves no step, and what could be redone stays; the same of undo, redo and materials") {
+  const fs::path dir = test::scratch_dir("session-full-disk");
+  const fs::path file = saved_world(dir);
+  Session session({}, dir / "recovery");
+  REQUIRE(session.open(file));
+  session.begin_stroke();
+  for (int i = 1; i < 4; ++i) REQUIRE(session.apply(ball(10 * i, 0, 0, 3, 3)));
+  session.end_stroke();
+  REQUIRE(session.apply(ball(0, 20, 0, 3, 4)));
+  REQUIRE(session.undo());
+  const auto state = [&] {
+    std::string text;
+    for (const Session::Step& step : session.steps()) text += step.label + " " + std::to_string(step.voxels) + " " + std::to_string(step.records) + "; ";
+    const SceneFacts facts = facts_of(session);
+    return text + std::to_string(session.step_position()) + " " + std::to_string(facts.pos_sum) + " " + std::to_string(facts.col_sum) + " " +
+           std::to_string(session.scene().palette.materials[7].roughness);
+  };
+  const std::string before = state();
+  Palette palette = session.scene().palette;
+  palette.materials[7].roughness = 0.125f;
+  {
+    const FullDisk full(file.string() + "-wal");
+    for (int again = 0; again < 2; ++again) {
+      CHECK_FALSE(session.apply(ball(40, 0, 0, 6, 9)));
+      CHECK(state() == before);
+      session.begin_stroke();
+      CHECK_FALSE(session.apply(ball(40, 0, 0, 6, 9)));
+      CHECK_FALSE(session.apply(ball(45, 0, 0, 6, 9)));
+      session.end_stroke();
+      CHECK(state() == before);
+      session.preview_palette(palette);
+      CHECK_FALSE(session.set_palette(palette));
+      CHECK(state() == before);
+      CHECK_FALSE(session.undo());
+      CHECK(state() == before);
+      CHECK_FALSE(session.redo());
+      CHECK(state() == before);
+      CHECK_FALSE(session.go_to_step(0));
+      CHECK(state() == before);
+    }
+  }
+  // There is room again: all goes on, on disk too.
+  REQUIRE(session.redo());
+  REQUIRE(session.undo());
+  CHECK(state() == before);
+  // Of a stroke that the disk cuts short, the step is what was kept.
+  session.begin_stroke();
+  REQUIRE(session.apply(ball(0, -20, 0, 3, 4)));
+  {
+    const FullDisk full(file.string() + "-wal");
+    CHECK_FALSE(session.apply(ball(8, -20, 0, 3, 4)));
+  }
+  REQUIRE(session.apply(ball(16, -20, 0, 3, 4)));
+  session.end_stroke();
+  REQUIRE(session.steps().size() == 3);
+  CHECK(session.steps()[2].records == 2);
+  REQUIRE(session.undo());
+  CHECK(facts_of(session).pos_sum == std::stoull(before.substr(before.find("; 2 ") + 4)));
+  const std::string last = state();
+  session.close(true);
+  REQUIRE(session.open(file));
+  CHECK(state() == last);
+}
+
+TEST_CASE("session: saving in any format settles the question, and work done after it is kept safe anew with its whole history") {
+  for (const char* name : {"saved.vox", "saved.glb", "saved.binvox"}) {
+    INFO(name);
+    const fs::path dir = test::scratch_dir("session-settled"), recovery = dir / "recovery";
+    fs::path left;
+    {
+      Session session({}, recovery);
+      REQUIRE(session.start_new());
+      session.begin_stroke();
+      REQUIRE(session.apply(ball(0, 0, 0, 5, 9)));
+      REQUIRE(session.apply(ball(4, 0, 0, 5, 9)));
+      session.end_stroke();
+      CHECK(session.unsaved());
+      REQUIRE(session.save_as(dir / name));
+      CHECK_FALSE(session.unsaved());
+      CHECK(fs::exists(dir / name));
+      CHECK(test::names_in(recovery).empty());  // a crash now would have nothing to offer
+      // The history is still there, and what is done now is kept safe.
+      CHECK(session.steps().size() == 1);
+      REQUIRE(session.apply(ball(20, 0, 0, 5, 9)));
+      CHECK(session.unsaved());
+      left = session.store_file();
+      REQUIRE_FALSE(left.empty());
+    }
+    {
+      Session session({}, recovery);
+      REQUIRE(session.recover(left));
+      REQUIRE(session.steps().size() == 2);
+      CHECK(session.steps()[0].records == 2);
+      REQUIRE(session.undo());
+      REQUIRE(session.undo());
+      CHECK(session.world().voxel_count() == 0);
+      REQUIRE(session.redo());
+      // Also an undo after saving is a change.
+      REQUIRE(session.save_as(dir / name));
+      CHECK_FALSE(session.unsaved());
+      REQUIRE(session.undo());
+      CHECK(session.unsaved());
+      // And as a world file, all of the history comes along though no recovery file had it.
+      REQUIRE(session.redo());
+      REQUIRE(session.save_as(dir / name));
+      REQUIRE(session.save_as(dir / "whole.quarry"));
+    }
+    CHECK(test::names_in(recovery).empty());
+    std::vector<UndoRecord> history;
+    REQUIRE(io::Store::read(dir / "whole.quarry", {}, &history));
+    CHECK(history.size() == 3);
+  }
+}
+
+TEST_CASE("session: a .vox is written back where it was opened, and what would be lost is known before") {
+  const fs::path dir = test::scratch_dir("session-write-back");
+  Scene scene;
+  scene.palette = Palette::standard();
+  scene.volumes.push_back({"thing", {}, {}});
+  scene.volumes[0].bricks.set({1, 2, 3}, 5);
+  scene.instances.push_back({});
+  REQUIRE(io::write_scene(scene, dir / "thing.vox"));
+  REQUIRE(io::write_scene(scene, dir / "thing.glb"));
+  REQUIRE(io::write_scene(scene, dir / "thing.nrrd"));
+  Session session({}, dir / "recovery");
+  REQUIRE(session.start_new());
+  CHECK(session.write_back().error().code == ErrorCode::not_found);
+  for (const char* other : {"thing.glb", "thing.nrrd"}) {  // what was read is not what is in them
+    REQUIRE(session.open(dir / other));
+    const auto meant = session.write_back();
+    REQUIRE_FALSE(meant);
+    CHECK(meant.error().code == ErrorCode::unsupported);
+    CHECK(meant.error().message.find(other) == 0);
+  }
+  REQUIRE(session.open(dir / "thing.vox"));
+  REQUIRE(session.apply(ball(10, 2, 3, 2, 7)));
+  auto meant = session.write_back();
+  REQUIRE(meant);
+  CHECK(meant->losses.empty());
+  CHECK_FALSE(meant->changed_on_disk);
+  REQUIRE(session.save_as(session.file()));
+  CHECK_FALSE(session.unsaved());
+  CHECK(session.title() == "thing.vox");
+  const auto written = io::read_scene(dir / "thing.vox");
+  REQUIRE(written);
+  CHECK(scene_facts(*written, Axes::y_up)->flat_all == session.world().voxel_count());
+  CHECK_FALSE(session.write_back()->changed_on_disk);  // by us does not count
+  // By another program.
+  auto bytes = test::file_bytes(dir / "thing.vox");
+  test::write_bytes(dir / "other", bytes);
+  fs::rename(dir / "other", dir / "thing.vox");
+  CHECK(session.write_back()->changed_on_disk);
+  REQUIRE(session.save_as(session.file()));
+  CHECK_FALSE(session.write_back()->changed_on_disk);
+  // Gone: it is made again.
+  fs::remove(dir / "thing.vox");
+  REQUIRE(session.write_back());
+  CHECK_FALSE(session.write_back()->changed_on_disk);
+  REQUIRE(session.save_as(session.file()));
+  CHECK(fs::exists(dir / "thing.vox"));
+  // What reading left out would be gone.
+  bytes = test::file_bytes(dir / "thing.vox");
+  for (const char c : std::string("xyzQ")) bytes.push_back(uint8_t(c));
+  test::write_bytes(dir / "odd.vox", bytes);
+  std::vector<std::string> warnings;
+  io::ReadOptions options;
+  options.warnings = &warnings;
+  REQUIRE(io::read_scene(dir / "odd.vox", options));
+  REQUIRE(warnings.size() == 1);
+  REQUIRE(session.open(dir / "odd.vox"));
+  meant = session.write_back();
+  REQUIRE(meant);
+  CHECK(meant->losses == std::vector<std::string>{"not read: " + warnings[0]});
+  // A world file is always written already.
+  REQUIRE(session.save_as(dir / "w.quarry"));
+  REQUIRE(session.write_back());
+  CHECK(session.write_back()->losses.empty());
+}

@@ -1,0 +1,538 @@
+// The editor's window on an invisible display: what it shows, that mouse and keys work, and that no acknowledged edit is ever lost.
+#include <signal.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "engine/pictures/png_file.hpp"
+#include "tests/app/spawn.hpp"
+#include "tests/file_bytes.hpp"
+#include "tests/test_data.hpp"
+#include "voxel/io/format.hpp"
+#include "voxel/io/quarry/store.hpp"
+
+using namespace quarry;
+using namespace quarry::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int kWidth = 1000, kHeight = 680;
+
+// One X server for all cases; empty without Xvfb.
+const std::string& display() {
+  static const InvisibleDisplay server(kWidth, kHeight);
+  return server.name();
+}
+
+bool can_open_window() {
+  if (display().empty()) {
+    skip("no Xvfb for the editor's window");
+    return false;
+  }
+  static const bool renders = run_quarry({"doctor"}).code == 0;
+  if (!renders) skip("no Vulkan device for the editor's window");
+  return renders;
+}
+
+struct Place {
+  fs::path dir, world, recovery;
+  std::map<std::string, std::string> environment() const { return {{"DISPLAY", display()}, {"WAYLAND_DISPLAY", ""}, {"XDG_STATE_HOME", (dir / "state").string()}}; }
+};
+
+Place place_for(const std::string& name) {
+  Place place;
+  place.dir = scratch_dir(name);
+  place.world = place.dir / "world.quarry";
+  place.recovery = place.dir / "state" / "quarry" / "recovery";
+  REQUIRE(run_quarry({"generate", "spheres", "--size", "48", "-o", place.world.string()}).code == 0);
+  return place;
+}
+
+fs::path script_file(const Place& place, const std::string& text) {
+  const fs::path file = place.dir / "script.txt";
+  std::ofstream(file) << text;
+  return file;
+}
+
+std::vector<std::string> edit_words(const Place& place, const std::string& script, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> words{"edit"};
+  if (std::find(more.begin(), more.end(), "--new") == more.end()) words.push_back(place.world.string());
+  words.insert(words.end(), {"--size", std::to_string(kWidth) + "x" + std::to_string(kHeight), "--script", script_file(place, script).string()});
+  for (const std::string& word : more)
+    if (word != "--new") words.push_back(word);
+  return words;
+}
+
+Outcome run_script(const Place& place, const std::string& script, const std::vector<std::string>& more = {}) {
+  return run_quarry(edit_words(place, script, more), place.environment(), 240);
+}
+
+struct Region {
+  double x0, y0, x1, y1;  // as shares of the window
+};
+constexpr Region kScene{0.25, 0.1, 0.7, 0.9}, kTools{0, 0.05, 0.2, 0.9}, kStatistics{0.76, 0.05, 0.998, 0.45};
+
+size_t colours_in(const engine::Picture& picture, const Region& region) {
+  std::set<uint32_t> colours;
+  for (auto y = uint32_t(region.y0 * picture.height); y < uint32_t(region.y1 * picture.height); ++y)
+    for (auto x = uint32_t(region.x0 * picture.width); x < uint32_t(region.x1 * picture.width); ++x) {
+      const uint8_t* p = &picture.rgba[(size_t(y) * picture.width + x) * 4];
+      colours.insert(uint32_t(p[0]) << 16 | uint32_t(p[1]) << 8 | p[2]);
+    }
+  return colours.size();
+}
+
+// Bright pixels on the dark panel: letters.
+size_t letters_in(const engine::Picture& picture, const Region& region) {
+  size_t bright = 0;
+  for (auto y = uint32_t(region.y0 * picture.height); y < uint32_t(region.y1 * picture.height); ++y)
+    for (auto x = uint32_t(region.x0 * picture.width); x < uint32_t(region.x1 * picture.width); ++x) {
+      const uint8_t* p = &picture.rgba[(size_t(y) * picture.width + x) * 4];
+      if (p[0] > 190 && p[1] > 190 && p[2] > 190) ++bright;
+    }
+  return bright;
+}
+
+size_t different(const engine::Picture& a, const engine::Picture& b, const Region& region) {
+  size_t count = 0;
+  for (auto y = uint32_t(region.y0 * a.height); y < uint32_t(region.y1 * a.height); ++y)
+    for (auto x = uint32_t(region.x0 * a.width); x < uint32_t(region.x1 * a.width); ++x) {
+      const size_t at = (size_t(y) * a.width + x) * 4;
+      if (std::abs(a.rgba[at] - b.rgba[at]) + std::abs(a.rgba[at + 1] - b.rgba[at + 1]) + std::abs(a.rgba[at + 2] - b.rgba[at + 2]) > 24) ++count;
+    }
+  return count;
+}
+
+struct Kept {
+  uint64_t voxels;
+  size_t history, position;
+};
+Kept kept_in(const fs::path& file) {
+  std::vector<UndoRecord> history;
+  size_t position = 0;
+  const auto scene = io::Store::read(file, {}, &history, &position);
+  REQUIRE(scene);
+  const auto facts = scene_facts(*scene, Axes::y_up);
+  REQUIRE(facts);
+  return {facts->flat_all, history.size(), position};
+}
+
+}  // namespace
+
+TEST_CASE("editor: shows the world, the tools and the statistics, and all change with an edit") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-picture");
+  const fs::path before = place.dir / "before.png", after = place.dir / "after.png", undone = place.dir / "undone.png";
+  const Outcome outcome = run_script(place, "screenshot " + before.string() + "\nsphere add 0 16 0 14 3\nscreenshot " + after.string() + "\nkey ctrl+z\nscreenshot " +
+                                                undone.string() + "\nquit\n");
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(outcome.err.empty());
+  const auto a = engine::read_png(before), b = engine::read_png(after), c = engine::read_png(undone);
+  REQUIRE((a && b && c));
+  CHECK(a->width == kWidth);
+  CHECK(colours_in(*a, kScene) > 300);
+  CHECK(letters_in(*a, kTools) > 100);
+  CHECK(letters_in(*a, kStatistics) > 100);
+  CHECK(different(*a, *b, kScene) > 3000);
+  CHECK(different(*a, *b, kStatistics) > 30);  // the numbers
+  CHECK(different(*a, *c, kScene) == 0);       // undone is as before, to the pixel
+}
+
+TEST_CASE("editor: a click adds at the voxel under the mouse, and keys choose the tool, undo and redo") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-click");
+  const Kept start = kept_in(place.world);
+  // The middle of the window shows the middle of the scene.
+  const Outcome outcome = run_script(place,
+                                     "key w\nkey [\nkey [\nkey [\nkey [\n"  // cube of one voxel
+                                     "click 480 360\nclick 480 400\nkey ctrl+z\nkey ctrl+y\nkey 2\nclick 430 380\nquit\n");
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const Kept now = kept_in(place.world);
+  CHECK(now.history == 3);
+  CHECK(now.position == 3);
+  CHECK(now.voxels == start.voxels + 2 - 1);
+}
+
+TEST_CASE("editor: dragging draws one stroke, the right button turns the view and edits nothing") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-drag");
+  const fs::path before = place.dir / "before.png", after = place.dir / "after.png";
+  const Outcome outcome = run_script(place, "screenshot " + before.string() + "\ndrag 400 300 560 340 right\nscreenshot " + after.string() +
+                                                "\ntool paint sphere 2\nmaterial 5\ndrag 420 360 520 380\nkey ctrl+z\nquit\n");
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const auto a = engine::read_png(before), b = engine::read_png(after);
+  REQUIRE((a && b));
+  CHECK(different(*a, *b, kScene) > 3000);
+  const Kept now = kept_in(place.world);
+  CHECK(now.history >= 1);
+  CHECK(now.position == 0);  // one Ctrl+Z took the whole stroke back
+}
+
+TEST_CASE("editor: debug views are chosen by key and by script") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-views");
+  const fs::path shaded = place.dir / "shaded.png", probes = place.dir / "probes.png", next = place.dir / "next.png";
+  const Outcome outcome = run_script(
+      place, "screenshot " + shaded.string() + "\nview probe_depth\nscreenshot " + probes.string() + "\nkey v\nscreenshot " + next.string() + "\nquit\n");
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const auto a = engine::read_png(shaded), b = engine::read_png(probes), c = engine::read_png(next);
+  REQUIRE((a && b && c));
+  CHECK(different(*a, *b, kScene) > 5000);
+  CHECK(different(*b, *c, kScene) > 5000);
+}
+
+TEST_CASE("editor: light paths add up while nothing moves, begin anew after an edit, and are the same the next time") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-paths");
+  const fs::path quick = place.dir / "quick.png", traced = place.dir / "traced.png", edited = place.dir / "edited.png", undone = place.dir / "undone.png";
+  const Outcome outcome = run_script(place, "screenshot " + quick.string() + "\npaths 3\nscreenshot " + traced.string() + "\nsphere add 0 16 0 9 3\nscreenshot " +
+                                                edited.string() + "\nundo\nscreenshot " + undone.string() + "\nquit\n");
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const auto a = engine::read_png(quick), b = engine::read_png(traced), c = engine::read_png(edited), d = engine::read_png(undone);
+  REQUIRE((a && b && c && d));
+  CHECK(different(*a, *b, kScene) > 5000);
+  CHECK(different(*b, *c, kScene) > 1000);
+  CHECK(different(*b, *d, kScene) == 0);
+}
+
+TEST_CASE("editor: a slider that is pressed, drawn and let go of at once ends where it was let go") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-slider");
+  const auto roughness = [&](const std::string& script) {
+    const Outcome outcome = run_script(place, script + "quit\n");
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+    const auto scene = io::Store::read(place.world);
+    REQUIRE(scene);
+    return scene->palette.materials[3].roughness;
+  };
+  const float pressed = roughness("material 3\ndrag 150 540 150 540\n"), drawn = roughness("material 3\ndrag 150 540 190 540\n"), back = roughness("material 3\ndrag 150 540 130 540\n");
+  CHECK(pressed > 0.2f);
+  CHECK(drawn > pressed + 0.1f);
+  CHECK(back < pressed - 0.05f);
+}
+
+namespace {
+
+// What the program said of its submissions, from the last change of the picture on.
+struct Submissions {
+  std::vector<std::array<uint32_t, 4>> tiles;  // of quick shading
+  uint32_t width = 0, height = 0;
+  double ms = 0;
+  size_t path_tiles = 0;
+};
+Submissions submissions_in(const fs::path& log) {
+  Submissions all;
+  std::ifstream lines(log);
+  for (std::string line; std::getline(lines, line);) {
+    const auto entry = nlohmann::json::parse(line);
+    if (entry.contains("frame") && entry["frame"]["rays"] > 0) all.tiles.clear(), all.ms = 0;
+    if (!entry.contains("tile")) continue;
+    const auto& tile = entry["tile"];
+    if (tile["steps"] > 0) ++all.path_tiles;
+    else {
+      all.tiles.push_back({tile["x"], tile["y"], tile["width"], tile["height"]});
+      all.width = tile["of"][0], all.height = tile["of"][1];
+      all.ms += double(tile["ms"]);
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("editor: tiles of a picture that is dropped leave nothing in the next one, and no submission is much of a slow picture") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-tiles");
+  const fs::path changed = place.dir / "changed.png", fresh = place.dir / "fresh.png", log = place.dir / "log";
+  const auto run = [&](const std::string& script, const fs::path& picture) {
+    auto environment = place.environment();
+    environment["QUARRY_EDITOR_LOG"] = log.string();
+    const Outcome outcome = run_quarry(edit_words(place, script + "move 4 4\nwait 4\ncamera 140 30\nframe\nscreenshot " + picture.string() + "\nquit\n"), environment, 240);
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+  };
+  // Dropped at the first tiles, in the middle, by an edit and its undo, by the mouse, and with light paths on the way.
+  run("camera 20 10\nwait 3\ncamera 70 50\nwait 30\nsphere add 0 16 0 9 3\nwait 12\nundo\nwait 25\ndrag 400 300 470 330 right\nwait 9\npaths 40\nwait 200\npaths 0\n", changed);
+  const Submissions last = submissions_in(log);
+  run("", fresh);
+  const auto a = engine::read_png(changed), b = engine::read_png(fresh);
+  REQUIRE((a && b));
+  CHECK(colours_in(*a, kScene) > 300);
+  size_t unlike = 0;
+  for (auto y = uint32_t(kScene.y0 * a->height); y < uint32_t(kScene.y1 * a->height); ++y)
+    for (auto x = uint32_t(kScene.x0 * a->width); x < uint32_t(kScene.x1 * a->width); ++x)
+      unlike += !std::equal(&a->rgba[(size_t(y) * a->width + x) * 4], &a->rgba[(size_t(y) * a->width + x) * 4] + 3, &b->rgba[(size_t(y) * b->width + x) * 4]);
+  CHECK(unlike == 0);
+
+  if (last.tiles.empty()) return skip("this device draws the picture within one frame");
+  std::vector<uint8_t> seen(size_t(last.width) * last.height);
+  uint32_t largest = 0;
+  for (const auto& [x, y, width, height] : last.tiles) {
+    largest = std::max(largest, width * height);
+    for (uint32_t v = y; v < y + height; ++v)
+      for (uint32_t u = x; u < x + width; ++u) ++seen[size_t(v) * last.width + u];
+  }
+  CHECK(std::all_of(seen.begin(), seen.end(), [](uint8_t n) { return n == 1; }));
+  // A tile is to take 25 ms. What one takes is not known before, so sky may come in larger ones.
+  if (last.ms > 500) CHECK(largest < last.width * last.height / 3);
+}
+
+TEST_CASE("editor: the validation layers have nothing to say") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-validation");
+  const Outcome outcome = run_script(place, "paths 1\nwait 3\nsphere add 0 16 0 9 3\nwait 20\ndrag 400 300 500 330 right\nwait 9\nview normals\nundo\nwait 5\nview shaded\nscreenshot " +
+                                                (place.dir / "v.png").string() + "\nquit\n",
+                                     {"--validation"});
+  if (outcome.code == 1 && outcome.err.find("validation layer") != std::string::npos && outcome.err.find("report") == std::string::npos)
+    return skip("no validation layers: " + outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err.empty());
+}
+
+TEST_CASE("editor: kill -9 in the middle of edits loses none that was acknowledged") {
+  if (!can_open_window()) return;
+  for (const bool new_document : {false, true})
+    for (const int edits_before_kill : {1, 9}) {
+      const Place place = place_for("editor-kill");
+      std::string script;
+      for (int i = 0; i < 400; ++i) script += "sphere add " + std::to_string(i * 9 - 1500) + " 60 0 3 " + std::to_string(1 + i % 200) + "\n";
+      std::vector<std::string> words{quarry_program().string()};
+      const auto more = edit_words(place, script, new_document ? std::vector<std::string>{"--new"} : std::vector<std::string>{});
+      words.insert(words.end(), more.begin(), more.end());
+      Process editor(words, place.environment());
+      REQUIRE(editor.wait_for_output("ok " + std::to_string(edits_before_kill) + ":", 120));
+      editor.signal(SIGKILL);
+      const Outcome outcome = editor.finish(30);
+      CHECK(outcome.code == 128 + SIGKILL);
+      size_t acknowledged = 0;
+      for (size_t at = outcome.out.find("ok "); at != std::string::npos; at = outcome.out.find("ok ", at + 1)) ++acknowledged;
+      CHECK(acknowledged >= static_cast<size_t>(edits_before_kill));
+      fs::path file = place.world;
+      if (new_document) {
+        REQUIRE(fs::exists(place.recovery));
+        for (const auto& entry : fs::directory_iterator(place.recovery))
+          if (entry.path().extension() == ".quarry") file = entry.path();
+        CHECK(file != place.world);
+      }
+      const Kept kept = kept_in(file);
+      CHECK(kept.position >= acknowledged);
+      CHECK(kept.position <= acknowledged + 1);  // one may have been on disk without having been announced
+    }
+}
+
+TEST_CASE("editor: a script with a mistake opens no window and names the line") {
+  const Place place = place_for("editor-bad-script");
+  const Outcome outcome = run_script(place, "undo\nspheer add 1 2 3 4 5\n");
+  CHECK(outcome.code == 2);
+  CHECK(outcome.err.find("line 2") != std::string::npos);
+  CHECK(outcome.err.find("'sphere'") != std::string::npos);
+}
+
+TEST_CASE("editor: --frames and --screenshot end by themselves") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-frames");
+  const fs::path picture = place.dir / "f.png";
+  const Outcome outcome = run_quarry({"edit", place.world.string(), "--size", "800x500", "--frames", "4", "--screenshot", picture.string()}, place.environment());
+  INFO(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK(engine::read_png(picture));
+}
+
+namespace {
+
+fs::path as_vox(const Place& place) {
+  const fs::path file = place.dir / "scene.vox";
+  REQUIRE(run_quarry({"convert", place.world.string(), "-o", file.string()}).code == 0);
+  return file;
+}
+
+uint64_t voxels_of(const fs::path& file) {
+  const auto scene = io::read_scene(file);
+  REQUIRE(scene);
+  return scene_facts(*scene, Axes::y_up)->flat_all;
+}
+
+size_t recovery_files(const Place& place) {
+  return fs::exists(place.recovery) ? size_t(std::distance(fs::directory_iterator(place.recovery), fs::directory_iterator())) : 0;
+}
+
+Outcome run_script_on(const Place& place, const fs::path& file, const std::string& script) {
+  return run_quarry({"edit", file.string(), "--size", std::to_string(kWidth) + "x" + std::to_string(kHeight), "--script", script_file(place, script).string()}, place.environment(), 240);
+}
+
+}  // namespace
+
+TEST_CASE("editor: a document saved in any format is saved: nothing asks again, nothing is offered for recovery") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-settled");
+  const fs::path vox = as_vox(place), other = place.dir / "other.vox", never = place.dir / "never.png";
+  const uint64_t before = voxels_of(vox);
+  const Outcome outcome = run_script_on(place, vox, "box add 0 60 0 1 61 1 3\nsave\nquit\n");
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(voxels_of(vox) == before + 8);
+  CHECK(recovery_files(place) == 0);
+  // As a user does it: quit, be asked, choose a name, and the window closes.
+  const Outcome asked = run_script_on(place, vox, "ask\nbox add 0 70 0 1 71 1 3\nkey ctrl+shift+s\nwait 4\nkey ctrl+a\ntype " + other.string() +
+                                                      "\nkey enter\nwait 4\nkey ctrl+q\nwait 4\nscreenshot " + never.string() + "\nquit\n");
+  INFO(asked.err);
+  CHECK(asked.code == 0);
+  CHECK_FALSE(fs::exists(never));
+  CHECK(voxels_of(other) == before + 16);
+  CHECK(voxels_of(vox) == before + 8);
+  CHECK(recovery_files(place) == 0);
+  // The question's own way to save goes on with what waited for it.
+  const Outcome quit = run_script_on(place, place.world, "ask\nnew\nbox add 0 0 0 1 1 1 3\nkey ctrl+q\nwait 4\nkey enter\nwait 4\nkey ctrl+a\ntype " + (place.dir / "new.vox").string() +
+                                                             "\nkey enter\nwait 4\nscreenshot " + never.string() + "\nquit\n");
+  INFO(quit.err);
+  CHECK(quit.code == 0);
+  CHECK_FALSE(fs::exists(never));
+  CHECK(voxels_of(place.dir / "new.vox") == 8);
+  CHECK(recovery_files(place) == 0);
+}
+
+TEST_CASE("editor: Ctrl+S writes back the .vox that was opened, and asks for another name where that would not be what was opened") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-write-back");
+  const fs::path vox = as_vox(place), mesh = place.dir / "cube.obj", never = place.dir / "never.png";
+  const uint64_t before = voxels_of(vox);
+  const Outcome outcome = run_script_on(place, vox, "ask\nbox add 0 60 0 1 61 1 3\nkey ctrl+s\nwait 4\nkey ctrl+q\nwait 4\nscreenshot " + never.string() + "\nquit\n");
+  INFO(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK_FALSE(fs::exists(never));
+  CHECK(voxels_of(vox) == before + 8);
+  CHECK_FALSE(fs::exists(place.dir / "scene.quarry"));
+  CHECK(recovery_files(place) == 0);
+  std::ofstream(mesh) << "v 0 0 0\nv 9 0 0\nv 0 9 0\nv 0 0 9\nf 1 2 3\nf 1 2 4\nf 1 3 4\nf 2 3 4\n";
+  const auto bytes = file_bytes(mesh);
+  const Outcome meshed = run_script_on(place, mesh, "ask\nsphere add 300 0 0 2 3\nkey ctrl+s\nwait 4\nkey enter\nwait 4\nkey ctrl+q\nwait 4\nscreenshot " + never.string() + "\nquit\n");
+  INFO(meshed.err);
+  CHECK(meshed.code == 0);
+  CHECK_FALSE(fs::exists(never));
+  CHECK((file_bytes(mesh) == bytes));
+  CHECK(kept_in(place.dir / "cube.quarry").history == 1);
+  // A script has nobody to ask, so it is told.
+  const Outcome script = run_script_on(place, mesh, "sphere add 300 0 0 2 3\nsave\nquit\n");
+  CHECK(script.code == 1);
+  CHECK(script.err.find("cube.obj: what was read from it is not all that is in it") != std::string::npos);
+  CHECK((file_bytes(mesh) == bytes));
+}
+
+TEST_CASE("editor: what a .vox cannot hold is said before it is written, and Escape leaves the file as it is") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-loss");
+  const fs::path thing = place.dir / "thing.binvox", asked = place.dir / "asked.png", plain = place.dir / "plain.png";
+  Scene scene;
+  scene.palette = Palette::standard();
+  scene.volumes.resize(1);
+  for (int x = 0; x < 8; ++x) scene.volumes[0].bricks.set({x, 0, 0}, uint8_t(10 + x));
+  scene.instances.resize(1);
+  REQUIRE(io::write_scene(scene, thing));
+  const auto bytes = file_bytes(thing);
+  // Painted, it has colours, and a .binvox has none.
+  const Outcome outcome = run_script_on(place, thing, "ask\nbox fill 0 0 0 3 0 0 40\nscreenshot " + plain.string() + "\nkey ctrl+s\nwait 4\nscreenshot " + asked.string() + "\nkey escape\nwait 4\nquit\n");
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK((file_bytes(thing) == bytes));
+  const auto a = engine::read_png(plain), b = engine::read_png(asked);
+  REQUIRE((a && b));
+  CHECK(different(*a, *b, {0.4, 0.45, 0.6, 0.55}) > 200);  // the question
+  // A script has it as a warning.
+  const Outcome script = run_script_on(place, thing, "box add 0 1 0 3 1 0 40\nsave\nquit\n");
+  CHECK(script.code == 0);
+  CHECK(script.err.find("not in it") != std::string::npos);
+  CHECK(voxels_of(thing) == 12);
+}
+
+TEST_CASE("editor: a slider dragged from press to release is one step, undone by Ctrl+Z, also after a restart") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-slider");
+  const auto rough = [&] {
+    const auto scene = io::read_scene(place.world);
+    REQUIRE(scene);
+    return scene->palette.materials[12].roughness;
+  };
+  const float first = rough();
+  const Outcome dragged = run_script(place, "material 12\ndrag 125 540 190 540\nwait 4\nquit\n");
+  INFO(dragged.err);
+  REQUIRE(dragged.code == 0);
+  std::vector<UndoRecord> history;
+  REQUIRE(io::Store::read(place.world, {}, &history));
+  REQUIRE(history.size() == 1);
+  REQUIRE(history[0].materials.size() == 1);
+  CHECK(history[0].materials[0].index == 12);
+  CHECK(history[0].label.find("material 12: roughness ") == 0);
+  CHECK(rough() != first);
+  REQUIRE(run_script(place, "key ctrl+z\nquit\n").code == 0);
+  CHECK(rough() == first);
+  REQUIRE(run_script(place, "key ctrl+y\nquit\n").code == 0);
+  CHECK(rough() == history[0].materials[0].after.roughness);
+}
+
+TEST_CASE("editor: a stroke that was drawn is one step for Ctrl+Z after a restart") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-stroke-restart");
+  const Kept start = kept_in(place.world);
+  REQUIRE(run_script(place, "tool add sphere 2\ndrag 420 300 560 340\ndrag 420 400 560 420\nquit\n").code == 0);
+  const Kept drawn = kept_in(place.world);
+  REQUIRE(drawn.history > 3);
+  CHECK(drawn.voxels > start.voxels);
+  REQUIRE(run_script(place, "key ctrl+z\nkey ctrl+z\nquit\n").code == 0);
+  CHECK(kept_in(place.world).position == 0);
+  CHECK(kept_in(place.world).voxels == start.voxels);
+}
+
+TEST_CASE("editor: an open question has all keys, the mouse and the wheel to itself") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-modal");
+  REQUIRE(run_script(place, "box add 0 60 0 1 61 1 3\nbox add 0 70 0 1 71 1 3\nquit\n").code == 0);
+  const Kept start = kept_in(place.world);
+  REQUIRE(start.position == 2);
+  fs::create_directories(place.recovery);
+  REQUIRE(io::Store::save(*io::read_scene(place.world), place.recovery / "lost.20260101-000000.1.quarry"));
+  const fs::path before = place.dir / "before.png", after = place.dir / "after.png";
+  const std::string keys = "key tab\nkey 3\nkey ctrl+z\nkey ctrl+z\nkey 9\nkey v\nkey ctrl+n\nclick 300 100\ndrag 300 100 350 110\ndrag 300 100 400 120 right\nscroll 5\nmove 300 100\nwait 4\n";
+  for (const std::string question : {"", "key escape\nwait 4\nkey ctrl+o\nwait 4\n"}) {  // unsaved work was found; the dialog for a file
+    INFO(question);
+    const Outcome outcome = run_script(place, "ask\nwait 4\n" + question + "move 300 100\nwait 4\nscreenshot " + before.string() + "\n" + keys + "screenshot " + after.string() + "\nquit\n");
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+    const auto a = engine::read_png(before), b = engine::read_png(after);
+    REQUIRE((a && b));
+    CHECK(different(*a, *b, kScene) == 0);
+    CHECK(different(*a, *b, kTools) == 0);
+    CHECK(kept_in(place.world).position == 2);
+    CHECK(kept_in(place.world).voxels == start.voxels);
+  }
+  // Once it is answered, they act again.
+  REQUIRE(run_script(place, "ask\nwait 4\nkey escape\nwait 4\nkey ctrl+z\nquit\n").code == 0);
+  CHECK(kept_in(place.world).position == 1);
+  CHECK(recovery_files(place) == 1);
+}
+
+TEST_CASE("editor: a brush is as large as an edit may be, and one beyond that is refused") {
+  if (!can_open_window()) return;
+  const Place place = place_for("editor-brush");
+  const Outcome outcome = run_script(place, "box fill -300 0 0 300 0 0 5\ntool remove sphere 500\nclick 480 360\nquit\n");
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(kept_in(place.world).position == 2);
+  CHECK(kept_in(place.world).voxels == 0);
+  for (const char* radius : {"4097", "-1", "2.5"}) {
+    const Outcome refused = run_script(place, std::string("tool add sphere ") + radius + "\nquit\n");
+    CHECK(refused.code == 2);
+    CHECK(refused.err.find("is no radius: a whole number from 0 to 4096") != std::string::npos);
+  }
+  REQUIRE(run_script(place, "tool add sphere 4096\nwait 8\nmove 480 360\nwait 8\nquit\n").code == 0);
+}

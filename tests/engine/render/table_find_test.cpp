@@ -1,0 +1,161 @@
+// Tables read by shaders: grid_find.glsl in both localities and compact_find.glsl, beside hashgrid::find on the same memory.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "compact_find_spirv.h"
+#include "engine/render/offscreen.hpp"
+#include "engine/vulkan/pipeline_cache.hpp"
+#include "hashgrid/executor.hpp"
+#include "pairs_find_spirv.h"
+#include "tests/engine/shaders/find_push.h"
+#include "tests/engine/test_device.hpp"
+
+namespace quarry::test {
+namespace {
+
+using namespace engine;
+
+// A pipeline of compact_find.comp.glsl or pairs_find.comp.glsl, and the calls around it. Push: what the shader is given.
+template <class Push>
+class TableFinder {
+ public:
+  TableFinder(Device& device, std::span<const uint32_t> spirv)
+      : device_(device), offscreen_(*Offscreen::create(device, "table find")), start_(*Timeline::create(device, "table find")) {
+    const VulkanFunctions& vk = device.vk();
+    const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(Push)};
+    VkPipelineLayoutCreateInfo info{};
+    info.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
+    info.pushConstantRangeCount = 1;
+    info.pPushConstantRanges = &range;
+    REQUIRE(vk.vkCreatePipelineLayout(device.handle(), &info, nullptr, &layout_) == VK_SUCCESS);
+    auto cache = PipelineCache::open(device);
+    REQUIRE(cache);
+    auto made = (*cache)->make(layout_, spirv.data(), spirv.size_bytes(), "table find", {});
+    REQUIRE(made);
+    pipeline_ = *made;
+  }
+  TableFinder(const TableFinder&) = delete;
+  TableFinder& operator=(const TableFinder&) = delete;
+  ~TableFinder() {
+    device_.vk().vkDestroyPipeline(device_.handle(), pipeline_, nullptr);
+    device_.vk().vkDestroyPipelineLayout(device_.handle(), layout_, nullptr);
+  }
+
+  // Value and sectors read, of each key. `push`: all but the addresses and the count.
+  std::vector<uint32_t> operator()(Push push, const DeviceMemory& table, const std::vector<uint32_t>& keys) {
+    auto in = DeviceMemory::create(device_, BufferHome::host_upload, keys.size() * 4, "keys");
+    auto out = DeviceMemory::create(device_, BufferHome::host_readback, keys.size() * 8, "found");
+    REQUIRE(in);
+    REQUIRE(out);
+    std::memcpy((*in)->mapped(), keys.data(), keys.size() * 4);
+    auto commands = offscreen_->begin();
+    REQUIRE(commands);
+    const VulkanFunctions& vk = device_.vk();
+    push.grid_words = table.address(), push.keys = (*in)->address(), push.found = (*out)->address(), push.count = uint32_t(keys.size());
+    vk.vkCmdBindPipeline(*commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline_);
+    vk.vkCmdPushConstants(*commands, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
+    vk.vkCmdDispatch(*commands, uint32_t(keys.size() + 63) / 64, 1, 1);
+    host_read_barrier(vk, *commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT);
+    REQUIRE(offscreen_->submit_and_wait({start_->handle(), 0}));
+    const auto* first = static_cast<const uint32_t*>((*out)->mapped());
+    return {first, first + keys.size() * 2};
+  }
+
+ private:
+  Device& device_;
+  std::unique_ptr<Offscreen> offscreen_;
+  std::unique_ptr<Timeline> start_;  // stands at 0: nothing to wait for
+  VkPipelineLayout layout_ = VK_NULL_HANDLE;
+  VkPipeline pipeline_ = VK_NULL_HANDLE;
+};
+
+// The shader's answers beside the host's: how many keys are there, and most sectors read for one.
+template <class Table>
+std::pair<size_t, uint32_t> check_alike(const Table& table, const std::vector<uint32_t>& keys, const std::vector<uint32_t>& found) {
+  size_t unlike = 0, hits = 0;
+  uint32_t deepest = 0;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const hashgrid::Found host = find(table, keys[i]);
+    unlike += found[2 * i] != host.value || found[2 * i + 1] != host.sectors;
+    hits += host.hit;
+    deepest = std::max(deepest, host.sectors);
+  }
+  CHECK(unlike == 0);
+  return {hits, deepest};
+}
+
+TEST_CASE("compact_find: GLSL and host answer alike, value and sectors read, in every format, for present, absent, erased and stashed keys") {
+  Device* device = test_device();
+  if (!device) return;
+  TableFinder<QryCompactFindPush> find_in_shader(*device, k_compact_find_spirv);
+  const auto executor = hashgrid::make_host_executor(2);
+  for (const uint32_t pages : {1u, 3u, 1024u, 12288u}) {
+    INFO(pages << " pages");
+    auto memory = DeviceMemory::create(*device, BufferHome::host_upload, size_t{pages} * kQryPageBytes, "compact table");
+    REQUIRE(memory);
+    const hashgrid::CompactView table = hashgrid::compact_view((*memory)->mapped(), pages);
+    REQUIRE(executor->compact().clear(table));
+    std::mt19937 random(pages);
+    std::vector<uint32_t> keys;
+    for (uint32_t i = 0; i < 3600 * std::min(pages, 3u); ++i) keys.push_back(uint32_t(random()));
+    // Neighbours in mixed order: full sectors, and in the larger tables the stash; some of them round a page's end.
+    const uint64_t sectors = table.layout.table.pages * 1024ull;
+    for (const uint64_t sector : {uint64_t{1022}, sectors / 2})
+      for (uint32_t i = 0; i < 300; ++i) keys.push_back(qry_unmix(uint32_t(((sector << 32) + sectors - 1) / sectors + i)));
+    std::vector<uint32_t> values;
+    for (const uint32_t key : keys) values.push_back(key * 0x9E3779B1u >> 1);
+    REQUIRE(executor->compact().insert(table, keys.data(), values.data(), keys.size(), nullptr));
+    for (size_t i = 0; i < keys.size(); i += 3) erase(table, keys[i]);
+    for (uint32_t i = 0; i < 4000; ++i) keys.push_back(uint32_t(random()));
+    keys.push_back(0);
+    keys.push_back(kQryReservedKey);
+    const std::vector<uint32_t> found = find_in_shader({0, 0, 0, 0, table.layout}, **memory, keys);
+    const auto [hits, deepest] = check_alike(table, keys, found);
+    CHECK(hits > 2000);
+    CHECK(deepest > (pages >= 12288 ? 3u : 7u));  // else the test saw no crowded sector
+  }
+}
+
+TEST_CASE("grid_find: GLSL and host answer alike, value and sectors read, for plain keys and for rows, in homes, second buckets and the stash") {
+  Device* device = test_device();
+  if (!device) return;
+  TableFinder<QryPairsFindPush> find_in_shader(*device, k_pairs_find_spirv);
+  const auto executor = hashgrid::make_host_executor(2);
+  for (const uint32_t locality : {kQryPlain, kQryRows})
+    for (const uint32_t pages : {1u, 3u, 70u}) {
+      INFO(pages << " pages, " << (locality == kQryRows ? "rows" : "plain"));
+      auto memory = DeviceMemory::create(*device, BufferHome::host_upload, size_t{pages} * kQryPageBytes, "table of pairs");
+      REQUIRE(memory);
+      const hashgrid::GridView first{static_cast<uint64_t*>((*memory)->mapped()), pages, 1, locality}, table{first.words, pages, 2, locality};
+      REQUIRE(executor->clear(first));
+      // Rows of bricks with gaps, and keys by themselves: as many as the pages hold, and the first page as full as it gets.
+      std::mt19937 random(pages);
+      std::vector<uint32_t> keys;
+      while (keys.size() < pages * size_t{3000}) {
+        const uint32_t row = uint32_t(random()) & ~7u, there = uint32_t(random()) % 256;
+        for (uint32_t i = 0; i < 8; ++i)
+          if ((there >> i & 1u) != 0 && row + i != kQryReservedKey) keys.push_back(row + i);
+      }
+      for (uint32_t stored = 0; stored < 400; ++stored) keys.push_back(qry_key_of_stored(stored, locality));
+      std::vector<uint32_t> values;
+      for (const uint32_t key : keys) values.push_back(key * 0x9E3779B1u >> 1);
+      const auto put = executor->insert(first, keys.data(), values.data(), keys.size(), nullptr);
+      REQUIRE(put);
+      CHECK(put->inserted > keys.size() * 3 / 4);
+      for (size_t i = 0; i < keys.size(); i += 3) erase(table, keys[i]);
+      for (uint32_t i = 0; i < 4000; ++i) keys.push_back(i % 2 == 0 ? uint32_t(random()) : keys[i] ^ 1u);
+      keys.push_back(0);
+      keys.push_back(kQryReservedKey);
+      const std::vector<uint32_t> found = find_in_shader({0, 0, 0, 0, pages, locality}, **memory, keys);
+      const auto [hits, deepest] = check_alike(table, keys, found);
+      CHECK(hits > pages * size_t{1500});
+      CHECK(deepest > 3u);  // else the test saw nothing in the stash
+    }
+}
+
+}  // namespace
+}  // namespace quarry::test

@@ -1,0 +1,24 @@
+// find_push.h - what pairs_find.comp.glsl and compact_find.comp.glsl are given: one text for C++ and GLSL.
+#ifndef QRY_FIND_PUSH_H
+#define QRY_FIND_PUSH_H
+
+#include "hashgrid/compact/layout.h"
+
+struct QryPairsFindPush {
+  QRY_U64 grid_words;
+  QRY_U64 keys;
+  QRY_U64 found;
+  QRY_U32 count;
+  QRY_U32 page_count;
+  QRY_U32 locality;  // kQryPlain, kQryRows
+};
+
+struct QryCompactFindPush {
+  QRY_U64 grid_words;
+  QRY_U64 keys;
+  QRY_U64 found;
+  QRY_U32 count;
+  QryCompact table;
+};
+
+#endif

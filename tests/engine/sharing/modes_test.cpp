@@ -1,0 +1,164 @@
+// One world through every sharing mode: the same picture, also after edits, growth and removal. And the look-up in GLSL against the host's.
+#include <catch2/catch.hpp>
+#include <algorithm>
+#include <random>
+
+#include "engine/render/ray_marcher.hpp"
+#include "hashgrid/view.hpp"
+#include "tests/engine/picture_compare.hpp"
+#include "tests/engine/scene_world.hpp"
+#include "tests/engine/test_device.hpp"
+#include "tests/test_data.hpp"
+
+using namespace quarry;
+using namespace quarry::engine;
+using quarry::test::SceneWorld;
+using quarry::test::view_of;
+
+namespace {
+
+// Edits that bring bricks, take bricks, change bytes in place, and make the hash grid grow past its first page.
+std::vector<std::vector<std::pair<Int3, uint8_t>>> edits() {
+  std::vector<std::vector<std::pair<Int3, uint8_t>>> all(4);
+  for (int y = 0; y < 60; ++y)  // bricks come
+    for (int z = 0; z < 12; ++z)
+      for (int x = 0; x < 12; ++x) all[0].push_back({{20 + x, y, 40 + z}, 33});
+  for (int y = 20; y < 50; ++y)  // bytes change in place
+    for (int z = 0; z < 12; ++z)
+      for (int x = 0; x < 12; ++x) all[1].push_back({{20 + x, y, 40 + z}, 90});
+  for (int z = 90; z < 156; ++z)  // bricks go
+    for (int y = 0; y < 40; ++y)
+      for (int x = 90; x < 156; ++x) all[2].push_back({{x, y, z}, 0});
+  for (int z = 0; z < 18; ++z)  // 18^3 new bricks: the table grows
+    for (int y = 0; y < 18; ++y)
+      for (int x = 0; x < 18; ++x) all[3].push_back({{200 + x * 8, y * 8, -100 + z * 8}, uint8_t(1 + (x + y + z) % 255)});
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("sharing: every mode gives the same picture, before and after edits, removal and growth", "[cuda]") {
+  Device* device = test::test_device();
+  if (!device) return;
+  auto renderer = Renderer::create(*device);
+  REQUIRE(renderer);
+  RenderSettings settings;
+  settings.width = 160;
+  settings.height = 90;
+  std::vector<Picture> first;
+  for (const SharingMode mode : test::possible_modes(*device)) {
+    INFO(to_string(mode));
+    SceneWorld world(*device, mode);
+    REQUIRE(world.shared().mode() == mode);
+    REQUIRE(world.fill(test::scene_kind("hills")));
+    const View view = view_of({{-100, 0, -100}, {350, 140, 160}}, settings.width, settings.height);
+    std::vector<Picture> pictures;
+    const auto take = [&] {
+      auto picture = (*renderer)->render(world.shared(), world.world(), world.palette, view, settings);
+      REQUIRE(picture);
+      pictures.push_back(std::move(*picture));
+    };
+    take();
+    for (const auto& edit : edits()) {
+      REQUIRE(world.set(edit));
+      take();
+    }
+    if (first.empty()) {
+      first = pictures;
+      for (size_t i = 1; i < first.size(); ++i) CHECK(test::compare_pictures(first[i - 1], first[i]).differing > 0);  // each edit is seen
+      continue;
+    }
+    for (size_t i = 0; i < first.size(); ++i) {
+      INFO("picture " << i);
+      CHECK(test::compare_pictures(first[i], pictures[i]).differing == 0);
+    }
+  }
+}
+
+TEST_CASE("sharing: publishing an unchanged world changes nothing, and a second world replaces the first") {
+  Device* device = test::test_device();
+  if (!device) return;
+  auto renderer = Renderer::create(*device);
+  REQUIRE(renderer);
+  SceneWorld world(*device);
+  REQUIRE(world.set({{{1, 2, 3}, 5}}));
+  REQUIRE(world.shared().publish(world.world(), world.palette));
+  const uint64_t root = world.shared().root_address(), bytes = world.shared().device_bytes();
+  REQUIRE(world.shared().publish(world.world(), world.palette));
+  CHECK(world.shared().root_address() == root);
+  CHECK(world.shared().device_bytes() == bytes);
+  auto other = World::create(world.shared().memory());
+  REQUIRE(other);
+  Brick brick;
+  brick.set(0, 9);
+  REQUIRE(other->write(std::vector<World::BrickWrite>{{{4, 0, 0}, brick}}));
+  const std::vector<float> origins = {32.5f, 0.5f, -50, 1.5f, 2.5f, -50}, directions = {0, 0, 1, 0, 0, 1};
+  auto hits = (*renderer)->trace(world.shared(), *other, world.palette, origins, directions);
+  REQUIRE(hits);
+  CHECK((*hits)[0].material == 9);
+  CHECK((*hits)[1].t < 0);
+  hits = (*renderer)->trace(world.shared(), world.world(), world.palette, origins, directions);
+  REQUIRE(hits);
+  CHECK((*hits)[0].t < 0);
+  CHECK((*hits)[1].material == 5);
+}
+
+TEST_CASE("sharing: a world in other memory is refused where the device cannot read it") {
+  Device* device = test::test_device();
+  if (!device) return;
+  auto shared = SharedWorld::create(*device, SharingMode::staged);
+  REQUIRE(shared);
+  auto world = World::create();
+  REQUIRE(world);
+  auto point = (*shared)->publish(*world, Palette::standard());
+  REQUIRE(!point);
+  CHECK(point.error().code == ErrorCode::invalid_argument);
+  CHECK(point.error().message.find("SharedWorld::memory()") != std::string::npos);
+}
+
+TEST_CASE("grid_find: GLSL and host answer alike, value and sectors read, for present, absent and erased keys in crowded pages", "[cuda]") {
+  Device* device = test::test_device();
+  if (!device) return;
+  auto renderer = Renderer::create(*device);
+  REQUIRE(renderer);
+  for (const SharingMode mode : test::possible_modes(*device)) {
+    INFO(to_string(mode));
+    SceneWorld scene_world(*device, mode);
+    World& world = scene_world.world();
+    // Bricks until pages are as full as the grid lets them be, then a third of them away again.
+    std::mt19937 random(5);
+    std::vector<uint32_t> keys;
+    Brick one;
+    one.set(0, 1);
+    std::vector<World::BrickWrite> writes;
+    for (int i = 0; i < 6000; ++i) {
+      const Int3 at{int(random() % 2048) - 1024, int(random() % 1024) - 512, int(random() % 2048) - 1024};
+      if (!brick_in_world(at) || std::find(keys.begin(), keys.end(), brick_key(at)) != keys.end()) continue;
+      keys.push_back(brick_key(at));
+      writes.push_back({at, one});
+    }
+    REQUIRE(world.write(writes));
+    std::vector<World::BrickWrite> gone;
+    for (size_t i = 0; i < writes.size(); i += 3) gone.push_back({writes[i].brick, Brick{}});
+    REQUIRE(world.write(gone));
+    const size_t present = keys.size();
+    for (size_t i = 0; i < 6000; ++i) keys.push_back(uint32_t(random()));
+    keys.push_back(0);
+    keys.push_back(kQryReservedKey);
+    auto found = (*renderer)->find_keys(scene_world.shared(), world, scene_world.palette, keys);
+    REQUIRE(found);
+    REQUIRE(found->size() == keys.size());
+    const hashgrid::GridView grid = world.grid().view();
+    uint32_t deepest = 0, hits = 0;
+    bool alike = true;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const hashgrid::Found host = hashgrid::find(grid, keys[i]);
+      alike = alike && (*found)[i].first == host.value && (*found)[i].second == host.sectors;
+      deepest = std::max(deepest, (*found)[i].second);
+      hits += host.hit;
+    }
+    CHECK(alike);
+    CHECK(hits >= present - gone.size());
+    CHECK(deepest >= 2);  // else the test saw no crowded bucket
+  }
+}

@@ -1,0 +1,187 @@
+// The promises of bricks/pool.hpp, and of the slabs below it.
+#include <catch2/catch.hpp>
+#include <random>
+#include <set>
+
+#include "tests/voxel/limited_memory.hpp"
+#include "voxel/bricks/pool.hpp"
+
+using namespace quarry;
+
+namespace {
+
+Brick marked(uint32_t number) {
+  Brick brick;
+  for (uint32_t bit = 0; bit < 32; ++bit)
+    if (number >> bit & 1u) brick.set(bit * 16, uint8_t(1 + bit));
+  brick.set(511, 9);
+  return brick;
+}
+
+}  // namespace
+
+TEST_CASE("brick_pool: freed indices come back lowest first, and always empty") {
+  test::LimitedMemory memory;
+  BrickPool pool(memory);
+  for (uint32_t i = 0; i < 100; ++i) {
+    const auto index = pool.allocate();
+    REQUIRE(index);
+    REQUIRE(*index == i);
+    pool.put(i, marked(i));
+  }
+  for (const uint32_t index : {70u, 3u, 50u, 99u, 0u}) pool.free(index);
+  REQUIRE(pool.live() == 95);
+  for (const uint32_t expected : {0u, 3u, 50u, 70u, 99u, 100u}) {
+    const auto index = pool.allocate();
+    REQUIRE(index);
+    REQUIRE(*index == expected);
+    REQUIRE(pool.get(*index).empty());
+    REQUIRE((pool.get(*index) == Brick{}));
+  }
+  REQUIRE(pool.high_water() == 101);
+}
+
+TEST_CASE("brick_pool: a random history of allocating and freeing never hands out an index twice") {
+  test::LimitedMemory memory;
+  BrickPool pool(memory);
+  std::mt19937 random(7);
+  std::set<uint32_t> live;
+  for (int n = 0; n < 5000; ++n) {
+    if (random() % 3 && !live.empty()) {
+      auto it = live.lower_bound(uint32_t(random() % (*live.rbegin() + 1)));
+      REQUIRE((pool.get(*it) == marked(*it)));
+      pool.free(*it);
+      live.erase(it);
+    } else {
+      const auto many = pool.allocate(random() % 7);
+      REQUIRE(many);
+      for (const uint32_t index : *many) {
+        REQUIRE(live.insert(index).second);
+        pool.put(index, marked(index));
+      }
+    }
+    REQUIRE(pool.live() == live.size());
+  }
+}
+
+TEST_CASE("brick_pool: full is an answer with both numbers, all or none, and nothing that is there changes") {
+  test::LimitedMemory memory;
+  BrickPool pool(memory, 10);
+  const auto eight = pool.allocate(8);
+  REQUIRE(eight);
+  for (const uint32_t index : *eight) pool.put(index, marked(index + 1));
+  const auto three = pool.allocate(3);
+  REQUIRE_FALSE(three);
+  REQUIRE(three.error().code == ErrorCode::full);
+  REQUIRE(three.error().message.find(" 8 of at most 10 ") != std::string::npos);
+  REQUIRE(pool.live() == 8);
+  REQUIRE(pool.high_water() == 8);
+  REQUIRE(pool.allocate(2));
+  REQUIRE_FALSE(pool.allocate());
+  for (const uint32_t index : *eight) REQUIRE((pool.get(index) == marked(index + 1)));
+  pool.free(4);
+  const auto again = pool.allocate();
+  REQUIRE(again);
+  REQUIRE(*again == 4);
+}
+
+TEST_CASE("brick_pool: growth over slabs moves nothing, and memory refused leaves the pool as it was") {
+  test::LimitedMemory memory;
+  {
+    BrickPool pool(memory);
+    const auto first = pool.allocate(kBricksPerSlab - 1);
+    REQUIRE(first);
+    pool.put(5, marked(5));
+    const BrickMask* const mask = &pool.mask(5);
+    const uint64_t bytes = pool.size_bytes();
+    for (const size_t granted : {size_t(0), size_t(1)}) {
+      memory.refuse_after = granted;
+      const auto refused = pool.allocate(2);
+      REQUIRE_FALSE(refused);
+      REQUIRE(refused.error().code == ErrorCode::out_of_memory);
+      REQUIRE(pool.live() == kBricksPerSlab - 1);
+    }
+    memory.refuse_after = size_t(-1);
+    const auto more = pool.allocate(2 * kBricksPerSlab);
+    REQUIRE(more);
+    REQUIRE(&pool.mask(5) == mask);
+    REQUIRE((pool.get(5) == marked(5)));
+    REQUIRE(pool.size_bytes() > bytes);
+    const uint32_t last = more->back();
+    REQUIRE(last == 3 * kBricksPerSlab - 2);
+    pool.put(last, marked(77));
+    REQUIRE((pool.get(last) == marked(77)));
+    BrickPool moved = std::move(pool);
+    REQUIRE((moved.get(last) == marked(77)));
+  }
+  REQUIRE(memory.blocks() == 0);
+}
+
+TEST_CASE("brick_pool: cut gives back what lies behind the last index, keeps every brick and index, and growth goes on with the next slab") {
+  test::LimitedMemory memory;
+  {
+    BrickPool pool(memory);
+    constexpr uint32_t kBricks = kBricksPerSlab + 700;
+    REQUIRE(pool.allocate(kBricks));
+    for (uint32_t i = 0; i < kBricks; ++i) pool.put(i, marked(i));
+    REQUIRE(pool.size_bytes() > uint64_t(kBricks) * 576);
+    pool.cut();
+    CHECK(pool.size_bytes() == uint64_t(kBricks) * 576);
+    CHECK(memory.held_bytes <= pool.size_bytes() + 4 * 4096);
+    for (uint32_t i = 0; i < kBricks; ++i)
+      if (!(pool.get(i) == marked(i))) FAIL("brick " << i);
+    const BrickMask* const mask = &pool.mask(kBricks - 1);
+    pool.free(3);
+    const auto three = pool.allocate(3);
+    REQUIRE(three);
+    CHECK(*three == std::vector<uint32_t>{3, 2 * kBricksPerSlab, 2 * kBricksPerSlab + 1});
+    for (const uint32_t index : *three) CHECK((pool.get(index) == Brick{}));
+    CHECK(&pool.mask(kBricks - 1) == mask);  // growth moved nothing
+    CHECK(pool.live() == kBricks + 2);
+    pool.cut();
+    CHECK(pool.size_bytes() == uint64_t(kBricks + 2) * 576);
+    BrickPool empty(memory);
+    empty.cut();
+    CHECK(empty.size_bytes() == 0);
+  }
+  CHECK(memory.blocks() == 0);
+}
+
+TEST_CASE("brick_pool: allocating, freeing and cutting, with memory refused now and then, keeps every brick where its index says") {
+  test::LimitedMemory memory;
+  {
+    BrickPool pool(memory);
+    std::mt19937 random(11);
+    std::set<uint32_t> live;
+    uint32_t refusals = 0;
+    for (int n = 0; n < 400; ++n) {
+      memory.refuse_after = random() % 2 ? size_t(-1) : random() % 2;
+      const uint32_t what = uint32_t(random() % 10);
+      if (what == 0) {
+        pool.cut();
+      } else if (what == 1) {
+        for (auto it = live.begin(); it != live.end();) {
+          if (random() % 16) { ++it; continue; }
+          pool.free(*it);
+          it = live.erase(it);
+        }
+      } else {
+        const auto many = pool.allocate(random() % (n % 7 ? 300 : 9000));
+        refusals += !many;
+        if (many)
+          for (const uint32_t index : *many) {
+            if (!live.insert(index).second) FAIL("index " << index << " given out twice");
+            if (!(pool.get(index) == Brick{})) FAIL("index " << index << " is not empty");
+            pool.put(index, marked(index));
+          }
+      }
+      if (pool.live() != live.size()) FAIL("after step " << n);
+      if (n % 20 == 0)
+        for (const uint32_t index : live)
+          if (!(pool.get(index) == marked(index))) FAIL("brick " << index << " after step " << n);
+    }
+    CHECK(refusals > 5);
+    CHECK(live.size() > 10000);
+  }
+  CHECK(memory.blocks() == 0);
+}

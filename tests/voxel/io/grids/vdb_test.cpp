@@ -1,0 +1,234 @@
+// OpenVDB and NanoVDB: real files against what OpenVDB's own tool says of them, a sphere against its equation, round trips, damaged files, and
+// the stream between the processes as foreign bytes.
+#include "voxel/io/grids/vdb.hpp"
+
+#include <cmath>
+#include <cstdlib>
+
+#include "tests/test_data.hpp"
+#include "tests/voxel/foreign_file.hpp"
+#include "voxel/generate/scenes.hpp"
+#include "voxel/foreign/voxel_stream.hpp"
+
+using namespace quarry;
+using test::Bytes;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string message_of(const Result<Scene>& scene) { return scene ? "" : scene.error().message; }
+
+// What a shell command prints.
+std::string printed(const std::string& command) {
+  std::string out;
+  FILE* pipe = ::popen((command + " 2>/dev/null").c_str(), "r");
+  REQUIRE(pipe);
+  char buffer[4096];
+  while (const size_t got = std::fread(buffer, 1, sizeof buffer, pipe)) out.append(buffer, got);
+  ::pclose(pipe);
+  return out;
+}
+
+Scene colored_scene() {
+  Scene scene;
+  scene.palette = Palette::standard();
+  scene.palette.materials[7].emission = 2.5f;
+  scene.palette.materials[7].roughness = 0.1f;
+  scene.palette.names[7] = "lamp; 50% red %3b";
+  scene.palette.materials[255] = {};  // plain white, which shines in the standard palette
+  scene.palette.names[255] = "";
+  BrickMap bricks;
+  for (int32_t z = 0; z < 24; ++z)
+    for (int32_t y = 0; y < 20; ++y)
+      for (int32_t x = -9; x < 17; ++x)
+        if (x * x + y * z > 40) bricks.set({x, y, z}, uint8_t(1 + (x + y + z + 20) % 250));
+  for (int32_t i = 0; i < 4096; ++i) bricks.set({64 + (i & 15), i >> 4 & 15, i >> 8}, 7);  // whole bricks of one material
+  scene.volumes.push_back({"thing", bricks, {}});
+  Instance instance;
+  instance.offset = {3, -5, 100};
+  instance.name = "thing";
+  scene.instances.push_back(instance);
+  return scene;
+}
+
+Bytes sphere_stream(uint32_t look_bytes) {
+  Bytes out;
+  const ByteSink sink = [&](std::span<const uint8_t> bytes) {
+    out.insert(out.end(), bytes.begin(), bytes.end());
+    return true;
+  };
+  io::VoxelStreamWriter stream(sink);
+  stream.warnings({"a warning"});
+  stream.metadata("key", "text");
+  stream.palette(Palette::standard());
+  io::StreamGrid grid;
+  grid.record.look_bytes = look_bytes;
+  grid.name = "g";
+  stream.grid(grid);
+  for (int i = 0; i < 3; ++i) {
+    BrickMask mask{};
+    mask[size_t(i)] = 5;
+    stream.brick({i, -i, 2 * i}, mask, Bytes(2 * look_bytes, uint8_t(9 + i)));
+  }
+  REQUIRE(stream.finish());
+  return out;
+}
+
+Result<int> count_bricks(const Bytes& bytes) {
+  int bricks = 0;
+  io::VoxelStreamEvents events;
+  events.grid = [](const io::StreamGrid&) -> Result<void> { return {}; };
+  events.brick = [&](Int3, const BrickMask&, std::span<const uint8_t>) -> Result<void> {
+    ++bricks;
+    return {};
+  };
+  std::vector<std::string> warnings;
+  const auto parsed = io::parse_voxel_stream(bytes, "the test", events, &warnings);
+  if (!parsed) return tl::unexpected(parsed.error());
+  return bricks;
+}
+
+}  // namespace
+
+TEST_CASE("vdb: a stream between the processes gives what was sent; cut or changed anywhere, it is one error") {
+  for (const uint32_t looks : {0u, 1u, 4u}) {
+    const Bytes whole = sphere_stream(looks);
+    const auto bricks = count_bricks(whole);
+    REQUIRE(bricks);
+    CHECK(*bricks == 3);
+    for (size_t n = 0; n < whole.size(); ++n) {
+      const auto cut = count_bricks(Bytes(whole.begin(), whole.begin() + int64_t(n)));
+      REQUIRE_FALSE(cut);
+      REQUIRE_THAT(cut.error().message, Catch::StartsWith("the test sent something"));
+    }
+    for (size_t n = 0; n < whole.size(); ++n) {
+      Bytes changed = whole;
+      changed[n] ^= 0x10;
+      REQUIRE_FALSE(count_bricks(changed));
+    }
+  }
+}
+
+TEST_CASE("vdb: a build without OpenVDB says so, and what to install") {
+  const auto formats = io::formats();
+  for (const char* name : {"vdb", "nvdb"}) {
+    const auto row = std::find_if(formats.begin(), formats.end(), [&](const io::Format& f) { return std::string(f.name) == name; });
+    REQUIRE(row != formats.end());
+    CHECK((row->absent == nullptr) == (io::kVdbAbsent == nullptr));
+  }
+  if (!io::kVdbAbsent) return;
+  const fs::path file = test::scratch_dir("vdb-absent") / "a.vdb";
+  std::ofstream(file) << "x";
+  CHECK_THAT(message_of(io::read_vdb(file, {})), Catch::Contains("libopenvdb-dev"));
+  CHECK_THAT(io::write_vdb(colored_scene(), file, {}).error().message, Catch::Contains("libopenvdb-dev"));
+}
+
+TEST_CASE("vdb: the real files have the grids, active voxels and voxel sizes that are known, and a sphere is a sphere") {
+  const fs::path data = test::data_dir();
+  if (data.empty()) return test::skip("no .vdb files");
+  if (io::kVdbAbsent) return test::skip(io::kVdbAbsent);
+  const auto fog = io::read_scene(data / "vdb/bunny_fog128.vdb"), half = io::read_scene(data / "vdb/bunny_ls64_half_zip.vdb"), two = io::read_scene(data / "vdb/two_grids.vdb");
+  INFO(message_of(fog) << message_of(half) << message_of(two));
+  REQUIRE(fog);
+  REQUIRE(half);
+  REQUIRE(two);
+  CHECK(test::voxels_of(*fog) == 174);
+  CHECK_THAT(fog->metadata.at("vdb.grids"), Catch::Contains("fog volume") && Catch::Contains("174 active voxels"));
+  CHECK(fog->volumes[0].bricks.bounds() == Box3{{-69, 27, -48}, {44, 146, 44}});
+  CHECK_THAT(half->metadata.at("vdb.grids"), Catch::Contains("level set") && Catch::Contains("47636 active voxels"));
+  CHECK(test::voxels_of(*half) > 5000);  // the surface of a mesh with holes
+  CHECK_THAT(two->metadata.at("vdb.grids"), Catch::Contains("cube: level set") && Catch::Contains("11966 active voxels") && Catch::Contains("sphere: level set") &&
+                                                Catch::Contains("30254 active voxels"));
+  REQUIRE(two->volumes.size() == 2);
+  // The cube and the sphere about the origin, radius as the surface cells say, must be solid and symmetric.
+  const BrickMap& sphere = two->volumes[1].bricks;
+  const int32_t r = sphere.bounds().max.x;
+  CHECK(sphere.bounds() == Box3{{-r, -r, -r}, {r, r, r}});
+  size_t wrong = 0;
+  for (int32_t z = -r - 1; z <= r + 1; ++z)
+    for (int32_t y = -r - 1; y <= r + 1; ++y)
+      for (int32_t x = -r - 1; x <= r + 1; ++x) {
+        const double d = std::sqrt(double(x * x + y * y + z * z));
+        const bool there = sphere.get({x, y, z}) != 0;
+        wrong += d < r - 1 ? !there : d > r + 1.5 ? there : 0;
+      }
+  CHECK(wrong == 0);
+  const BrickMap& cube = two->volumes[0].bricks;
+  const Box3 box = cube.bounds();
+  const uint64_t edge = uint64_t(box.max.x - box.min.x + 1);
+  CHECK(cube.voxel_count() == edge * edge * edge);
+}
+
+TEST_CASE("vdb: what is written is read back voxel by voxel with its materials, and OpenVDB's tools count the same voxels") {
+  if (io::kVdbAbsent) return test::skip(io::kVdbAbsent);
+  const fs::path dir = test::scratch_dir("vdb-round");
+  const Scene scene = colored_scene();
+  REQUIRE(io::write_scene(scene, dir / "a.vdb"));
+  const auto back = io::read_scene(dir / "a.vdb");
+  INFO(message_of(back));
+  REQUIRE(back);
+  const auto before = flatten(scene, true), after = flatten(*back, true);
+  REQUIRE(before);
+  REQUIRE(after);
+  CHECK(*before == *after);
+  CHECK(back->palette == scene.palette);
+  CHECK(back->metadata.at("vdb.creator") == "Quarry");
+  CHECK(std::distance(fs::directory_iterator(dir), {}) == 1);
+
+  REQUIRE(io::write_scene(scene, dir / "a.nvdb"));
+  const auto nano = io::read_scene(dir / "a.nvdb");
+  INFO(message_of(nano));
+  REQUIRE(nano);
+  const auto shape = flatten(*nano, true);
+  REQUIRE(shape);
+  REQUIRE(shape->bricks().size() == before->bricks().size());
+  size_t different = 0;
+  for (const auto& [at, brick] : before->bricks()) {
+    const Brick* other = shape->find(at);
+    REQUIRE(other);
+    for (uint32_t i = 0; i < kVoxelsPerBrick; ++i) {
+      const Material &m = scene.palette.materials[brick.get(i)], &n = nano->palette.materials[other->get(i)];
+      different += (brick.get(i) == 0) != (other->get(i) == 0) || (brick.get(i) && (m.r != n.r || m.g != n.g || m.b != n.b));
+    }
+  }
+  CHECK(different == 0);
+
+  const std::string count = std::to_string(before->voxel_count());
+  if (std::system("command -v vdb_print >/dev/null") != 0) return test::skip("no vdb_print (libopenvdb-tools)");
+  std::string list = printed("vdb_print -l '" + (dir / "a.vdb").string() + "'");
+  list.erase(std::remove(list.begin(), list.end(), ','), list.end());
+  CHECK_THAT(list, Catch::Contains("density") && Catch::Contains("Cd") && Catch::Contains("material"));
+  size_t found = 0;
+  for (size_t at = list.find("active voxels:"); at != std::string::npos; at = list.find("active voxels:", at + 1)) found += list.find(count, at) < at + 60;
+  CHECK(found >= 3);
+}
+
+TEST_CASE("vdb: damaged files and files that are something else are one error each, and the reader's limits hold") {
+  if (io::kVdbAbsent) return test::skip(io::kVdbAbsent);
+  const fs::path dir = test::scratch_dir("vdb-damage");
+  REQUIRE(io::write_scene(colored_scene(), dir / "a.vdb"));
+  REQUIRE(io::write_scene(colored_scene(), dir / "a.nvdb"));
+  for (const char* name : {"a.vdb", "a.nvdb"}) {
+    const Bytes whole = test::file_bytes(dir / name);
+    std::mt19937 random(7);
+    for (int round = 0; round < 24; ++round) {
+      Bytes bytes = whole;
+      if (round < 8) bytes.resize(whole.size() * size_t(round) / 8);
+      else
+        for (int n = 0; n < 8; ++n) bytes[random() % (round < 16 ? 600 : bytes.size())] = uint8_t(random());
+      const fs::path file = dir / ("broken" + fs::path(name).extension().string());
+      test::write_bytes(file, bytes);
+      io::ReadOptions options;
+      options.time_limit_s = 20;
+      options.memory_limit_bytes = uint64_t(256) << 20;
+      const auto scene = io::read_scene(file, options);
+      if (scene) continue;  // damage to a value or a name
+      REQUIRE_THAT(scene.error().message, Catch::StartsWith(file.string()));
+      REQUIRE(scene.error().message.size() > file.string().size() + 10);
+    }
+  }
+  std::ofstream(dir / "text.vdb") << "this is no volume";
+  CHECK_FALSE(io::read_scene(dir / "text.vdb"));
+  CHECK_FALSE(io::write_vdb(Scene{}, dir / "empty.vdb", {}));
+  CHECK_FALSE(fs::exists(dir / "empty.vdb"));
+}

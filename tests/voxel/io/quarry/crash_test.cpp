@@ -1,0 +1,119 @@
+// kill -9 in the middle of edits: whatever was acknowledged is in the file afterwards, and what is in the file is a whole number of edits.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "tests/test_data.hpp"
+#include "tests/voxel/io/quarry/store_edits.hpp"
+
+using namespace quarry;
+using io::Store;
+using test::EditStory;
+namespace fs = std::filesystem;
+
+namespace {
+
+// The child: plays the story from where it stands and says each step that the store acknowledged.
+[[noreturn]] void edit_and_tell(const fs::path& file, EditStory story, int pipe) {
+  auto store = Store::open(file);
+  if (!store) _exit(2);
+  for (;;) {
+    if (!story.next(&*store)) _exit(3);
+    const int32_t step = story.steps();
+    if (::write(pipe, &step, sizeof step) != sizeof step) _exit(4);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("crash: after kill -9 at any instant, all acknowledged edits are there, and nothing by halves") {
+  const fs::path dir = test::scratch_dir("crash");
+  const fs::path file = dir / "w.quarry";
+  EditStory story;
+  REQUIRE(Store::save(story.scene(), file));
+  std::mt19937 random(12345);
+  int killed_with_log = 0, acknowledged_in_all = 0, unacknowledged_but_there = 0;
+  for (int round = 0; round < 60; ++round) {
+    INFO("round " << round);
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      ::close(ends[0]);
+      edit_and_tell(file, story, ends[1]);
+    }
+    ::close(ends[1]);
+    // Let it get going, then strike at a random instant: in the middle of a transaction as likely as between two.
+    int32_t step = story.steps(), told = step;
+    const int32_t wait_for = story.steps() + int32_t(random() % 4);
+    while (told < wait_for && ::read(ends[0], &told, sizeof told) == sizeof told) {
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 12000));
+    ::kill(child, SIGKILL);
+    while (::read(ends[0], &step, sizeof step) == sizeof step) told = step;
+    ::close(ends[0]);
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    REQUIRE(WIFSIGNALED(status));
+    killed_with_log += fs::exists(file.string() + "-wal");
+
+    std::vector<UndoRecord> history;
+    size_t position = 0;
+    Result<Scene> scene = fail(ErrorCode::io, "not read");
+    if (round % 2) {
+      scene = Store::read(file, {}, &history, &position);
+    } else {
+      auto store = Store::open(file);
+      REQUIRE(store);
+      scene = store->read_scene({}, &history, &position);
+    }
+    INFO((scene ? std::string() : scene.error().message));
+    REQUIRE(scene);
+    acknowledged_in_all += told - story.steps();
+    while (story.steps() < told) REQUIRE(story.next(nullptr));
+    // One more step may be on disk: committed, but killed before it could be told.
+    if (test::same_scene(story.scene(), *scene) != "" || position != story.position() || test::same_history(story.history(), history) != "") {
+      REQUIRE(story.next(nullptr));
+      ++unacknowledged_but_there;
+    }
+    REQUIRE(test::same_scene(story.scene(), *scene) == "");
+    REQUIRE(test::same_history(story.history(), history) == "");
+    REQUIRE(position == story.position());
+  }
+  INFO("acknowledged " << acknowledged_in_all << ", with a log left " << killed_with_log << ", committed but not told " << unacknowledged_but_there);
+  CHECK(acknowledged_in_all > 60);
+  CHECK(killed_with_log > 20);
+}
+
+TEST_CASE("crash: saving over a file whose editor was killed leaves the saved scene, not the dead editor's log") {
+  const fs::path dir = test::scratch_dir("crash-save");
+  const fs::path file = dir / "w.quarry";
+  EditStory story;
+  REQUIRE(Store::save(story.scene(), file));
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) edit_and_tell(file, story, ends[1]);
+  ::close(ends[1]);
+  int32_t step = 0;
+  while (step < 5) REQUIRE(::read(ends[0], &step, sizeof step) == sizeof step);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ::close(ends[0]);
+  REQUIRE(fs::exists(file.string() + "-wal"));
+  Scene other = test::busy_scene();
+  REQUIRE(Store::save(other, file));
+  CHECK_FALSE(fs::exists(file.string() + "-wal"));
+  const auto back = Store::read(file);
+  REQUIRE(back);
+  CHECK(test::same_scene(other, *back) == "");
+}

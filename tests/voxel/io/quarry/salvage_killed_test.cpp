@@ -1,0 +1,357 @@
+// Salvage of .quarry files whose program was killed before they were damaged: what it left beside them, SQLite's rollback journal or its
+// write-ahead log, counts as SQLite would have it; pages that are damaged afterwards, in either file, cost what is on them and invent nothing.
+// The reference for the sound files is SQLite itself.
+#include <signal.h>
+#include <sqlite3.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "tests/file_bytes.hpp"
+#include "tests/test_data.hpp"
+#include "tests/voxel/io/quarry/store_edits.hpp"
+#include "voxel/io/quarry/store.hpp"
+#include "voxel/io/quarry/salvage.hpp"
+
+using namespace quarry;
+using io::Store;
+using test::file_bytes, test::same_scene;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr uint64_t kMemory = uint64_t(1) << 30;
+constexpr size_t kPage = 4096, kFrame = kPage + 24;
+using Bytes = std::vector<uint8_t>;
+
+fs::path beside(const fs::path& file, const char* suffix) { return file.string() + suffix; }
+
+// A database and what is beside it.
+struct Files {
+  Bytes database, log, journal;
+  explicit Files(const fs::path& file) : database(file_bytes(file)), log(file_bytes(beside(file, "-wal"))), journal(file_bytes(beside(file, "-journal"))) {}
+};
+
+struct Saved {
+  Result<Scene> scene = fail(ErrorCode::io, "not read");
+  io::Salvage salvage;
+  std::vector<std::string> warnings;
+  bool says(const char* words) const {
+    return std::any_of(warnings.begin(), warnings.end(), [&](const std::string& w) { return w.find(words) != std::string::npos; });
+  }
+};
+Saved save(const Files& files) {
+  Saved s;
+  s.scene = io::salvage_database(files.database, {files.log, files.journal}, kMemory, s.salvage, &s.warnings);
+  return s;
+}
+
+// Every chunk of 64^3 voxels of a scene, as a number that stands for its bricks.
+using Chunks = std::map<std::pair<size_t, Int3>, uint64_t>;
+Chunks chunks_of(const Scene& scene) {
+  Chunks chunks;
+  for (size_t v = 0; v < scene.volumes.size(); ++v)
+    for (const auto& [at, brick] : scene.volumes[v].bricks.bricks()) {
+      uint64_t& sum = chunks.try_emplace({v, Int3{at.x >> 3, at.y >> 3, at.z >> 3}}, 14695981039346656037u).first->second;
+      const auto mix = [&](uint64_t value) { sum = (sum ^ value) * 1099511628211u; };
+      mix(uint64_t(at.x & 7) | uint64_t(at.y & 7) << 3 | uint64_t(at.z & 7) << 6);
+      for (const uint64_t word : brick.mask) mix(word);
+      for (const uint8_t material : brick.materials) mix(material);
+    }
+  return chunks;
+}
+bool contains(const Chunks& all, const Chunks& some) {
+  return std::all_of(some.begin(), some.end(), [&](const auto& c) {
+    const auto it = all.find(c.first);
+    return it != all.end() && it->second == c.second;
+  });
+}
+
+void damage(Bytes& bytes, size_t at, size_t length, std::mt19937& random) {
+  for (size_t i = at; i < std::min(bytes.size(), at + length); ++i) bytes[i] = uint8_t(random());
+}
+
+Scene wide_scene(uint32_t seed) {
+  Scene s = test::busy_scene();
+  std::mt19937 random(seed);
+  for (int i = 0; i < 30000; ++i) s.volumes[0].bricks.set({int32_t(random() % 600) - 300, int32_t(random() % 20), int32_t(random() % 600) - 300}, uint8_t(1 + random() % 255));
+  return s;
+}
+
+// The child: turns the file into `a` and `b` in turns, each time in one transaction of SQLite's rollback journal with so little cache that
+// it writes pages long before the end. Ends by being killed.
+[[noreturn]] void turn_for_ever(const fs::path& file, const fs::path& a, const fs::path& b, int pipe) {
+  sqlite3* db = nullptr;
+  if (sqlite3_open(file.c_str(), &db) != SQLITE_OK) _exit(2);
+  const std::string start = "PRAGMA journal_mode=DELETE; PRAGMA cache_size=10; PRAGMA cache_spill=10; ATTACH '" + a.string() + "' AS a; ATTACH '" + b.string() + "' AS b";
+  if (sqlite3_exec(db, start.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) _exit(3);
+  for (int turn = 0;; ++turn) {
+    const std::string from = turn % 2 ? "a." : "b.";
+    std::string sql = "BEGIN; ";  // not IMMEDIATE: that would make it a change of all three databases, with a journal above the journals
+    for (const std::string table : {"chunks", "state", "volumes", "palette", "meta"}) sql += "DELETE FROM main." + table + "; INSERT INTO main." + table + " SELECT * FROM " + from + table + "; ";
+    if (sqlite3_exec(db, (sql + "COMMIT").c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) _exit(4);
+    if (::write(pipe, &turn, sizeof turn) != sizeof turn) _exit(5);
+  }
+}
+
+void kill_while_turning(const fs::path& file, const fs::path& a, const fs::path& b, uint32_t microseconds) {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::close(ends[0]);
+    turn_for_ever(file, a, b, ends[1]);
+  }
+  ::close(ends[1]);
+  int turn = 0;
+  REQUIRE(::read(ends[0], &turn, sizeof turn) == sizeof turn);
+  std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
+  ::kill(child, SIGKILL);
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFSIGNALED(status));
+  ::close(ends[0]);
+}
+
+}  // namespace
+
+TEST_CASE("store salvage: an edit cut short by kill -9 is undone from its journal, and damage on top costs only what was on it") {
+  const fs::path dir = test::scratch_dir("salvage_killed"), a = dir / "a.quarry", b = dir / "b.quarry", file = dir / "w.quarry", whole = dir / "whole.quarry";
+  const Scene scene_a = wide_scene(1), scene_b = wide_scene(2);
+  REQUIRE(Store::save(scene_a, a));
+  REQUIRE(Store::save(scene_b, b));
+  const Chunks chunks_a = chunks_of(scene_a), chunks_b = chunks_of(scene_b);
+  std::mt19937 random(99);
+  int with_journal = 0, journal_mattered = 0;
+  for (int round = 0; round < 40 && with_journal < 8; ++round) {
+    INFO("round " << round);
+    fs::remove(beside(file, "-journal"));
+    fs::copy_file(a, file, fs::copy_options::overwrite_existing);
+    kill_while_turning(file, a, b, uint32_t(random() % 40000));
+    const Files killed(file);
+    if (killed.journal.size() < kPage || killed.journal[0] == 0) continue;
+    ++with_journal;
+    fs::copy_file(file, whole, fs::copy_options::overwrite_existing);
+    fs::copy_file(beside(file, "-journal"), beside(whole, "-journal"), fs::copy_options::overwrite_existing);
+    const auto reference = Store::read(whole);
+    REQUIRE(reference);
+    CHECK(file_bytes(whole) == killed.database);  // whoever only reads leaves it so
+    CHECK(file_bytes(beside(whole, "-journal")) == killed.journal);
+    {
+      auto store = Store::open(whole);  // here SQLite undoes the edit in the file
+      REQUIRE(store);
+      REQUIRE(same_scene(*reference, *store->read_scene({}, nullptr, nullptr)) == "");
+    }
+    CHECK_FALSE(fs::exists(beside(whole, "-journal")));
+    const Chunks truth = chunks_of(*reference);
+    REQUIRE((truth == chunks_a || truth == chunks_b));
+    const Saved sound = save(killed);
+    REQUIRE(sound.scene);
+    CHECK(same_scene(*reference, *sound.scene) == "");
+    CHECK(sound.salvage.losses().empty());
+    Files without = killed;
+    without.journal.clear();
+    const Saved blind = save(without);
+    journal_mattered += !blind.scene || same_scene(*reference, *blind.scene) != "";
+
+    const Files undone(whole);
+    for (int hurt = 0; hurt < 8; ++hurt) {
+      INFO("damage " << hurt);
+      // Pages of the database: everything is there that the undone database would have with the same pages damaged.
+      Files damaged = killed, lower = undone;
+      for (size_t n = 1 + random() % 6; n > 0; --n) {
+        const size_t at = random() % (killed.database.size() / kPage) * kPage;
+        damage(damaged.database, at, kPage, random);
+        damage(lower.database, at, kPage, random);
+      }
+      const Saved got = save(damaged), least = save(lower);
+      if (least.scene) {
+        REQUIRE(got.scene);
+        CHECK(contains(chunks_of(*got.scene), chunks_of(*least.scene)));
+      }
+      if (got.scene) {
+        CHECK(contains(truth, chunks_of(*got.scene)));
+        if (got.salvage.losses().empty()) CHECK(same_scene(*reference, *got.scene) == "");
+      }
+      // The journal too: of each chunk what it was before or after the edit, and whatever is not as before is said.
+      for (size_t n = 1 + random() % 3; n > 0; --n) damage(damaged.journal, random() % damaged.journal.size(), 1 + random() % 600, random);
+      const Saved both = save(damaged);
+      if (!both.scene) continue;
+      for (const auto& c : chunks_of(*both.scene)) CHECK((contains(chunks_a, {c}) || contains(chunks_b, {c})));
+      if (both.salvage.losses().empty()) CHECK(same_scene(*reference, *both.scene) == "");
+    }
+  }
+  INFO("killed with a journal " << with_journal << ", of which the journal mattered " << journal_mattered);
+  CHECK(with_journal >= 5);
+  CHECK(journal_mattered >= 3);
+}
+
+TEST_CASE("store salvage: a journal that is not this database's, or is damaged, is not used, and that is said") {
+  const fs::path dir = test::scratch_dir("salvage_journal"), a = dir / "a.quarry", b = dir / "b.quarry", file = dir / "w.quarry";
+  const Scene scene_a = wide_scene(1);
+  REQUIRE(Store::save(scene_a, a));
+  REQUIRE(Store::save(wide_scene(2), b));
+  fs::copy_file(a, file);
+  Bytes journal;
+  for (uint32_t wait = 3000; journal.size() < 4 * kPage || journal[0] == 0; wait += 1700) {
+    fs::remove(beside(file, "-journal"));
+    fs::copy_file(a, file, fs::copy_options::overwrite_existing);
+    kill_while_turning(file, a, b, wait % 30000);
+    journal = file_bytes(beside(file, "-journal"));
+  }
+  Files files(a);  // sound, and from before the edit
+  Bytes& head = files.database;
+  const auto expect_unused = [&](const char* words, bool foreign) {
+    const Saved s = save(files);
+    REQUIRE(s.scene);
+    CHECK(s.says(words));
+    CHECK(chunks_of(*s.scene) == chunks_of(scene_a));
+    // Read without salvage: an error if an edit may be there in part, a warning if it is none of this file's.
+    test::write_bytes(file, files.database);
+    test::write_bytes(beside(file, "-journal"), files.journal);
+    std::vector<std::string> warnings;
+    const auto read = Store::read(file, {}, nullptr, nullptr, &warnings);
+    if (read) {
+      CHECK((chunks_of(*read) == chunks_of(scene_a)));
+      REQUIRE(warnings.size() == 1);
+      CHECK(warnings[0].find(words) != std::string::npos);
+    } else {
+      CHECK(read.error().message.find("w.quarry-journal, is damaged") != std::string::npos);
+    }
+    CHECK(bool(read) == foreign);
+    CHECK((file_bytes(file) == files.database));
+    CHECK((file_bytes(beside(file, "-journal")) == files.journal));
+    // For editing, what is none of this file's is set aside, and what may be is an error that changes nothing.
+    const fs::path aside = beside(file, "-journal.of-another-state-1");
+    {
+      auto store = Store::open(file);
+      CHECK(bool(store) == foreign);
+      if (store) CHECK((chunks_of(*store->read_scene({}, nullptr, nullptr)) == chunks_of(scene_a)));
+    }
+    CHECK((file_bytes(foreign ? aside : beside(file, "-journal")) == files.journal));
+    if (!foreign) CHECK((file_bytes(file) == files.database));
+    fs::remove(aside);
+  };
+  files.journal = journal;
+  head[27] = uint8_t(head[27] + 77);  // another count of changes
+  head[95] = uint8_t(head[95] + 77);
+  expect_unused("of another state", true);
+  head = file_bytes(a);
+  files.journal = journal;
+  files.journal[3] ^= 1;
+  expect_unused("its header is damaged", false);
+  files.journal = journal;
+  files.journal[26] ^= 1;
+  expect_unused("not this database's", false);
+  files.journal = journal;
+  files.journal.insert(files.journal.end(), journal.begin(), journal.begin() + 8);
+  expect_unused("several databases", true);
+  // What a finished edit leaves where the journal is kept.
+  std::fill_n(files.journal.begin(), 28, uint8_t(0));
+  files.journal.resize(files.journal.size() - 8);
+  const Saved s = save(files);
+  REQUIRE(s.scene);
+  CHECK(s.warnings.empty());
+  CHECK(s.salvage.losses().empty());
+}
+
+TEST_CASE("store salvage: behind a damaged page of a crashed editor's log the later edits still count") {
+  const fs::path dir = test::scratch_dir("salvage_log_pages"), file = dir / "w.quarry", crashed = dir / "crashed.quarry";
+  test::EditStory story;
+  REQUIRE(Store::save(story.scene(), file));
+  std::map<std::pair<size_t, Int3>, std::set<uint64_t>> ever;  // every state that each chunk had
+  const auto note = [&] {
+    for (const auto& [chunk, sum] : chunks_of(story.scene())) ever[chunk].insert(sum);
+  };
+  note();
+  {
+    auto store = Store::open(file);
+    REQUIRE(store);
+    for (int i = 0; i < 30; ++i) {
+      REQUIRE(story.next(&*store));
+      note();
+    }
+    fs::copy_file(file, crashed);
+    fs::copy_file(beside(file, "-wal"), beside(crashed, "-wal"));
+  }
+  const Files whole(crashed);
+  const Chunks truth = chunks_of(story.scene());
+  const size_t frames = (whole.log.size() - 32) / kFrame;
+  REQUIRE(frames > 60);
+  const auto right = [&](const Saved& s) {
+    size_t count = 0;
+    for (const auto& c : chunks_of(*s.scene)) {
+      REQUIRE(ever[c.first].count(c.second));
+      count += contains(truth, {c});
+    }
+    if (s.salvage.losses().empty()) REQUIRE(same_scene(story.scene(), *s.scene) == "");
+    return count;
+  };
+  std::mt19937 random(4);
+  size_t going_on = 0, stopping = 0;
+  for (int round = 0; round < 40; ++round) {
+    INFO("round " << round);
+    Files damaged = whole, cut = whole;
+    const size_t frame = 1 + random() % (frames - 2);
+    const bool header = round % 4 == 0;  // else some of the page's own bytes
+    damage(damaged.log, 32 + frame * kFrame + (header ? 0 : 24 + random() % 3000), header ? 24 : 1000, random);
+    cut.log.resize(32 + frame * kFrame);
+    const Saved s = save(damaged), stopped = save(cut);
+    REQUIRE(s.scene);
+    REQUIRE(stopped.scene);
+    CHECK(s.says(header ? "damaged" : "1 are damaged"));
+    CHECK_FALSE(s.salvage.losses().empty());
+    going_on += right(s);
+    for (const auto& c : chunks_of(*stopped.scene)) stopping += contains(truth, {c});
+  }
+  INFO("chunks as they were last: " << going_on << ", if reading stopped at the damage: " << stopping);
+  CHECK(going_on > stopping);
+  // The log's own header, and its end.
+  Files files = whole;
+  damage(files.log, 0, 24, random);
+  const Saved headless = save(files);
+  REQUIRE(headless.scene);
+  CHECK(headless.says("header of the log"));
+  CHECK(same_scene(story.scene(), *headless.scene) == "");
+  files = whole;
+  size_t end = frames - 1;  // the last frame that ends an edit, and has pages of the same edit before it
+  const auto ends_edit = [&](size_t frame) { return !std::equal(files.log.begin() + int64_t(36 + frame * kFrame), files.log.begin() + int64_t(40 + frame * kFrame), Bytes(4).begin()); };
+  while (!ends_edit(end) || ends_edit(end - 1)) --end;
+  files.log.resize(32 + end * kFrame);
+  const Saved unfinished = save(files);
+  REQUIRE(unfinished.scene);
+  CHECK(unfinished.says("not finished"));
+  CHECK(unfinished.salvage.losses().empty());
+}
+
+TEST_CASE("store: reading a damaged world leaves the log beside it for salvage") {
+  const fs::path dir = test::scratch_dir("salvage_read_first"), file = dir / "w.quarry", crashed = dir / "crashed.quarry";
+  test::EditStory story;
+  REQUIRE(Store::save(story.scene(), file));
+  {
+    auto store = Store::open(file);
+    REQUIRE(store);
+    for (int i = 0; i < 5; ++i) REQUIRE(story.next(&*store));
+    fs::copy_file(file, crashed);
+    fs::copy_file(beside(file, "-wal"), beside(crashed, "-wal"));
+  }
+  const Files whole(crashed);
+  // Every page but the first that no edit has written again; the palette's are among them.
+  std::set<size_t> in_log;
+  for (size_t at = 32; at + kFrame <= whole.log.size(); at += kFrame) in_log.insert(size_t(whole.log[at + 2]) << 8 | whole.log[at + 3]);
+  std::fstream out(crashed, std::ios::in | std::ios::out | std::ios::binary);
+  for (size_t page = 2; page <= whole.database.size() / kPage; ++page)
+    if (!in_log.count(page)) out.seekp(std::streamoff((page - 1) * kPage)) << std::string(kPage, 'x');
+  out.close();
+  CHECK_FALSE(Store::read(crashed));
+  CHECK((Files(crashed).log == whole.log));
+  const Saved s = save(Files(crashed));
+  REQUIRE(s.scene);
+  CHECK(contains(chunks_of(story.scene()), chunks_of(*s.scene)));
+}

@@ -1,0 +1,213 @@
+// Salvage of .quarry files: every chunk whose checksum is right comes through exactly, wherever the database is broken; what is lost is
+// counted; the damaged file stays as it is.
+#include "voxel/io/quarry/salvage.hpp"
+
+#include <sqlite3.h>
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <fstream>
+#include <random>
+
+#include "tests/test_data.hpp"
+#include "tests/voxel/foreign_file.hpp"
+#include "tests/voxel/io/quarry/store_edits.hpp"
+#include "voxel/io/quarry/store.hpp"
+
+using namespace quarry;
+using io::Store;
+using test::Bytes, test::file_bytes, test::same_scene, test::Saved, test::write_bytes;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr uint64_t kMemory = uint64_t(1) << 30;
+constexpr size_t kPage = 4096;
+
+void sql(const fs::path& file, const std::string& text) {
+  sqlite3* db = nullptr;
+  REQUIRE(sqlite3_open(file.c_str(), &db) == SQLITE_OK);
+  CHECK(sqlite3_exec(db, text.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
+  sqlite3_close(db);
+}
+
+Saved save(const fs::path& file) {
+  const Bytes before = file_bytes(file);
+  Saved s;
+  auto scene = io::salvage_store(file, s.salvage, &s.warnings);
+  INFO((scene ? "" : scene.error().message));
+  REQUIRE(scene);
+  s.scene = std::move(*scene);
+  CHECK(file_bytes(file) == before);
+  return s;
+}
+
+// Whole chunks only: each chunk of 64^3 is as it was, or not there. Gives how many are not.
+uint64_t missing_chunks(const BrickMap& was, const BrickMap& is) {
+  std::map<Int3, std::pair<uint64_t, uint64_t>> chunks;  // bricks that were, that are
+  for (const auto& [at, brick] : was.bricks()) ++chunks[Int3{at.x >> 3, at.y >> 3, at.z >> 3}].first;
+  for (const auto& [at, brick] : is.bricks()) {
+    const Brick* old = was.find(at);
+    REQUIRE(old);
+    REQUIRE(*old == brick);
+    ++chunks[Int3{at.x >> 3, at.y >> 3, at.z >> 3}].second;
+  }
+  uint64_t missing = 0;
+  for (const auto& [at, counts] : chunks) {
+    REQUIRE((counts.second == 0 || counts.second == counts.first));
+    missing += counts.second == 0;
+  }
+  return missing;
+}
+
+// Some 150 chunks in two volumes.
+Scene wide_scene() {
+  Scene s = test::busy_scene();
+  std::mt19937 random(11);
+  for (int i = 0; i < 40000; ++i) s.volumes[0].bricks.set({int32_t(random() % 700) - 350, int32_t(random() % 20), int32_t(random() % 700) - 350}, uint8_t(1 + random() % 255));
+  return s;
+}
+
+uint64_t missing_chunks(const Scene& was, const Scene& is) {
+  uint64_t missing = 0;
+  for (size_t v = 0; v < was.volumes.size(); ++v) missing += missing_chunks(was.volumes[v].bricks, v < is.volumes.size() ? is.volumes[v].bricks : BrickMap());
+  return missing;
+}
+
+}  // namespace
+
+TEST_CASE("store salvage: a sound file gives the same scene and no loss") {
+  const fs::path dir = test::scratch_dir("salvage_sound"), file = dir / "a.quarry";
+  for (const Scene& scene : {test::busy_scene(), wide_scene(), Scene{}}) {
+    REQUIRE(Store::save(scene, file));
+    if (scene.volumes.empty()) break;
+    const Saved s = save(file);
+    CHECK(same_scene(*Store::read(file), s.scene) == "");
+    CHECK(s.salvage.losses().empty());
+    CHECK(s.warnings.empty());
+  }
+}
+
+TEST_CASE("store salvage: chunks with wrong bytes and missing rows are lost alone, and their places are said") {
+  const fs::path dir = test::scratch_dir("salvage_rows"), file = dir / "a.quarry";
+  const Scene scene = wide_scene();
+  REQUIRE(Store::save(scene, file));
+  SECTION("wrong bytes") {
+    sql(file, "UPDATE chunks SET data = CAST(substr(data, 1, 20) || x'00112233' || substr(data, 25) AS BLOB) WHERE volume = 0 AND x = 2 AND z < 1");
+    const Saved s = save(file);
+    CHECK(missing_chunks(scene, s.scene) == s.lost("chunks"));
+    CHECK(s.lost("chunks") > 2);
+    REQUIRE_FALSE(s.warnings.empty());
+    CHECK(s.warnings[0].find("volume 0, chunk (2, ") != std::string::npos);
+    CHECK(s.scene.instances.size() == scene.instances.size());
+  }
+  SECTION("rows missing") {
+    sql(file, "DELETE FROM chunks WHERE volume = 0 AND z > 2; DELETE FROM palette WHERE id = 5; DELETE FROM instances WHERE id = 1");
+    const Saved s = save(file);
+    CHECK(missing_chunks(scene, s.scene) == s.lost("chunks"));
+    CHECK(s.lost("chunks") > 2);
+    CHECK(s.lost("materials") == 1);
+    CHECK(s.lost("instances") == 1);
+  }
+  SECTION("state, volumes and journal broken") {
+    sql(file, "DELETE FROM state; DELETE FROM volumes WHERE id = 0; INSERT INTO journal VALUES (9, 9, 9, 'x', 1, 1, 1, 1, x'00')");
+    const Saved s = save(file);
+    CHECK(missing_chunks(scene, s.scene) == 0);
+    CHECK(s.lost("volume_rows") == 1);
+  }
+  CHECK_FALSE(Store::read(file));  // never without being asked
+}
+
+TEST_CASE("store salvage: a database cut short gives every chunk on the pages that are left") {
+  const fs::path dir = test::scratch_dir("salvage_cut"), file = dir / "a.quarry", cut = dir / "cut.quarry";
+  const Scene scene = wide_scene();
+  REQUIRE(Store::save(scene, file));
+  const Bytes whole = file_bytes(file);
+  uint64_t missing = UINT64_MAX;
+  for (const size_t part : {3, 5, 8, 9}) {
+    Bytes bytes = whole;
+    bytes.resize(whole.size() * part / 10 + 17);
+    write_bytes(cut, bytes);
+    CHECK_FALSE(Store::read(cut));
+    const Saved s = save(cut);
+    const uint64_t lost = missing_chunks(scene, s.scene);
+    INFO(part << " tenths: " << lost << " chunks lost");
+    CHECK(lost < missing);
+    CHECK((s.lost("chunks") == lost || s.lost("volume_rows") > 0));
+    CHECK(s.lost("pages_cut_off") > 0);
+    missing = lost;
+  }
+  CHECK(missing > 0);
+}
+
+TEST_CASE("store salvage: any one page overwritten loses only what was on it") {
+  const fs::path dir = test::scratch_dir("salvage_page"), file = dir / "a.quarry";
+  const Scene scene = wide_scene();
+  REQUIRE(Store::save(scene, file));
+  const Bytes whole = file_bytes(file);
+  REQUIRE(whole.size() % kPage == 0);
+  uint64_t worst = 0;
+  for (size_t page = 0; page < whole.size() / kPage; ++page) {
+    INFO("page " << page + 1);
+    Bytes bytes = whole;
+    std::fill_n(bytes.begin() + std::ptrdiff_t(page * kPage), kPage, uint8_t(page % 3 ? 0 : 0xa5));
+    io::Salvage salvage;
+    std::vector<std::string> warnings;
+    const auto got = io::salvage_database(bytes, {}, kMemory, salvage, &warnings);
+    REQUIRE(got);
+    const uint64_t lost = missing_chunks(scene, *got);
+    worst = std::max(worst, lost);
+    // Pages that hold no rows (insides of trees, indices) lose nothing: there is nothing to say then.
+    if (lost > 0) CHECK_FALSE(salvage.losses().empty());
+    if (salvage.losses().empty()) CHECK(same_scene(*Store::read(file), *got) == "");
+  }
+  CHECK(worst < 40);
+}
+
+TEST_CASE("store salvage: edits in a crashed editor's log count, and what the edits replaced does not come back") {
+  const fs::path dir = test::scratch_dir("salvage_log"), file = dir / "a.quarry", crashed = dir / "crashed.quarry";
+  test::EditStory story;
+  REQUIRE(Store::save(story.scene(), file));
+  {
+    auto store = Store::open(file);
+    REQUIRE(store);
+    for (int i = 0; i < 25; ++i) REQUIRE(story.next(&*store));
+    fs::copy_file(file, crashed);
+    fs::copy_file(file.string() + "-wal", crashed.string() + "-wal");
+  }
+  const Saved from_log = save(crashed);
+  CHECK(from_log.salvage.losses().empty());
+  CHECK(same_scene(*Store::read(file), from_log.scene) == "");
+  const Saved folded = save(file);  // with freed pages inside
+  CHECK(folded.salvage.losses().empty());
+  CHECK(same_scene(*Store::read(file), folded.scene) == "");
+  // A log that is broken in its middle counts up to there.
+  Bytes log = file_bytes(crashed.string() + "-wal");
+  log[log.size() / 2] ^= 0xff;
+  write_bytes(crashed.string() + "-wal", log);
+  Saved part;
+  CHECK(io::salvage_store(crashed, part.salvage, &part.warnings));
+}
+
+TEST_CASE("store salvage: bytes changed at random never crash, and every voxel that is given was there") {
+  const fs::path dir = test::scratch_dir("salvage_random"), file = dir / "a.quarry";
+  const Scene scene = test::busy_scene();
+  REQUIRE(Store::save(scene, file));
+  const Bytes whole = file_bytes(file);
+  std::mt19937 random(3);
+  for (int round = 0; round < 300; ++round) {
+    Bytes bytes = whole;
+    for (auto n = uint32_t(1 + random() % 20); n > 0; --n) bytes[random() % (n % 2 ? bytes.size() : std::min<size_t>(bytes.size(), 3 * kPage))] = uint8_t(random());
+    if (random() % 3 == 0) bytes.resize(random() % bytes.size());
+    io::Salvage salvage;
+    const auto got = io::salvage_database(bytes, {}, kMemory, salvage, nullptr);
+    if (!got) {
+      CHECK_FALSE(got.error().message.empty());
+      continue;
+    }
+    (void)missing_chunks(scene, *got);
+  }
+  io::Salvage salvage;
+  CHECK_FALSE(io::salvage_database({}, {}, kMemory, salvage, nullptr));
+  CHECK_FALSE(io::salvage_database(Bytes(50000, 13), {}, kMemory, salvage, nullptr));
+}

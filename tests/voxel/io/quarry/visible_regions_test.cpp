@@ -1,0 +1,355 @@
+// Worlds read in pieces, and grids and meshes written from some layers at a time, against the same from a whole scene: the same bytes.
+#include "voxel/io/quarry/visible_regions.hpp"
+
+#include <catch2/catch.hpp>
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "tests/file_bytes.hpp"
+#include "tests/test_data.hpp"
+#include "tests/voxel/io/vox/vox_builder.hpp"
+#include "voxel/io/export_loss.hpp"
+#include "voxel/io/format.hpp"
+#include "voxel/io/meshes/write.hpp"
+#include "voxel/io/files/spill.hpp"
+#include "voxel/io/quarry/store.hpp"
+#include "voxel/io/quarry/reader.hpp"
+#include "voxel/io/quarry/writer.hpp"
+#include "voxel/io/grids/write.hpp"
+#include "voxel/io/vox/write.hpp"
+
+using namespace quarry;
+namespace fs = std::filesystem;
+
+namespace {
+
+// Turned, mirrored, overlapping, hidden and unplaced volumes at odd offsets, over many chunks.
+Scene crowd(uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto number = [&](int32_t low, int32_t high) { return low + int32_t(random() % uint32_t(high - low + 1)); };
+  Scene s;
+  s.volumes.resize(4);
+  for (size_t v = 0; v < 4; ++v) {
+    s.volumes[v].name = std::string(1, char(97 + v));
+    for (int i = 0; i < 3000; ++i) s.volumes[v].bricks.set({number(-100, 90), number(0, 120), number(-40, 200)}, uint8_t(number(1, 255)));
+  }
+  for (int i = 0; i < 8; ++i) {
+    Instance n;
+    n.volume = uint32_t(i % 3);
+    std::array<uint8_t, 3> axis{0, 1, 2};
+    std::shuffle(axis.begin(), axis.end(), random);
+    n.rotation.axis = axis;
+    for (auto& sign : n.rotation.sign) sign = random() & 1 ? int8_t(1) : int8_t(-1);
+    n.offset = {number(-200, 200), number(150, 200), number(-200, 200)};
+    n.hidden = i == 5;
+    s.instances.push_back(n);
+  }
+  s.overlap = seed & 1 ? OverlapRule::last_instance_wins : OverlapRule::first_instance_wins;
+  s.metadata["origin"] = "1 2 3";
+  s.metadata["voxel_size"] = "0.5";
+  return s;
+}
+
+std::vector<io::VolumeSummary> summaries(const Scene& scene) {
+  std::vector<io::VolumeSummary> out(scene.volumes.size());
+  for (size_t v = 0; v < out.size(); ++v) out[v].add(scene.volumes[v].bricks);
+  return out;
+}
+std::vector<Box3> bounds_of(const Scene& scene) {
+  std::vector<Box3> out;
+  for (const auto& v : summaries(scene)) out.push_back(v.bounds);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("store reader: a world copied region by region has the bytes of one that was read and saved") {
+  const fs::path dir = test::scratch_dir("store-regions");
+  const Scene scene = crowd(3);
+  REQUIRE(io::Store::save(scene, dir / "world.quarry"));
+  for (const uint64_t room : {uint64_t(0), uint64_t(1) << 20, uint64_t(1) << 33}) {
+    RegionSink sink;
+    const Progress progress;
+    std::optional<io::StoreWriter> writer;
+    size_t taken = 0;
+    sink.room = [&] { return room; };
+    sink.begin = [&](const Scene& head) -> Result<void> {
+      auto made = io::StoreWriter::create(head, dir / "copy.quarry", progress);
+      if (!made) return tl::unexpected(made.error());
+      writer.emplace(std::move(*made));
+      return {};
+    };
+    sink.take = [&](uint32_t volume, BrickMap&& bricks) {
+      ++taken;
+      const BrickMap all = std::move(bricks);
+      if (room < 10000) CHECK(all.bricks().size() <= 512);
+      return writer->append(volume, all);
+    };
+    auto reader = io::StoreReader::open(dir / "world.quarry");
+    REQUIRE(reader);
+    const auto done = reader->read_all(sink, progress);
+    REQUIRE(done);
+    CHECK(done->regions == taken);
+    CHECK((room > uint64_t(1) << 30 ? taken == 4 : taken > 8));
+    REQUIRE(writer->commit());
+    CHECK((test::file_text(dir / "copy.quarry") == test::file_text(dir / "world.quarry")));
+  }
+}
+
+TEST_CASE("store reader: a box of chunks has its bricks and no others, and damage is found") {
+  const fs::path dir = test::scratch_dir("store-box");
+  const Scene scene = crowd(4);
+  REQUIRE(io::Store::save(scene, dir / "world.quarry"));
+  auto reader = io::StoreReader::open(dir / "world.quarry");
+  REQUIRE(reader);
+  std::mt19937 random(5);
+  for (int i = 0; i < 30; ++i) {
+    const auto at = [&] { return int32_t(random() % 7) - 3; };
+    const Int3 a{at(), at(), at()}, b{at(), at(), at()};
+    const Box3 box = united({a, a}, {b, b});
+    const auto volume = uint32_t(random() % 4);
+    BrickMap expected, got;
+    for (const auto& [where, brick] : scene.volumes[volume].bricks.bricks()) {
+      const Int3 c{where.x >> 3, where.y >> 3, where.z >> 3};
+      if (c.x >= box.min.x && c.x <= box.max.x && c.y >= box.min.y && c.y <= box.max.y && c.z >= box.min.z && c.z <= box.max.z) expected.put(where, brick);
+    }
+    REQUIRE(reader->read(volume, box, got, {}));
+    CHECK(got == expected);
+    CHECK(*reader->count_bricks(volume, box) == expected.bricks().size());
+  }
+  std::string bytes = test::file_text(dir / "world.quarry");
+  for (size_t at = bytes.size() / 2; at < bytes.size(); at += 997) bytes[at] = char(bytes[at] ^ 1);
+  std::ofstream(dir / "bad.quarry", std::ios::binary) << bytes;
+  auto bad = io::StoreReader::open(dir / "bad.quarry");
+  if (bad) {
+    RegionSink sink;
+    sink.room = [] { return uint64_t(1) << 30; };
+    sink.begin = [](const Scene&) -> Result<void> { return {}; };
+    sink.take = [](uint32_t, BrickMap&&) -> Result<void> { return {}; };
+    const auto read = bad->read_all(sink, {});
+    REQUIRE(!read);
+    CHECK(read.error().code == ErrorCode::malformed_input);
+  }
+}
+
+TEST_CASE("vox: read model by model it gives the world, the warnings and the errors of a whole reading") {
+  const fs::path dir = test::scratch_dir("vox-regions");
+  std::vector<fs::path> files;
+  Scene scene = crowd(2);
+  for (int32_t x = 0; x < 700; ++x) scene.volumes[3].bricks.set({x, x / 2, 5}, 9);  // becomes several models
+  REQUIRE(io::write_vox(scene, dir / "crowd.vox", {}));
+  files.push_back(dir / "crowd.vox");
+  const std::string whole = test::file_text(files[0]);
+  for (const size_t length : {size_t(0), size_t(7), size_t(19), size_t(30), whole.size() / 2, whole.size() - 1}) {
+    files.push_back(dir / ("cut" + std::to_string(length) + ".vox"));
+    std::ofstream(files.back(), std::ios::binary) << whole.substr(0, length);
+  }
+  {
+    // More voxels than may be placed, by a model whose bricks are gone when its instances are counted.
+    std::vector<test::VoxBuilder::Voxel> full;
+    for (int i = 0; i < 32768; ++i) full.push_back({uint8_t(i & 31), uint8_t(i >> 5 & 31), uint8_t(i >> 10), 1});
+    test::VoxBuilder builder(200);
+    builder.model(32, 32, 32, full).group(0, std::vector<int64_t>(33, 1)).group(1, std::vector<int64_t>(32, 2)).group(2, std::vector<int64_t>(32, 3)).shape(3, {{0, {}}});
+    files.push_back(dir / "placed.vox");
+    test::write_bytes(files.back(), builder.bytes());
+  }
+  const fs::path data = test::data_dir();
+  if (data.empty()) test::skip("no real .vox files");
+  else
+    for (const char* folder : {"vox", "broken-vox"})
+      for (const auto& entry : fs::directory_iterator(data / folder))
+        if (entry.path().extension() == ".vox") files.push_back(entry.path());
+  size_t good = 0;
+  for (const fs::path& file : files) {
+    INFO(file.string());
+    io::ReadOptions options;
+    std::vector<std::string> said, said_whole;
+    options.warnings = &said_whole;
+    const auto read = io::read_scene(file, options);
+    options.warnings = &said;
+    const Progress progress;
+    std::optional<io::StoreWriter> writer;
+    RegionSink sink;
+    sink.room = [] { return uint64_t(1) << 30; };
+    sink.begin = [&](const Scene& head) -> Result<void> {
+      auto made = io::StoreWriter::create(head, dir / "parts.quarry", progress);
+      if (!made) return tl::unexpected(made.error());
+      writer.emplace(std::move(*made));
+      return {};
+    };
+    sink.take = [&](uint32_t volume, BrickMap&& bricks) {
+      const BrickMap taken = std::move(bricks);
+      return writer->append(volume, taken);
+    };
+    const auto done = io::read_scene_regions(file, options, sink);
+    if (!read) {
+      REQUIRE(!done);
+      CHECK(done.error().code == read.error().code);
+      CHECK(done.error().message == read.error().message);
+      CHECK(said == said_whole);
+      continue;
+    }
+    if (!done) FAIL(done.error().message);
+    ++good;
+    CHECK(said == said_whole);
+    REQUIRE(writer->commit());
+    writer.reset();
+    REQUIRE(io::Store::save(*read, dir / "whole.quarry"));
+    CHECK((test::file_text(dir / "parts.quarry") == test::file_text(dir / "whole.quarry")));
+  }
+  CHECK(good > 0);
+}
+
+TEST_CASE("grids: written from some layers at a time they have the bytes of those written at once") {
+  const fs::path dir = test::scratch_dir("grid-regions");
+  for (uint32_t seed = 1; seed <= 4; ++seed) {
+    const Scene scene = crowd(seed);
+    REQUIRE(io::Store::save(scene, dir / "world.quarry"));
+    REQUIRE(io::write_binvox(scene, dir / "whole.binvox", {}));
+    REQUIRE(io::write_raw(scene, dir / "whole.nrrd", {}));
+    for (const uint64_t room : {uint64_t(14) << 20, uint64_t(1) << 33}) {
+      auto store = io::StoreReader::open(dir / "world.quarry");
+      REQUIRE(store);
+      const auto voxels = io::VisibleRegions::of(*store, bounds_of(scene), [room] { return room; }, {});
+      REQUIRE(voxels);
+      const auto binvox = io::write_binvox_regions(*voxels, dir / "parts.binvox", {});
+      if (!binvox) FAIL(binvox.error().message);
+      const uint64_t regions = voxels->read_regions();
+      INFO("regions " << regions << " with room for " << room);
+      CHECK((room > uint64_t(1) << 30 ? regions <= 3 : regions > 1));
+      REQUIRE(io::write_raw_regions(*voxels, dir / "parts.nrrd", {}));
+      CHECK(voxels->read_regions() > regions);
+      CHECK((test::file_text(dir / "parts.binvox") == test::file_text(dir / "whole.binvox")));
+      CHECK((test::file_text(dir / "parts.nrrd") == test::file_text(dir / "whole.nrrd")));
+    }
+    auto store = io::StoreReader::open(dir / "world.quarry");
+    const auto voxels = io::VisibleRegions::of(*store, bounds_of(scene), [] { return uint64_t(1000); }, {});
+    REQUIRE(voxels);
+    const auto small = io::write_raw_regions(*voxels, dir / "small.nrrd", {});
+    REQUIRE(!small);
+    CHECK(small.error().code == ErrorCode::out_of_memory);
+    CHECK(!fs::exists(dir / "small.nrrd"));
+  }
+}
+
+TEST_CASE("meshes: written from some layers at a time they have the bytes of those written at once") {
+  const fs::path dir = test::scratch_dir("mesh-regions");
+  const std::vector<const char*> kinds[] = {{"glb", "obj"}, {"glb", "ply"}, {"gltf"}};
+  for (uint32_t seed = 1; seed <= 3; ++seed) {
+    Scene scene = crowd(seed);
+    if (seed == 3) scene.metadata[io::kMeshScaleKey] = "4";
+    for (size_t m = 1; m < 256; m += 5) scene.palette.materials[m].transparency = seed == 2 ? 0.5f : 0;
+    // Something with large rectangles, too, across several chunks.
+    for (int32_t x = 0; x < 200; ++x)
+      for (int32_t z = -70; z < 70; ++z) scene.volumes[0].bricks.set({x, (x + z) / 90, z}, uint8_t(1 + (x > 150)));
+    REQUIRE(io::Store::save(scene, dir / "world.quarry"));
+    for (const char* extension : kinds[seed - 1]) {
+      const auto format = io::format_for_writing(dir / (std::string("name.") + extension));
+      REQUIRE(format);
+      // The name is in the file.
+      fs::create_directories(dir / "whole");
+      fs::create_directories(dir / "parts");
+      const fs::path whole = dir / "whole" / (std::string("name.") + extension), parts = dir / "parts" / (std::string("name.") + extension);
+      REQUIRE((*format)->write(scene, whole, {}));
+      for (const uint64_t room : {uint64_t(16) << 20, uint64_t(1) << 33}) {
+        auto store = io::StoreReader::open(dir / "world.quarry");
+        REQUIRE(store);
+        const auto voxels = io::VisibleRegions::of(*store, bounds_of(scene), [room] { return room; }, {});
+        REQUIRE(voxels);
+        const auto written = (*format)->write_regions(*voxels, parts, {});
+        if (!written) FAIL(written.error().message);
+        INFO(extension << " of seed " << seed << ", regions " << voxels->read_regions() << " with room for " << room);
+        CHECK((room > uint64_t(1) << 30 ? voxels->read_regions() <= 4 : voxels->read_regions() > 4));
+        CHECK((test::file_text(parts) == test::file_text(whole)));
+        CHECK(size_t(std::distance(fs::directory_iterator(dir / "parts"), fs::directory_iterator())) == (std::string_view(extension) == "obj" ? 2 : 1));
+        fs::remove_all(dir / "parts");
+        fs::create_directories(dir / "parts");
+      }
+      fs::remove_all(dir / "whole");
+    }
+    auto store = io::StoreReader::open(dir / "world.quarry");
+    const auto voxels = io::VisibleRegions::of(*store, bounds_of(scene), [] { return uint64_t(1000); }, {});
+    REQUIRE(voxels);
+    const auto small = io::write_gltf_regions(*voxels, dir / "small.glb", {});
+    REQUIRE(!small);
+    CHECK(small.error().code == ErrorCode::out_of_memory);
+    CHECK(!fs::exists(dir / "small.glb"));
+  }
+}
+
+TEST_CASE("meshes: worlds that are thin along any axis need only slabs of the other two") {
+  const fs::path dir = test::scratch_dir("mesh-thin");
+  fs::create_directories(dir / "parts");
+  for (size_t thin = 0; thin < 3; ++thin) {
+    std::mt19937 random(static_cast<uint32_t>(thin));
+    Scene scene;
+    scene.volumes.resize(1);
+    scene.instances.resize(1);
+    for (int i = 0; i < 30000; ++i) {
+      std::array<int32_t, 3> c{int32_t(random() % 300), int32_t(random() % 300), int32_t(random() % 300)};
+      c[thin] %= 20;
+      // Half of it in rows, so that rectangles are long in every direction.
+      if (i % 2) c[random() % 3] &= ~31;
+      scene.volumes[0].bricks.set({c[0] - 7, c[1], c[2] - 150}, uint8_t(1 + random() % 3));
+    }
+    for (int32_t a = 0; a < 300; ++a)
+      for (int32_t b = 0; b < 300; ++b) {
+        std::array<int32_t, 3> c{a, a, a};
+        c[(thin + 1) % 3] = b;
+        c[thin] = 9 + (a > 100 && b < 200);
+        scene.volumes[0].bricks.set({c[0] - 7, c[1], c[2] - 150}, 4);
+      }
+    REQUIRE(io::Store::save(scene, dir / "world.quarry"));
+    REQUIRE(io::write_gltf(scene, dir / "world.glb", {}));
+    auto store = io::StoreReader::open(dir / "world.quarry");
+    REQUIRE(store);
+    const auto voxels = io::VisibleRegions::of(*store, bounds_of(scene), [] { return uint64_t(3) << 20; }, {});
+    REQUIRE(voxels);
+    const auto written = io::write_gltf_regions(*voxels, dir / "parts" / "world.glb", {});
+    INFO("thin along axis " << thin);
+    if (!written) FAIL(written.error().message);
+    CHECK(voxels->read_regions() > 4);
+    CHECK((test::file_text(dir / "parts" / "world.glb") == test::file_text(dir / "world.glb")));
+  }
+}
+
+TEST_CASE("spill: values sorted in runs come in order and once, and a failure is said") {
+  const fs::path dir = test::scratch_dir("spill");
+  std::mt19937_64 random(9);
+  for (const size_t count : {size_t(0), size_t(1), size_t(1000), size_t(1024), size_t(1025), size_t(50000)}) {
+    auto spill = io::Spill::create(dir / "out");
+    REQUIRE(spill);
+    CHECK(fs::is_empty(dir));
+    io::SpilledSort<uint64_t> sort(**spill, 1024 * 8);
+    std::vector<uint64_t> expected;
+    for (size_t i = 0; i < count; ++i) {
+      expected.push_back(random() % (count / 2 + 1));
+      sort.add(expected.back());
+    }
+    sort.finish();
+    std::sort(expected.begin(), expected.end());
+    expected.erase(std::unique(expected.begin(), expected.end()), expected.end());
+    std::vector<uint64_t> got;
+    for (uint64_t v = 0; sort.next(v);) got.push_back(v);
+    CHECK((*spill)->good());
+    CHECK(got == expected);
+  }
+  CHECK(io::Spill::create(dir / "no" / "out").error().code == ErrorCode::not_found);
+  auto spill = io::Spill::create(dir / "out");
+  uint8_t byte = 0;
+  CHECK(!(*spill)->read(0, {&byte, 1}));
+  CHECK((*spill)->good().error().code == ErrorCode::io);
+}
+
+TEST_CASE("grids: an instance outside the world is refused region by region as it is at once") {
+  const fs::path dir = test::scratch_dir("grid-outside");
+  Scene scene = crowd(1);
+  scene.instances[0].offset.x = 8500;
+  REQUIRE(io::Store::save(scene, dir / "world.quarry"));
+  auto store = io::StoreReader::open(dir / "world.quarry");
+  REQUIRE(store);
+  CHECK(io::write_raw(scene, dir / "a.nrrd", {}).error().code == ErrorCode::out_of_bounds);
+  CHECK(io::VisibleRegions::of(*store, bounds_of(scene), [] { return uint64_t(1) << 30; }, {}).error().code == ErrorCode::out_of_bounds);
+}

@@ -1,0 +1,398 @@
+// Document under random histories of edits, writes, undo and redo: after every step the world must be what the whole scene flattens
+// into, and the volumes what a model of single voxels says.
+#include <catch2/catch.hpp>
+#include <atomic>
+#include <map>
+#include <random>
+
+#include "tests/voxel/limited_memory.hpp"
+#include "voxel/worlds/world.hpp"
+
+using namespace quarry;
+
+namespace {
+
+Edit random_edit(std::mt19937& random, int reach) {
+  const auto pick = [&] { return int(random() % uint32_t(2 * reach)) - reach; };
+  Edit edit;
+  edit.shape = Shape(random() % 3);
+  edit.mode = Mode(random() % 5);
+  edit.a = {pick(), pick(), pick()};
+  edit.b = {pick(), pick(), pick()};
+  if (edit.shape == Shape::box) edit.b = edit.a + Int3{int(random() % 20), int(random() % 20), int(random() % 20)};
+  edit.radius = double(random() % 20) / 2;
+  edit.material = uint8_t(random() % 6);
+  edit.from = uint8_t(1 + random() % 5);
+  return edit;
+}
+
+// Two volumes, one of them shown three times: turned, mirrored, overlapping the other; one instance hidden.
+Scene small_scene(std::mt19937& random) {
+  Scene scene;
+  scene.volumes.resize(2);
+  for (Volume& volume : scene.volumes)
+    for (int n = 0; n < 2000; ++n) volume.bricks.set({int(random() % 40) - 20, int(random() % 40) - 20, int(random() % 40) - 20}, uint8_t(1 + random() % 5));
+  scene.instances.resize(5);
+  scene.instances[1].volume = 1;
+  scene.instances[1].offset = {16, -8, 24};
+  scene.instances[2].volume = 1;
+  scene.instances[2].offset = {-13, 5, 7};
+  scene.instances[2].rotation = {{1, 0, 2}, {1, -1, 1}};
+  scene.instances[3].volume = 1;
+  scene.instances[3].rotation = {{2, 0, 1}, {-1, 1, 1}};
+  scene.instances[4].hidden = true;
+  scene.instances[4].offset = {100, 0, 0};
+  scene.overlap = (random() & 1) ? OverlapRule::first_instance_wins : OverlapRule::last_instance_wins;
+  return scene;
+}
+
+void require_flattened(const Document& document) {
+  const auto flat = flatten(document.scene(), true);
+  REQUIRE(flat);
+  BrickMap seen;
+  document.world().for_each_brick([&](Int3 at, const Brick& brick) { seen.put(at, brick); });
+  REQUIRE((seen == *flat));
+  REQUIRE(document.world().voxel_count() == flat->voxel_count());
+  REQUIRE(document.world().bounds() == flat->bounds());
+}
+
+Document make(Scene scene, const WorldMemory& memory = {}) {
+  auto document = Document::create(std::move(scene), memory);
+  REQUIRE(document);
+  return std::move(*document);
+}
+
+using Volumes = std::vector<BrickMap>;
+Volumes volumes_of(const Document& document) {
+  Volumes volumes;
+  for (const Volume& volume : document.scene().volumes) volumes.push_back(volume.bricks);
+  return volumes;
+}
+
+}  // namespace
+
+TEST_CASE("document: through random edits, undo and redo the world is the scene flattened, and every state comes back exactly") {
+  for (uint32_t seed = 0; seed < 3; ++seed) {
+    std::mt19937 random(seed);
+    Document document = make(small_scene(random));
+    require_flattened(document);
+    std::vector<Volumes> states = {volumes_of(document)};  // states[i]: after i entries of the history
+    size_t position = 0;
+    for (int step = 0; step < 120; ++step) {
+      const uint32_t what = uint32_t(random() % 10);
+      const uint64_t version = document.version();
+      if (what < 3) {
+        const auto record = document.undo();
+        REQUIRE(record.has_value() == (position > 0));
+        if (record) --position;
+      } else if (what < 5) {
+        const auto record = document.redo();
+        REQUIRE(record.has_value() == (position + 1 < states.size()));
+        if (record) ++position;
+      } else {
+        const auto volume = uint32_t(random() % 2);
+        const auto record = document.apply(volume, random_edit(random, 24));
+        REQUIRE(record);
+        if (!(*record)->changes.empty()) {
+          REQUIRE((*record)->volume == volume);
+          states.resize(++position);
+          states.push_back(volumes_of(document));
+          REQUIRE(document.version() > version);
+        } else {
+          REQUIRE((*record)->voxels_changed == 0);
+          REQUIRE(document.version() == version);
+        }
+      }
+      REQUIRE(document.history_position() == position);
+      REQUIRE(document.history().size() + 1 == states.size());
+      REQUIRE(document.can_undo() == (position > 0));
+      REQUIRE(document.can_redo() == (position + 1 < states.size()));
+      REQUIRE((volumes_of(document) == states[position]));
+      if (step % 10 == 0) require_flattened(document);
+    }
+    while (document.can_undo()) REQUIRE(document.undo());
+    REQUIRE((volumes_of(document) == states[0]));
+    require_flattened(document);
+    while (document.can_redo()) REQUIRE(document.redo());
+    REQUIRE((volumes_of(document) == states.back()));
+    require_flattened(document);
+  }
+}
+
+TEST_CASE("document: the same edits give the same volumes, world and pool indices with 1, 2 and 8 threads") {
+  const auto run = [](uint32_t threads) {
+    std::mt19937 random(9);
+    Document document = make(small_scene(random));
+    for (int n = 0; n < 20; ++n) REQUIRE(document.apply(uint32_t(random() % 2), random_edit(random, 60), threads));
+    return document;
+  };
+  const Document one = run(1);
+  const auto pairs = one.world().grid().enumerate(true);
+  REQUIRE(pairs);
+  for (const uint32_t threads : {2u, 8u}) {
+    const Document many = run(threads);
+    REQUIRE((volumes_of(many) == volumes_of(one)));
+    const auto its_pairs = many.world().grid().enumerate(true);
+    REQUIRE(its_pairs);
+    REQUIRE((its_pairs->keys == pairs->keys));
+    REQUIRE((its_pairs->values == pairs->values));
+    for (const uint32_t index : pairs->values) REQUIRE((many.world().pool().get(index) == one.world().pool().get(index)));
+  }
+}
+
+TEST_CASE("document: written bricks are one entry of the history and come and go with it") {
+  auto document = Document::create_empty();
+  REQUIRE(document);
+  Brick stone, sand;
+  for (uint32_t i = 0; i < 512; ++i) stone.set(i, 4), sand.set(i, i % 3 ? uint8_t(0) : uint8_t(7));
+  const std::vector<World::BrickWrite> first = {{{3, 0, 0}, stone}, {{-1, 0, 0}, sand}, {{2, 5, 5}, Brick{}}};
+  auto record = document->write(0, first, "stamp");
+  REQUIRE(record);
+  REQUIRE((*record)->label == "stamp");
+  REQUIRE((*record)->changes.size() == 2);
+  REQUIRE((*record)->changes[0].brick == Int3{-1, 0, 0});
+  REQUIRE((*record)->voxels_changed == 512 + 171);
+  REQUIRE(document->world().get({24, 0, 0}) == 4);
+  const std::vector<World::BrickWrite> second = {{{3, 0, 0}, sand}, {{-1, 0, 0}, Brick{}}};
+  REQUIRE(document->write(0, second, "stamp"));
+  REQUIRE(document->world().brick_count() == 1);
+  REQUIRE(document->undo());
+  REQUIRE(document->undo());
+  REQUIRE(document->world().voxel_count() == 0);
+  REQUIRE(document->redo());
+  require_flattened(*document);
+  REQUIRE(document->world().voxel_count() == 512 + 171);
+  const std::vector<World::BrickWrite> twice = {{{0, 0, 0}, sand}, {{0, 0, 0}, stone}};
+  REQUIRE(document->write(0, twice, "").error().code == ErrorCode::invalid_argument);
+  const std::vector<World::BrickWrite> far = {{{0, 0, 0}, sand}, {{1 << 28, 0, 0}, stone}};
+  REQUIRE(document->write(0, far, "").error().code == ErrorCode::out_of_bounds);
+  require_flattened(*document);
+}
+
+TEST_CASE("document: an edit that cannot be changes nothing and says why", "[one-caller]") {
+  std::mt19937 random(5);
+  Document document = make(small_scene(random), {.max_bricks = 2000});
+  Edit first;
+  first.b = {9, 9, 9};
+  first.mode = Mode::fill;
+  first.material = 77;
+  REQUIRE(document.apply(0, first));
+  const Volumes before = volumes_of(document);
+  const size_t entries = document.history().size(), position = document.history_position();
+  const uint64_t version = document.version(), world_version = document.world().version();
+  const auto refused = [&](uint32_t volume, const Edit& edit, ErrorCode code) {
+    const auto record = document.apply(volume, edit);
+    REQUIRE_FALSE(record);
+    REQUIRE(record.error().code == code);
+    REQUIRE_FALSE(record.error().message.empty());
+    REQUIRE((volumes_of(document) == before));
+    REQUIRE(document.history().size() == entries);
+    REQUIRE(document.history_position() == position);
+    REQUIRE(document.version() == version);
+    REQUIRE(document.world().version() == world_version);
+    require_flattened(document);
+  };
+  Edit edit;
+  edit.material = 3;
+  refused(2, edit, ErrorCode::invalid_argument);
+  edit.shape = Shape::sphere;
+  edit.radius = -3;
+  refused(0, edit, ErrorCode::invalid_argument);
+  edit.radius = 5;
+  edit.a = {8190, 0, 0};
+  refused(0, edit, ErrorCode::out_of_bounds);
+  edit.a = {8170, 0, 0};  // fits by itself, but volume 1 is shown 16 further on
+  REQUIRE(document.apply(0, edit));
+  REQUIRE(document.undo());
+  const auto out = document.apply(1, edit);
+  REQUIRE_FALSE(out);
+  REQUIRE(out.error().code == ErrorCode::out_of_bounds);
+  REQUIRE((volumes_of(document) == before));
+  // The corner brick whose key is reserved.
+  Edit corner;
+  corner.shape = Shape::box;
+  corner.a = {8180, 4080, 8180};
+  corner.b = {8191, 4095, 8191};
+  corner.material = 1;
+  REQUIRE(document.apply(0, corner).error().code == ErrorCode::out_of_bounds);
+  REQUIRE((volumes_of(document) == before));
+  // More bricks than the pool may have.
+  Edit large;
+  large.shape = Shape::box;
+  large.a = {-200, -200, -200};
+  large.b = {200, 200, 200};
+  large.material = 1;
+  REQUIRE(document.apply(0, large).error().code == ErrorCode::full);
+  REQUIRE((volumes_of(document) == before));
+  require_flattened(document);
+  REQUIRE(document.undo());
+  require_flattened(document);
+}
+
+TEST_CASE("document: memory refused in the middle of an edit or an undo changes nothing") {
+  test::LimitedMemory memory;
+  auto document = Document::create_empty({.memory = &memory});
+  REQUIRE(document);
+  Edit edit;
+  edit.shape = Shape::box;
+  edit.b = {300, 300, 300};  // 55,000 bricks: a second slab, more pages
+  memory.refuse_after = 1;
+  REQUIRE(document->apply(0, edit).error().code == ErrorCode::out_of_memory);
+  REQUIRE(document->scene().volumes[0].bricks.empty());
+  REQUIRE(document->world().brick_count() == 0);
+  REQUIRE(document->history().empty());
+  memory.refuse_after = size_t(-1);
+  REQUIRE(document->apply(0, edit));
+  REQUIRE(document->world().voxel_count() == 301ull * 301 * 301);
+  REQUIRE(document->scene().volumes[0].bricks.voxel_count() == 301ull * 301 * 301);
+}
+
+TEST_CASE("document: history restored from a file can be undone and redone") {
+  std::mt19937 random(6);
+  const Scene scene = small_scene(random);
+  Document document = make(scene);
+  for (int n = 0; n < 6; ++n) REQUIRE(document.apply(uint32_t(n % 2), random_edit(random, 20)));
+  REQUIRE(document.undo());
+  Document reopened = make(document.scene());
+  reopened.restore_history(document.history(), document.history_position());
+  while (reopened.can_redo()) REQUIRE(reopened.redo());
+  REQUIRE(document.redo());
+  REQUIRE((volumes_of(reopened) == volumes_of(document)));
+  while (reopened.can_undo()) REQUIRE(reopened.undo());
+  REQUIRE((reopened.scene().volumes[0].bricks == scene.volumes[0].bricks));
+  require_flattened(reopened);
+}
+
+TEST_CASE("document: cancelling while it is built leaves nothing, and progress is told") {
+  std::mt19937 random(7);
+  const Scene scene = small_scene(random);
+  std::atomic<bool> cancel{false};
+  double last = -2;
+  Progress progress{[&](std::string_view, double fraction) { last = fraction; }, &cancel};
+  REQUIRE(Document::create(scene, {}, progress));
+  REQUIRE(last == 1.0);
+  cancel = true;
+  REQUIRE(Document::create(scene, {}, progress).error().code == ErrorCode::cancelled);
+}
+
+TEST_CASE("document: a new palette is a new version") {
+  auto document = Document::create_empty();
+  REQUIRE(document);
+  Palette palette = Palette::standard();
+  palette.materials[3].r = 1;
+  const uint64_t version = document->version();
+  document->set_palette(palette);
+  REQUIRE((document->scene().palette == palette));
+  REQUIRE(document->version() > version);
+}
+
+TEST_CASE("document: a step of several records is undone and redone whole, and each world brick is as the scene says") {
+  std::mt19937 random(8);
+  Document document = make(small_scene(random));
+  const Volumes start = volumes_of(document);
+  Edit first;
+  first.b = {30, 3, 3};
+  first.mode = Mode::fill;
+  first.material = 7;
+  REQUIRE(document.apply(0, first, 0, true));  // there is nothing to continue: it begins a step
+  std::vector<Volumes> bounds = {start, volumes_of(document)};
+  std::vector<size_t> lengths = {1};
+  for (int step = 0; step < 8; ++step) {
+    const size_t before = document.history().size();
+    // Both volumes, and places that overlap, so that the order of the records counts.
+    for (int part = 0; part < 4; ++part) REQUIRE(document.apply(uint32_t(part % 2), random_edit(random, 6), 0, document.history().size() > before));
+    if (document.history().size() == before) continue;
+    lengths.push_back(document.history().size() - before);
+    bounds.push_back(volumes_of(document));
+  }
+  REQUIRE(lengths.size() > 4);
+  REQUIRE(document.step_count() == lengths.size());
+  for (size_t at = lengths.size(); at-- > 0;) {
+    const auto step = document.undo();
+    REQUIRE(step);
+    REQUIRE(step->size() == lengths[at]);
+    REQUIRE((volumes_of(document) == bounds[at]));
+    REQUIRE(document.step_position() == at);
+    require_flattened(document);
+  }
+  for (size_t at = 0; at < lengths.size(); ++at) {
+    const auto step = document.redo();
+    REQUIRE(step);
+    REQUIRE(step->size() == lengths[at]);
+    REQUIRE((volumes_of(document) == bounds[at + 1]));
+    require_flattened(document);
+  }
+  REQUIRE_FALSE(document.can_redo());
+}
+
+TEST_CASE("document: a change that cannot be kept elsewhere leaves scene, world and history as they were, with all that could be redone") {
+  std::mt19937 random(9);
+  Document document = make(small_scene(random));
+  for (int n = 0; n < 4; ++n) REQUIRE(document.apply(0, random_edit(random, 12), 0, n == 2));
+  Palette other = document.scene().palette;
+  other.materials[3].roughness = 0.25f;
+  REQUIRE(document.change_palette(other));
+  REQUIRE(document.undo());
+  REQUIRE(document.undo());
+  const Volumes before = volumes_of(document);
+  const Palette palette = document.scene().palette;
+  const size_t entries = document.history().size(), position = document.history_position();
+  REQUIRE(entries > position);
+  size_t asked = 0;
+  const Document::Keep refuse = [&](std::span<const UndoRecord> records) -> Result<void> {
+    asked += records.size();
+    REQUIRE_FALSE((volumes_of(document) == before && document.scene().palette == palette));  // it is asked with the change in place
+    return fail(ErrorCode::io, "the disk is full");
+  };
+  const auto unchanged = [&](const auto& refused) {
+    REQUIRE_FALSE(refused);
+    REQUIRE(refused.error().message == "the disk is full");
+    REQUIRE((volumes_of(document) == before));
+    REQUIRE((document.scene().palette == palette));
+    REQUIRE(document.history().size() == entries);
+    REQUIRE(document.history_position() == position);
+    require_flattened(document);
+  };
+  Edit edit;
+  edit.b = {40, 9, 40};
+  edit.material = 6;
+  edit.mode = Mode::fill;
+  unchanged(document.apply(0, edit, 0, false, refuse));
+  unchanged(document.change_palette(other, refuse));
+  unchanged(document.undo(refuse));
+  unchanged(document.redo(refuse));
+  REQUIRE(asked >= 5);
+  REQUIRE(document.redo());
+  REQUIRE(document.redo());
+  REQUIRE((document.scene().palette == other));
+}
+
+TEST_CASE("document: a change of the palette is a step that says what it changed, and the same palette is none") {
+  auto document = Document::create_empty();
+  REQUIRE(document);
+  const Palette first = document->scene().palette;
+  const uint64_t voxels_version = document->world().version();
+  REQUIRE((*document->change_palette(first))->label == "palette: 0 materials");
+  REQUIRE(document->history().empty());
+  Palette palette = first;
+  palette.materials[12].roughness = 0.35f;
+  REQUIRE(document->change_palette(palette));
+  palette.materials[12].roughness = 0.8675f;
+  REQUIRE(document->change_palette(palette));
+  const UndoRecord& record = document->history().back();
+  REQUIRE(record.label == "material 12: roughness 0.35 to 0.868");
+  REQUIRE(record.of_palette());
+  REQUIRE(record.changes.empty());
+  palette.materials[12].r = 1, palette.materials[12].g = 2, palette.materials[12].b = 0xAB;
+  palette.materials[12].ior = 2;
+  palette.names[12] = "glass";
+  REQUIRE((*document->change_palette(palette))->label == "material 12: colour, refraction, name");
+  palette.materials[0].a = 3;
+  palette.materials[255].emission = 1;
+  REQUIRE((*document->change_palette(palette))->label == "palette: 2 materials");
+  while (document->can_undo()) REQUIRE(document->undo());
+  REQUIRE((document->scene().palette == first));
+  while (document->can_redo()) REQUIRE(document->redo());
+  REQUIRE((document->scene().palette == palette));
+  REQUIRE(document->world().version() == voxels_version);  // no voxel was written
+}

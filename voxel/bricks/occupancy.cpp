@@ -1,0 +1,306 @@
+#include "voxel/bricks/occupancy.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+namespace quarry {
+namespace {
+
+static_assert(sizeof(OccupancyNode) == kGranuleBytes);
+
+// One key takes at most a run of regions, one of chunks and one table, each of the largest size; a shader that reads beside a writer may
+// read a run's length beyond its start.
+constexpr uint32_t kSpareGranules = 64 + 64 + 16 + 64;
+
+uint64_t bit_mask(uint32_t bit) { return uint64_t(1) << bit; }
+
+uint64_t next_number() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
+}  // namespace
+
+uint32_t child_number(uint64_t mask, uint32_t bit) { return uint32_t(std::popcount(mask & (bit_mask(bit) - 1))); }
+
+OccupancyPyramid::OccupancyPyramid(MemorySource& memory) : memory_(&memory), region_is_dirty_(kRegions) {}
+
+Result<OccupancyPyramid> OccupancyPyramid::create(MemorySource& memory) {
+  OccupancyPyramid pyramid(memory);
+  if (auto ok = pyramid.ensure_room(); !ok) return tl::unexpected(ok.error());
+  pyramid.id_ = next_number();
+  return pyramid;
+}
+
+OccupancyPyramid::OccupancyPyramid(OccupancyPyramid&& other) noexcept
+    : memory_(other.memory_),
+      block_(std::exchange(other.block_, {})),
+      id_(other.id_),
+      block_id_(other.block_id_),
+      next_(other.next_),
+      free_runs_(other.free_runs_),
+      dirty_regions_(std::move(other.dirty_regions_)),
+      region_is_dirty_(std::move(other.region_is_dirty_)) {}
+
+OccupancyPyramid& OccupancyPyramid::operator=(OccupancyPyramid&& other) noexcept {
+  if (this == &other) return *this;
+  if (block_.data) memory_->release(block_);
+  memory_ = other.memory_;
+  block_ = std::exchange(other.block_, {});
+  id_ = other.id_;
+  block_id_ = other.block_id_;
+  next_ = other.next_;
+  free_runs_ = other.free_runs_;
+  dirty_regions_ = std::move(other.dirty_regions_);
+  region_is_dirty_ = std::move(other.region_is_dirty_);
+  return *this;
+}
+
+OccupancyPyramid::~OccupancyPyramid() {
+  if (block_.data) memory_->release(block_);
+}
+
+void OccupancyPyramid::mark_dirty(uint32_t region) {
+  if (region_is_dirty_[region]) return;
+  region_is_dirty_[region] = 1;
+  dirty_regions_.push_back(region);
+}
+
+std::vector<uint32_t> OccupancyPyramid::take_dirty_regions() {
+  for (const uint32_t region : dirty_regions_) region_is_dirty_[region] = 0;
+  std::sort(dirty_regions_.begin(), dirty_regions_.end());
+  return std::exchange(dirty_regions_, {});
+}
+
+void OccupancyPyramid::reserve_changes(size_t keys) {
+  const size_t regions = std::min<size_t>(dirty_regions_.size() + keys, kRegions);
+  if (dirty_regions_.capacity() < regions) dirty_regions_.reserve(std::max(regions, std::min<size_t>(2 * dirty_regions_.capacity(), kRegions)));
+}
+
+// Makes the block large enough for one more key. A quarter more each time: what a world has too much stays below what its bricks' slabs have.
+Result<void> OccupancyPyramid::ensure_room() {
+  const uint64_t wanted = uint64_t(next_) + kSpareGranules;
+  if (block_.data && wanted * kGranuleBytes <= block_.size_bytes) return {};
+  if (wanted > 0xFFFFFFFFu) return fail(ErrorCode::out_of_memory, "the occupancy pyramid: more nodes than 32 bits can number");
+  return move_to(wanted + (next_ - kLevel3Nodes) / 4 + 1024);
+}
+
+Result<void> OccupancyPyramid::fit(bool edits_to_come) {
+  const uint64_t spare = edits_to_come ? kSpareGranules + (next_ - kLevel3Nodes) / 64 : 64;
+  if (const uint64_t granules = next_ + spare; granules * kGranuleBytes < block_.size_bytes)
+    if (auto ok = move_to(granules); !ok) return ok;
+  id_ = next_number();
+  return {};
+}
+
+Result<void> OccupancyPyramid::move_to(uint64_t granules) {
+  auto fresh = memory_->allocate((granules * kGranuleBytes + 4095) & ~uint64_t(4095), "pyramid");
+  if (!fresh) return tl::unexpected(fresh.error());
+  if (block_.data) {
+    std::memcpy(fresh->data, block_.data, used_bytes());
+    memory_->release(block_);
+  }
+  block_ = *fresh;
+  block_id_ = next_number();
+  return {};
+}
+
+uint32_t OccupancyPyramid::take_run(size_t size) {
+  uint32_t& head = free_runs_[size];
+  if (head == 0) return std::exchange(next_, next_ + kRooms[size]);
+  const uint32_t run = head;
+  std::memcpy(&head, own() + run, sizeof head);
+  return run;
+}
+
+void OccupancyPyramid::free_run(OccupancyNode& node) {
+  const auto size = size_t(std::lower_bound(kRooms.begin(), kRooms.end(), node.room) - kRooms.begin());
+  std::memcpy(own() + node.child, &free_runs_[size], sizeof(uint32_t));
+  free_runs_[size] = node.child;
+  node.room = 0;
+}
+
+void* OccupancyPyramid::insert_child(OccupancyNode& node, uint32_t bit, size_t child_bytes) {
+  const auto count = uint32_t(std::popcount(node.mask)), number = child_number(node.mask, bit);
+  const auto needed = uint32_t(((count + 1) * child_bytes + kGranuleBytes - 1) / kGranuleBytes);
+  if (needed > node.room) {
+    const auto size = size_t(std::lower_bound(kRooms.begin(), kRooms.end(), needed) - kRooms.begin());
+    const uint32_t run = take_run(size);
+    if (node.room) {
+      std::memcpy(own() + run, own() + node.child, count * child_bytes);
+      free_run(node);
+    }
+    node.child = run;
+    node.room = kRooms[size];
+  }
+  char* const at = reinterpret_cast<char*>(own() + node.child) + number * child_bytes;
+  std::memmove(at + child_bytes, at, (count - number) * child_bytes);
+  std::memset(at, 0, child_bytes);
+  node.mask |= bit_mask(bit);
+  return at;
+}
+
+void OccupancyPyramid::remove_child(OccupancyNode& node, uint32_t bit, size_t child_bytes) {
+  const auto count = uint32_t(std::popcount(node.mask)), number = child_number(node.mask, bit);
+  char* const at = reinterpret_cast<char*>(own() + node.child) + number * child_bytes;
+  std::memmove(at, at + child_bytes, (count - 1 - number) * child_bytes);
+  node.mask &= ~bit_mask(bit);
+  if (node.mask == 0) free_run(node);
+}
+
+Result<void> OccupancyPyramid::add(std::span<const uint32_t> keys, std::span<const uint32_t> bricks) {
+  if (keys.size() != bricks.size()) return fail(ErrorCode::invalid_argument, "the occupancy pyramid: as many brick indices as keys are needed");
+  reserve_changes(keys.size());
+  struct Before {
+    uint32_t key;
+    std::optional<uint32_t> index;
+  };
+  std::vector<Before> before;  // what a refusal brings back
+  before.reserve(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (auto ok = ensure_room(); !ok) {
+      for (auto last = before.rbegin(); last != before.rend(); ++last) {
+        if (last->index) *const_cast<uint32_t*>(index_of(last->key)) = *last->index;
+        else remove_key(last->key);
+      }
+      return ok;
+    }
+    const PyramidPlace at = pyramid_place(brick_from_key(keys[i]));
+    OccupancyNode& level3 = own()[at.level3];
+    auto* region = level3.mask & bit_mask(at.level3_bit) ? own() + level3.child + child_number(level3.mask, at.level3_bit)
+                                                         : static_cast<OccupancyNode*>(insert_child(level3, at.level3_bit, sizeof(OccupancyNode)));
+    auto* chunk = region->mask & bit_mask(at.region_bit) ? own() + region->child + child_number(region->mask, at.region_bit)
+                                                         : static_cast<OccupancyNode*>(insert_child(*region, at.region_bit, sizeof(OccupancyNode)));
+    uint32_t* index;
+    if (chunk->mask & bit_mask(at.chunk_bit)) {
+      index = reinterpret_cast<uint32_t*>(own() + chunk->child) + child_number(chunk->mask, at.chunk_bit);
+      if (*index == bricks[i]) continue;
+      before.push_back({keys[i], *index});
+    } else {
+      index = static_cast<uint32_t*>(insert_child(*chunk, at.chunk_bit, sizeof(uint32_t)));
+      before.push_back({keys[i], {}});
+    }
+    *index = bricks[i];
+    mark_dirty(at.region);
+  }
+  return {};
+}
+
+void OccupancyPyramid::remove_key(uint32_t key) {
+  const PyramidPlace at = pyramid_place(brick_from_key(key));
+  OccupancyNode& level3 = own()[at.level3];
+  if (!(level3.mask & bit_mask(at.level3_bit))) return;
+  OccupancyNode& region = own()[level3.child + child_number(level3.mask, at.level3_bit)];
+  if (!(region.mask & bit_mask(at.region_bit))) return;
+  OccupancyNode& chunk = own()[region.child + child_number(region.mask, at.region_bit)];
+  if (!(chunk.mask & bit_mask(at.chunk_bit))) return;
+  mark_dirty(at.region);
+  remove_child(chunk, at.chunk_bit, sizeof(uint32_t));
+  if (chunk.mask) return;
+  remove_child(region, at.region_bit, sizeof(OccupancyNode));
+  if (region.mask) return;
+  remove_child(level3, at.level3_bit, sizeof(OccupancyNode));
+}
+
+Box3 OccupancyPyramid::brick_bounds(std::vector<Int3>* outermost) const {
+  struct Place {
+    const OccupancyNode* node;
+    Int3 at;
+  };
+  std::vector<Place> level, next;
+  for (uint32_t i = 0; i < kLevel3Nodes; ++i)
+    if (nodes()[i].mask) level.push_back({nodes() + i, {int32_t(i & 31), int32_t(i >> 5 & 15), int32_t(i >> 9)}});
+  Box3 box;
+  for (int depth = 0; depth < 3; ++depth) {  // regions, chunks, bricks
+    box = Box3{};
+    next.clear();
+    for (const Place& p : level) {
+      const OccupancyNode* child = nodes() + p.node->child;
+      for (uint64_t left = p.node->mask; left; left &= left - 1, ++child) {
+        const int32_t bit = std::countr_zero(left);
+        const Int3 at{p.at.x * 4 + (bit & 3), p.at.y * 4 + (bit >> 2 & 3), p.at.z * 4 + (bit >> 4)};
+        box = united(box, {at, at});
+        next.push_back({depth < 2 ? child : nullptr, at});
+      }
+    }
+    // What is outermost below lies in what is outermost here.
+    std::erase_if(next, [&](const Place& p) {
+      return p.at.x != box.min.x && p.at.x != box.max.x && p.at.y != box.min.y && p.at.y != box.max.y && p.at.z != box.min.z && p.at.z != box.max.z;
+    });
+    level.swap(next);
+  }
+  const Int3 corner = brick_of(kWorldMin);
+  if (outermost) {
+    outermost->clear();
+    for (const Place& p : level) outermost->push_back(p.at + corner);
+  }
+  if (box.empty()) return box;
+  return {box.min + corner, box.max + corner};
+}
+
+void OccupancyPyramid::remove(std::span<const uint32_t> keys) {
+  for (const uint32_t key : keys) remove_key(key);
+}
+
+void OccupancyPyramid::clear() {
+  for (uint32_t cell = 0; cell < kLevel3Nodes; ++cell) {
+    OccupancyNode& node = own()[cell];
+    if (node.mask == 0) continue;  // an empty world's pages stay untouched
+    for (uint64_t left = node.mask; left; left &= left - 1) {
+      const auto bit = uint32_t(std::countr_zero(left));
+      mark_dirty(((cell & 31u) << 2 | (bit & 3u)) | ((cell >> 5 & 15u) << 2 | (bit >> 2 & 3u)) << 7 | ((cell >> 9) << 2 | bit >> 4) << 13);
+    }
+    node = {};
+  }
+  next_ = kLevel3Nodes;
+  free_runs_ = {};
+}
+
+Result<void> OccupancyPyramid::rebuild(std::span<const uint32_t> keys, std::span<const uint32_t> bricks) {
+  clear();
+  return add(keys, bricks);
+}
+
+const uint32_t* OccupancyPyramid::index_of(uint32_t key) const {
+  const PyramidPlace at = pyramid_place(brick_from_key(key));
+  const OccupancyNode& level3 = nodes()[at.level3];
+  if (!(level3.mask & bit_mask(at.level3_bit))) return nullptr;
+  const OccupancyNode& region = nodes()[level3.child + child_number(level3.mask, at.level3_bit)];
+  if (!(region.mask & bit_mask(at.region_bit))) return nullptr;
+  const OccupancyNode& chunk = nodes()[region.child + child_number(region.mask, at.region_bit)];
+  if (!(chunk.mask & bit_mask(at.chunk_bit))) return nullptr;
+  return table(chunk) + child_number(chunk.mask, at.chunk_bit);
+}
+
+std::optional<uint32_t> OccupancyPyramid::find_brick(Int3 brick) const {
+  const uint32_t* index = brick_in_world(brick) ? index_of(brick_key(brick)) : nullptr;
+  return index ? std::optional(*index) : std::nullopt;
+}
+
+std::vector<uint32_t> OccupancyPyramid::keys() const {
+  std::vector<uint32_t> keys;
+  // Calls visit(node, x, y, z) for each child of the node of cell (x, y, z).
+  const auto each = [](uint64_t mask, uint32_t x, uint32_t y, uint32_t z, const auto& visit) {
+    uint32_t number = 0;
+    for (uint64_t left = mask; left; left &= left - 1) {
+      const auto bit = uint32_t(std::countr_zero(left));
+      visit(number++, x << 2 | (bit & 3u), y << 2 | (bit >> 2 & 3u), z << 2 | bit >> 4);
+    }
+  };
+  for (uint32_t cell = 0; cell < kLevel3Nodes; ++cell) {
+    const OccupancyNode& level3 = nodes()[cell];
+    each(level3.mask, cell & 31u, cell >> 5 & 15u, cell >> 9, [&](uint32_t i, uint32_t x3, uint32_t y3, uint32_t z3) {
+      const OccupancyNode& region = nodes()[level3.child + i];
+      each(region.mask, x3, y3, z3, [&](uint32_t j, uint32_t x2, uint32_t y2, uint32_t z2) {
+        each(nodes()[region.child + j].mask, x2, y2, z2, [&](uint32_t, uint32_t x, uint32_t y, uint32_t z) { keys.push_back(x | y << 11 | z << 21); });
+      });
+    });
+  }
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+}  // namespace quarry

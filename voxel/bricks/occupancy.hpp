@@ -1,0 +1,124 @@
+// occupancy.hpp - the occupancy pyramid: which parts of the world hold a brick, and where that brick lies in the pool. Derived from the
+// hash grid, which stays the truth: for skipping empty space, and so that a ray that enters a brick finds it by counting bits instead of
+// hashing. Updated by the batch that edits bricks and rebuilt from keys and values at any time.
+//
+// Every level covers 4x4x4 children, bit = x | y<<2 | z<<4 of the child's low two coordinate bits, as in a brick's octants. A node's
+// children lie side by side in the order of their bits, set ones only: child number n = how many lower bits are set.
+//
+//   level 3   one node per 512^3 voxels, dense: nodes 0 .. 2^14 of the arena          256 KiB
+//   region    128^3 voxels                                                            runs of nodes
+//   chunk     32^3 voxels; its children are bricks                                    runs of nodes
+//   table     one 32-bit brick index (the grid's value) for each brick of a chunk     runs of indices
+//
+//   arena: | level 3 | run | run | free run | ...          granules of 16 bytes: one node, or four brick indices
+//   node:  | mask 64 | first granule of the children's run 32 | granules that the run has room for 32 |
+//
+// One block of memory, so that a shader needs one address; it moves when it grows (block_id() tells). Runs have few sizes, and freed ones
+// are kept in lists by size. About 6 bytes a brick in worlds of surfaces.
+// Coordinates are biased so that the world's corner is 0: cell = (voxel - kWorldMin) >> shift, shift = 3 brick, 5 chunk, 7 region, 9 level 3.
+// Dense index: x | y << bits_x | z << (bits_x + bits_y), with the bits of the level: region 7/6/7 (dirty lists only), level 3 5/4/5.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/memory_source.hpp"
+#include "voxel/bricks/coords.hpp"
+
+namespace quarry {
+
+struct OccupancyNode {
+  uint64_t mask;   // which children there are
+  uint32_t child;  // granule where their run starts; meaningless while mask is 0
+  uint32_t room;   // granules of that run; 0 while mask is 0
+};
+
+constexpr uint32_t kRegions = 1u << 20, kLevel3Nodes = 1u << 14;
+constexpr uint32_t kGranuleBytes = 16;
+
+class OccupancyPyramid {
+ public:
+  // An empty pyramid. Errors: out_of_memory.
+  static Result<OccupancyPyramid> create(MemorySource& memory);
+  OccupancyPyramid(OccupancyPyramid&&) noexcept;
+  OccupancyPyramid& operator=(OccupancyPyramid&&) noexcept;
+  ~OccupancyPyramid();
+
+  // Keys whose bricks now exist, with their pool indices / no longer exist. A brick that is there gets the new index; one that is not there
+  // is not removed. One thread at a time. Errors: out_of_memory, and then every brick is as before.
+  Result<void> add(std::span<const uint32_t> keys, std::span<const uint32_t> bricks);
+  // Takes the memory that add() and remove() of so many keys need for their notes; remove() then needs none.
+  void reserve_changes(size_t keys);
+  void remove(std::span<const uint32_t> keys);
+  void clear();
+  // Moves to a smaller block, without room to spare or, where edits are to come, with a sixty-fourth; has another id() from then on.
+  // Errors: out_of_memory, and then nothing has changed.
+  Result<void> fit(bool edits_to_come);
+  Result<void> rebuild(std::span<const uint32_t> keys, std::span<const uint32_t> bricks);
+
+  // The pool index of a brick, found as a shader finds it.
+  std::optional<uint32_t> find_brick(Int3 brick) const;
+  bool has_brick(Int3 brick) const { return find_brick(brick).has_value(); }
+  std::vector<uint32_t> keys() const;  // of all bricks, sorted
+  // The tight box of all bricks, in bricks, and those that touch its faces. Looks at level 3 and at what lies on the faces.
+  Box3 brick_bounds(std::vector<Int3>* outermost = nullptr) const;
+
+  // The arena. nodes()[0 .. kLevel3Nodes) are level 3; a node's children start at nodes()[child], a chunk's indices at table(chunk).
+  const OccupancyNode* nodes() const { return static_cast<const OccupancyNode*>(block_.data); }
+  const uint32_t* table(const OccupancyNode& chunk) const { return reinterpret_cast<const uint32_t*>(nodes() + chunk.child); }
+  const MemoryBlock& block() const { return block_; }
+  uint64_t id() const { return id_; }              // another number for every pyramid of this process, and after fit()
+  uint64_t block_id() const { return block_id_; }  // and for every block that any of them ever had
+  uint64_t used_bytes() const { return uint64_t(next_) * kGranuleBytes; }  // of the block, from its start; behind it are at least 64 granules
+  uint64_t size_bytes() const { return block_.size_bytes; }
+
+  // Regions of which anything changed since the last call, sorted: what a mirror on a GPU copies, each with its level-3 node, that node's
+  // run, its own run and its chunks' tables.
+  std::vector<uint32_t> take_dirty_regions();
+
+ private:
+  static constexpr std::array<uint32_t, 12> kRooms{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+
+  explicit OccupancyPyramid(MemorySource& memory);
+  OccupancyNode* own() { return static_cast<OccupancyNode*>(block_.data); }
+  Result<void> ensure_room();
+  Result<void> move_to(uint64_t granules);
+  uint32_t take_run(size_t size);
+  void free_run(OccupancyNode& node);
+  void* insert_child(OccupancyNode& node, uint32_t bit, size_t child_bytes);
+  void remove_child(OccupancyNode& node, uint32_t bit, size_t child_bytes);
+  void remove_key(uint32_t key);
+  const uint32_t* index_of(uint32_t key) const;  // null: there is no such brick
+  void mark_dirty(uint32_t region);
+
+  MemorySource* memory_;
+  MemoryBlock block_;
+  uint64_t id_ = 0, block_id_ = 0;
+  uint32_t next_ = kLevel3Nodes;                       // granules in use, or in a list of free runs
+  std::array<uint32_t, kRooms.size()> free_runs_{};    // heads of lists through the runs' first words; 0: none
+  std::vector<uint32_t> dirty_regions_;
+  std::vector<uint8_t> region_is_dirty_;
+};
+
+// Where a brick's bits are. Shaders do the same arithmetic.
+struct PyramidPlace {
+  uint32_t level3, level3_bit;  // node 0 .. 2^14, and the region in it
+  uint32_t region_bit;          // the chunk in its region
+  uint32_t chunk_bit;           // the brick in its chunk
+  uint32_t region;              // number of the region, for dirty lists
+};
+inline PyramidPlace pyramid_place(Int3 brick) {
+  const uint32_t x = uint32_t(brick.x + 1024), y = uint32_t(brick.y + 512), z = uint32_t(brick.z + 1024);
+  const auto bit = [&](uint32_t shift) { return (x >> shift & 3u) | (y >> shift & 3u) << 2 | (z >> shift & 3u) << 4; };
+  return {(x >> 6) | (y >> 6) << 5 | (z >> 6) << 9, bit(4), bit(2), bit(0), (x >> 4) | (y >> 4) << 7 | (z >> 4) << 13};
+}
+inline uint32_t level3_of_region(uint32_t region) { return (region >> 2 & 31u) | (region >> 9 & 15u) << 5 | (region >> 15) << 9; }
+inline uint32_t bit_of_region(uint32_t region) { return (region & 3u) | (region >> 7 & 3u) << 2 | (region >> 13 & 3u) << 4; }
+
+// Of the set bits of `mask`, how many are below `bit`: a child's number in its run.
+uint32_t child_number(uint64_t mask, uint32_t bit);
+
+}  // namespace quarry

@@ -1,0 +1,121 @@
+#include "voxel/bricks/slab_array.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+namespace quarry {
+namespace {
+
+constexpr uint64_t kBlockBytes = 64u << 20;  // no allocation of several slabs is larger
+constexpr uint32_t kMostSlabs = 32, kLeastShare = 8;  // to grow by: so many slabs, such a part of one; the same for arrays that grow side by side
+
+}  // namespace
+
+SlabArray::SlabArray(MemorySource& memory, size_t element_bytes, uint32_t elements_per_slab, const char* label)
+    : memory_(&memory), element_bytes_(element_bytes), shift_(uint32_t(std::countr_zero(elements_per_slab))), mask_(elements_per_slab - 1), label_(label) {}
+
+SlabArray::SlabArray(SlabArray&& other) noexcept
+    : memory_(other.memory_), element_bytes_(other.element_bytes_), shift_(other.shift_), mask_(other.mask_), label_(other.label_),
+      capacity_(std::exchange(other.capacity_, 0)), slabs_(std::exchange(other.slabs_, {})), blocks_(std::exchange(other.blocks_, {})) {}
+
+SlabArray& SlabArray::operator=(SlabArray&& other) noexcept {
+  if (this == &other) return *this;
+  for (const Block& block : blocks_) memory_->release(block.memory);
+  memory_ = other.memory_;
+  element_bytes_ = other.element_bytes_;
+  shift_ = other.shift_;
+  mask_ = other.mask_;
+  capacity_ = std::exchange(other.capacity_, 0);
+  label_ = other.label_;
+  slabs_ = std::exchange(other.slabs_, {});
+  blocks_ = std::exchange(other.blocks_, {});
+  return *this;
+}
+
+SlabArray::~SlabArray() {
+  for (const Block& block : blocks_) memory_->release(block.memory);
+}
+
+void SlabArray::point_slabs(size_t first, const MemoryBlock& block, uint64_t elements) {
+  const uint64_t per_slab = mask_ + 1, slab_bytes = per_slab * element_bytes_;
+  for (uint64_t i = 0; i << shift_ < elements; ++i) {
+    MemoryBlock& slab = slabs_[first + i];
+    slab = block;
+    slab.data = static_cast<char*>(block.data) + i * slab_bytes;
+    slab.size_bytes = std::min(per_slab, elements - (i << shift_)) * element_bytes_;
+    if (slab.device_address) slab.device_address += i * slab_bytes;
+  }
+}
+
+Result<void> SlabArray::add(uint64_t elements) {
+  const size_t first = slabs_.size(), more = size_t((elements + mask_) >> shift_);
+  slabs_.reserve(first + more);  // before there is a block that could be lost
+  blocks_.reserve(blocks_.size() + 1);
+  auto block = memory_->allocate(elements * element_bytes_, label_);
+  if (!block) return tl::unexpected(block.error());
+  capacity_ = grows_at() + elements;
+  blocks_.push_back({*block, first, elements});
+  slabs_.resize(first + more);
+  point_slabs(first, *block, elements);
+  return {};
+}
+
+Result<void> SlabArray::grow(uint64_t count) {
+  const uint64_t per_slab = mask_ + 1, most = std::max<uint64_t>(kBlockBytes / element_bytes_ >> shift_, 1) << shift_;
+  // Large arrays take several slabs at once, so that they stay within a driver's number of allocations.
+  const uint64_t step = std::clamp(std::bit_floor(capacity_ / 64), std::max<uint64_t>(per_slab / kLeastShare, 1), per_slab * kMostSlabs);
+  const uint64_t end = grows_at() + (count + step - 1) / step * step;
+  while (capacity_ < end)
+    if (auto ok = add(std::min(end - grows_at(), most)); !ok) return ok;
+  return {};
+}
+
+Result<void> SlabArray::fit(uint64_t count) {
+  const uint64_t most = std::max<uint64_t>(kBlockBytes / element_bytes_ >> shift_, 1) << shift_;
+  while (capacity_ < count)
+    if (auto ok = add(std::min(count - capacity_, most)); !ok) return ok;
+  return {};
+}
+
+Result<void> SlabArray::follow(const SlabArray& other) {
+  const uint64_t per_slab = mask_ + 1, most = std::max<uint64_t>(kBlockBytes / element_bytes_ >> shift_, 1) << shift_;
+  while (slabs_.size() < other.slabs_.size()) {
+    uint64_t elements = 0, in_last = per_slab;
+    for (size_t slab = slabs_.size(); slab < other.slabs_.size() && in_last == per_slab && elements < most; ++slab)
+      elements += in_last = other.slabs_[slab].size_bytes / other.element_bytes_;
+    if (auto ok = add(elements); !ok) return ok;
+  }
+  return {};
+}
+
+void SlabArray::cut(uint64_t count) {
+  if (count >= capacity_) return;
+  while (!blocks_.empty() && blocks_.back().first_slab << shift_ >= count) {
+    memory_->release(blocks_.back().memory);
+    slabs_.resize(blocks_.back().first_slab);
+    blocks_.pop_back();
+  }
+  capacity_ = blocks_.empty() ? 0 : (blocks_.back().first_slab << shift_) + blocks_.back().elements;
+  if (count >= capacity_) return;  // it ended where a block does, or among numbers without elements
+  Block& last = blocks_.back();
+  const uint64_t kept = count - (last.first_slab << shift_);
+  if (auto smaller = memory_->allocate(kept * element_bytes_, label_); smaller) {
+    std::memcpy(smaller->data, last.memory.data, kept * element_bytes_);
+    memory_->release(last.memory);
+    last.memory = *smaller;
+  }
+  last.elements = kept;
+  slabs_.resize(last.first_slab + ((kept + mask_) >> shift_));
+  point_slabs(last.first_slab, last.memory, kept);
+  capacity_ = count;
+}
+
+uint64_t SlabArray::size_bytes() const {
+  uint64_t total = 0;
+  for (const Block& block : blocks_) total += block.memory.size_bytes;
+  return total;
+}
+
+}  // namespace quarry

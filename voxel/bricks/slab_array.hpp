@@ -1,0 +1,68 @@
+// slab_array.hpp - an array that grows without moving: slabs from a MemorySource. Bricks live in these, so
+// that growth copies nothing, a shader finds an element through one table of slab addresses, and no single buffer passes a
+// device's limit (128 MiB on Mesa's software Vulkan).
+//
+// Element i lies in slab i / elements_per_slab. A slab may be cut off before its end: the elements behind the cut do not exist, and never
+// will, so that neither growing nor cutting a grown array moves what others point to. What grows next begins with the next slab.
+//
+//   | slab 0 | slab 1 | slab 2, cut |      | slab 3 ...
+//                                   '------' numbers without elements
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/memory_source.hpp"
+
+namespace quarry {
+
+class SlabArray {
+ public:
+  SlabArray(MemorySource& memory, size_t element_bytes, uint32_t elements_per_slab /* power of two */, const char* label);
+  SlabArray(SlabArray&&) noexcept;
+  SlabArray& operator=(SlabArray&&) noexcept;
+  ~SlabArray();
+
+  // At least `count` elements more, zeroed: [grows_at(), grows_at() + count), and up to a sixty-fourth of the array beside them, so that
+  // growing one by one stays cheap. Errors: out_of_memory, device; then some of them may be there (see cut).
+  Result<void> grow(uint64_t count);
+  uint64_t grows_at() const { return uint64_t(slabs_.size()) << shift_; }
+  // For an array that has nothing yet: elements [0, count) and no more.
+  Result<void> fit(uint64_t count);
+  // For an array that is to mirror another: slabs for those that `other` has more, of the same sizes.
+  Result<void> follow(const SlabArray& other);
+  // Elements from `count` on are no more. What they took is given back, and the block that ends inside moves to a smaller one if memory
+  // for that can be had.
+  void cut(uint64_t count);
+
+  void* at(uint64_t index) const {
+    return static_cast<char*>(slabs_[index >> shift_].data) + (index & mask_) * element_bytes_;
+  }
+  uint64_t capacity() const { return capacity_; }  // all elements lie below it
+  uint32_t slab_shift() const { return shift_; }
+  // Slabs may share an allocation: `owner` is that allocation's, data, size and device address are the slab's own.
+  const std::vector<MemoryBlock>& slabs() const { return slabs_; }
+  uint64_t size_bytes() const;
+
+ private:
+  Result<void> add(uint64_t elements);  // in one allocation
+  void point_slabs(size_t first, const MemoryBlock& block, uint64_t elements);
+
+  struct Block {
+    MemoryBlock memory;
+    size_t first_slab;
+    uint64_t elements;
+  };
+
+  MemorySource* memory_;
+  size_t element_bytes_;
+  uint32_t shift_;
+  uint64_t mask_;
+  const char* label_;
+  uint64_t capacity_ = 0;
+  std::vector<MemoryBlock> slabs_;
+  std::vector<Block> blocks_;  // what was allocated
+};
+
+}  // namespace quarry

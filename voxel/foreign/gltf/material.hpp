@@ -1,0 +1,49 @@
+// material.hpp - glTF's materials, textures, samplers and images as a Mesh has them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "voxel/foreign/mesh_client.hpp"
+#include "voxel/foreign/gltf/document.hpp"
+
+namespace quarry::mesh_reader {
+
+class GltfMaterials {
+ public:
+  GltfMaterials(GltfDocument& document, const GltfOutside& outside, Mesh& mesh, std::vector<std::string>& warnings)
+      : document_(document), outside_(outside), mesh_(mesh), warnings_(warnings) {}
+
+  // The place in mesh.materials of materials[index], or of the material of what has none; read when it is first asked for, so that images
+  // of materials that nothing wears are not. Throws GltfFault.
+  uint32_t of(std::optional<uint64_t> index, const std::string& who);
+
+  // The file's numbers n of the TEXCOORD_n that the mesh's sets of coordinates are to be, for one of mesh.materials.
+  const std::vector<uint64_t>& uv_sets(uint32_t material) const { return uv_sets_[material]; }
+
+ private:
+  struct Texture {
+    int32_t image = -1;
+    uint64_t coordinates = 0;
+    ImagePlace place;
+  };
+  MeshMaterial read(const Json& source, const std::string& where, std::vector<uint64_t>& uv_sets);
+  void read_specular(const Json& glossy, const std::string& where, MeshMaterial& m, Texture& base);
+  Texture texture(const Json& owner, const char* key, bool numbers, const std::string& where);
+  void use(const Texture& texture, int32_t& image, ImagePlace& place, std::vector<uint64_t>& uv_sets) const;
+  int32_t image(uint64_t index, bool numbers, const std::string& who);
+  void warn(const std::string& text);
+
+  GltfDocument& document_;
+  const GltfOutside& outside_;
+  Mesh& mesh_;
+  std::vector<std::string>& warnings_;
+  std::map<std::optional<uint64_t>, uint32_t> known_;
+  // By the image's number and whether its bytes are plain numbers: one that is both colours and roughness is there twice.
+  std::map<std::pair<uint64_t, bool>, int32_t> image_of_;
+  std::vector<std::vector<uint64_t>> uv_sets_;  // by material
+};
+
+}  // namespace quarry::mesh_reader

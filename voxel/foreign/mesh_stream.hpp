@@ -1,0 +1,35 @@
+// mesh_stream.hpp - the bytes between quarry-mesh-reader and its client: one mesh, or one error, and warnings.
+//
+// A section stream (section_stream.hpp) of magic "QRYMESH3"; sections in any order:
+//   POSN f32 x 3n; TEXC f32 x 2n of each set; COLR u8 x 4n; INDX u32 x 3t; TMAT u32 x t;
+//   MATL one material: MaterialRecord, name; IMAG one image: u32 width, u32 height, RGBA;
+//   ASKD the absolute path of one file that was opened or looked for beside the mesh's own.
+// The reading side takes the bytes as foreign: a reader that went mad, or was replaced, gives an error and never more.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/byte_store.hpp"
+#include "voxel/foreign/mesh_client.hpp"
+#include "voxel/foreign/section_stream.hpp"
+
+namespace quarry {
+
+using AskedFor = std::vector<std::filesystem::path>;
+bool write_mesh_stream(const Mesh& mesh, const std::vector<std::string>& warnings, const AskedFor& asked_for, const ByteSink& sink);
+bool write_error_stream(const Error& error, const std::vector<std::string>& warnings, const AskedFor& asked_for, const ByteSink& sink);
+
+// The same, giving back each part's memory as it is sent: the other side's copy grows meanwhile.
+bool write_mesh_stream(Mesh&& mesh, const std::vector<std::string>& warnings, const AskedFor& asked_for, const ByteSink& sink);
+
+// The mesh, checked (check_mesh), or the error that the stream carries. A malformed or truncated stream is malformed_input. What was asked
+// for is appended to `asked_for`, if given, of a stream that carries an error too.
+Result<Mesh> parse_mesh_stream(std::span<const uint8_t> bytes, std::vector<std::string>* warnings, AskedFor* asked_for = nullptr);
+// The same, giving back the stream's memory as the mesh takes its place: never both are there whole.
+Result<Mesh> parse_mesh_stream(ByteStore&& bytes, std::vector<std::string>* warnings, AskedFor* asked_for = nullptr);
+
+}  // namespace quarry

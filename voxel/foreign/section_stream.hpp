@@ -1,0 +1,73 @@
+// section_stream.hpp - the bytes between Quarry and the processes that run foreign libraries for it: sections with a checksum. What the
+// sections hold is said where they are made: mesh_stream.hpp, io/voxel_stream.hpp.
+//
+// Little-endian. A head, then sections, then the end:
+//   8 letters                                  8 B   magic and version
+//   tag (4 letters) | u32 zero | u64 length    16 B  then `length` bytes of payload, repeated
+//   "DONE" with length 8                             XXH3-64 of every payload byte before it, in order
+// Every stream may have: WARN text; FAIL u32 ErrorCode, text.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace quarry {
+
+// Gets pieces of the stream in order; false: the other side has gone.
+using ByteSink = std::function<bool(std::span<const uint8_t>)>;
+
+template <class T>
+std::span<const uint8_t> bytes_of(const std::vector<T>& values) {
+  return {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(T)};
+}
+template <class T>
+std::span<const uint8_t> bytes_of(const T& value) requires std::is_trivially_copyable_v<T> {
+  return {reinterpret_cast<const uint8_t*>(&value), sizeof value};
+}
+std::span<const uint8_t> text_bytes(const std::string& text);  // at most 64 KiB of it
+// Text from the other process: control characters, which would spoil a terminal or a log, become blanks.
+std::string clean_text(std::span<const uint8_t> bytes);
+
+// One thread; refers to `sink`. After the other side has gone every call does nothing.
+class SectionWriter {
+ public:
+  SectionWriter(std::string_view magic, const ByteSink& sink);
+  ~SectionWriter();
+  SectionWriter(const SectionWriter&) = delete;
+  SectionWriter& operator=(const SectionWriter&) = delete;
+
+  void section(std::string_view tag, std::initializer_list<std::span<const uint8_t>> parts);
+  void warnings(const std::vector<std::string>& sentences);  // the first 256
+  void failure(const Error& error);
+  bool finish();  // false if not all of it went out
+  bool ok() const { return ok_; }
+
+ private:
+  friend struct SectionReader;
+  void send(const void* data, size_t size);
+  const ByteSink& sink_;
+  struct Hash;
+  std::unique_ptr<Hash> hash_;
+  bool ok_ = true;
+};
+
+// read() calls take(tag, payload) for each section but WARN (appended to `warnings`, if given) and FAIL (ends with that error). The bytes are taken
+// as foreign. Errors: malformed_input, made by bad(what), for anything that is not a whole stream; what `take` answers.
+struct SectionReader {
+  std::string_view magic;
+  std::function<Error(const std::string& what)> bad;
+  std::function<Result<void>(std::string_view tag, std::span<const uint8_t> payload)> take;
+
+  Result<void> read(std::span<const uint8_t> bytes, std::vector<std::string>* warnings) const;
+};
+
+}  // namespace quarry

@@ -1,0 +1,79 @@
+// main.cpp - quarry-vdb: reads .vdb and .nvdb files and writes them as voxel streams to standard output, or the other way round.
+//
+//   quarry-vdb [--memory BYTES] [--cpu-seconds N] [--] read FILE
+//   quarry-vdb [--memory BYTES] [--cpu-seconds N] [--] write|write-nano FILE    (a stream on standard input; the answer has no grids, but the file's length)
+// Exit code 0: done; 1: an error was written; 2: wrong usage or nobody listens.
+#include <unistd.h>
+
+#include <cerrno>
+#include <iostream>
+#include <new>
+
+#include "voxel/foreign/program.hpp"
+#include "voxel/foreign/vdb/grids.hpp"
+
+namespace {
+using namespace quarry;
+
+constexpr uint64_t kBytesPerBrick = 1200;  // a leaf of floats with its node's share, and the brick's place in a list
+
+int usage() {
+  std::cerr << "usage: quarry-vdb [--memory BYTES] [--cpu-seconds N] [--] read|write|write-nano FILE\n"
+               "Reads and writes OpenVDB and NanoVDB files for other programs of Quarry.\n";
+  return 2;
+}
+
+std::vector<uint8_t> standard_input() {
+  std::vector<uint8_t> bytes;
+  for (size_t had = 0;;) {
+    bytes.resize(had + (size_t(1) << 20));
+    const ssize_t got = ::read(STDIN_FILENO, bytes.data() + had, bytes.size() - had);
+    if (got < 0 && errno == EINTR) continue;
+    bytes.resize(had + size_t(got > 0 ? got : 0));
+    if (got <= 0) return bytes;
+    had = bytes.size();
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ReaderLimits limits;
+  std::vector<std::string> rest;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const bool has_value = i + 1 < argc;
+    if (argument == "--memory" && has_value && parse_number(argv[i + 1], limits.memory_bytes)) ++i;
+    else if (argument == "--cpu-seconds" && has_value && parse_number(argv[i + 1], limits.cpu_seconds)) ++i;
+    else if (argument == "--" && rest.empty()) rest.assign(argv + i + 1, argv + argc), i = argc;
+    else return usage();
+  }
+  if (rest.size() != 2 || (rest[0] != "read" && rest[0] != "write" && rest[0] != "write-nano")) return usage();
+  limits.writes_file = rest[0] != "read";
+  limits.code_bytes = uint64_t(16) << 20;  // templates, of all kinds of grids
+  limit_self(limits);
+  const ByteSink sink = take_standard_output("quarry-vdb");
+  if (!sink) return 2;
+
+  io::VoxelStreamWriter out(sink);
+  std::vector<std::string> warnings;
+  Result<void> done;
+  try {
+    openvdb::initialize();
+    const uint64_t memory = limits.memory_bytes ? limits.memory_bytes : uint64_t(1) << 40;
+    if (rest[0] == "read") done = vdb::read_file(rest[1], memory / kBytesPerBrick, out, warnings);
+    else if (const auto bytes = vdb::write_file(standard_input(), rest[1], rest[0] == "write-nano")) out.metadata(io::kWrittenBytes, std::to_string(*bytes));
+    else done = tl::unexpected(bytes.error());
+  } catch (const std::bad_alloc&) {
+    done = fail(ErrorCode::out_of_memory, "it needs more memory than the limit of " + std::to_string(limits.memory_bytes >> 20) + " MiB; raise the memory limit or resample it coarser");
+  } catch (const openvdb::IoError& e) {
+    done = fail(limits.writes_file ? ErrorCode::io : ErrorCode::malformed_input, e.what());
+  } catch (const std::exception& e) {
+    done = fail(limits.writes_file ? ErrorCode::io : ErrorCode::malformed_input, std::string("the volume library gave up: ") + e.what());
+  }
+  out.warnings(warnings);
+  if (!done) out.failure(done.error());
+  const bool sent = out.finish();
+  // No destructors: nothing is left to save, and a damaged heap must not spoil a stream that is already out.
+  _exit(!sent ? 2 : done ? 0 : 1);
+}

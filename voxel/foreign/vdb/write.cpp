@@ -1,0 +1,98 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <ostream>
+
+#include "voxel/io/files/sink.hpp"
+#include "voxel/foreign/vdb/grids.hpp"
+
+namespace quarry::vdb {
+namespace {
+
+float linear(uint8_t srgb) {
+  const float c = float(srgb) / 255.0f;
+  return c <= 0.04045f ? c / 12.92f : std::pow((c + 0.055f) / 1.055f, 2.4f);
+}
+
+// What openvdb::io::File writes, grids' offsets too, by which programs find one without reading the others; into a stream of ours, for it never asks
+// whether its own could be written.
+class SeekableArchive : public openvdb::io::Archive {
+ public:
+  void write(std::ostream& out, const openvdb::GridPtrVec& grids, const openvdb::MetaMap& metadata) const { Archive::write(out, grids, true, metadata); }
+};
+
+}  // namespace
+
+Result<uint64_t> write_file(std::span<const uint8_t> stream, const std::filesystem::path& file, bool nano) {
+  auto density = openvdb::FloatGrid::create(0.0f);
+  auto color = openvdb::Vec3SGrid::create(openvdb::Vec3s(0));
+  auto material = openvdb::Int32Grid::create(0);
+  density->setName(kDensity);
+  density->setGridClass(openvdb::GRID_FOG_VOLUME);
+  color->setName(kColor);
+  color->setVectorType(openvdb::VEC_INVARIANT);
+  material->setName(kMaterial);
+  openvdb::MetaMap metadata;
+  metadata.insertMeta("creator", openvdb::StringMetadata("Quarry"));
+  std::array<openvdb::Vec3s, 256> colors{};
+
+  io::VoxelStreamEvents events;
+  events.metadata = [&](const std::string& key, const std::string& text) { metadata.insertMeta(key, openvdb::StringMetadata(text)); };
+  events.palette = [&](std::span<const Material, 256> materials) {
+    for (size_t i = 0; i < 256; ++i) colors[i] = {linear(materials[i].r), linear(materials[i].g), linear(materials[i].b)};
+  };
+  events.grid = [&](const io::StreamGrid& grid) -> Result<void> {
+    const openvdb::math::Transform::Ptr transform = openvdb::math::Transform::createLinearTransform(grid.record.voxel_size[0]);
+    transform->postTranslate(openvdb::Vec3d(grid.record.origin[0], grid.record.origin[1], grid.record.origin[2]));
+    for (const openvdb::GridBase::Ptr& g : {openvdb::GridBase::Ptr(density), openvdb::GridBase::Ptr(color), openvdb::GridBase::Ptr(material)}) g->setTransform(transform->copy());
+    return {};
+  };
+  events.brick = [&](Int3 brick, const BrickMask& mask, std::span<const uint8_t> looks) -> Result<void> {
+    const openvdb::Coord origin(brick.x * 8, brick.y * 8, brick.z * 8);
+    auto* d = density->tree().touchLeaf(origin);
+    auto* c = color->tree().touchLeaf(origin);
+    auto* m = nano ? nullptr : material->tree().touchLeaf(origin);
+    size_t at = 0;
+    for (uint32_t octant = 0; octant < 8; ++octant)
+      for (uint64_t word = mask[octant]; word; word &= word - 1, ++at) {
+        const Int3 v = voxel_from_index(octant * 64 + uint32_t(std::countr_zero(word)));
+        const openvdb::Index offset = openvdb::Index(v.x << 6 | v.y << 3 | v.z);
+        d->setValueOn(offset, 1.0f);
+        c->setValueOn(offset, colors[looks[at]]);
+        if (m) m->setValueOn(offset, looks[at]);
+      }
+    return {};
+  };
+  if (auto parsed = parse_voxel_stream(stream, "the program that writes", events, nullptr); !parsed) return tl::unexpected(parsed.error());
+  // Full bricks of one value become tiles: a solid takes a fraction of the room, and every reader knows them.
+  density->tree().prune();
+  color->tree().prune();
+  material->tree().prune();
+  const int fd = ::open(file.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
+  if (fd < 0) return fail(ErrorCode::io, std::string("cannot open it: ") + std::strerror(errno));
+  io::FileSink sink(fd);
+  io::SinkStreambuf buffer(sink);
+  std::ostream out(&buffer);
+  std::string why;
+  // The libraries do not look whether their streams have failed.
+  try {
+    out.exceptions(std::ios_base::badbit | std::ios_base::failbit);
+    if (nano) write_nano(*density, *color, out);
+    else SeekableArchive().write(out, openvdb::GridPtrVec{density, color, material}, metadata);
+  } catch (const std::bad_alloc&) {
+    ::close(fd);
+    throw;
+  } catch (const std::exception& e) {
+    why = e.what();
+  }
+  int number = sink.settle();
+  if (::close(fd) != 0 && errno != EINTR && !number) number = errno;
+  if (number) return fail(ErrorCode::io, std::string("cannot write it: ") + std::strerror(number));
+  if (!why.empty()) return fail(ErrorCode::io, "the volume library gave up: " + why);
+  return sink.size();
+}
+
+}  // namespace quarry::vdb

@@ -1,0 +1,102 @@
+// byte_reader.hpp - numbers and text from bytes that nobody vouches for. Never reads outside them: after the first failure every read
+// gives zeros, and error() says at which byte what was expected. The readers of small formats stand on it.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "voxel/io/files/bytes.hpp"
+
+namespace quarry::io {
+
+// "byte 12: " - how messages about a file's bytes begin.
+inline std::string at_byte(size_t offset) { return "byte " + std::to_string(offset) + ": "; }
+
+class ByteReader {
+ public:
+  explicit ByteReader(std::span<const uint8_t> bytes, size_t at = 0) : bytes_(bytes), at_(at < bytes.size() ? at : bytes.size()), there_to_(bytes.size()) {}
+  // Of a file that comes as it is read: what bytes() and text() give stays until the next read.
+  explicit ByteReader(ByteWindow& window, size_t at = 0) : bytes_(window.all()), at_(at < bytes_.size() ? at : bytes_.size()), window_(&window) {}
+
+  bool ok() const { return !error_; }
+  const Error& error() const { return *error_; }
+  size_t at() const { return at_; }
+  size_t left() const { return bytes_.size() - at_; }
+
+  // Little-endian. `what` is what a person would call the field.
+  uint8_t u8(const char* what) { return number<uint8_t>(what); }
+  uint16_t u16(const char* what) { return number<uint16_t>(what); }
+  uint32_t u32(const char* what) { return number<uint32_t>(what); }
+  uint64_t u64(const char* what) { return number<uint64_t>(what); }
+  int32_t i32(const char* what) { return number<int32_t>(what); }
+  float f32(const char* what) { return number<float>(what); }
+  double f64(const char* what) { return number<double>(what); }
+  // Big-endian.
+  uint16_t u16_big(const char* what) { return uint16_t(big(2, what)); }
+  uint32_t u32_big(const char* what) { return uint32_t(big(4, what)); }
+  uint64_t u64_big(const char* what) { return big(8, what); }
+
+  std::string_view text(size_t count, const char* what) {
+    const uint8_t* p = bytes(count, what);
+    return p ? std::string_view(reinterpret_cast<const char*>(p), count) : std::string_view();
+  }
+  // The next `count` bytes; null after a failure.
+  const uint8_t* bytes(size_t count, const char* what) {
+    if (error_) return nullptr;
+    if (count > left()) {
+      fail_at(at_, std::string("expected ") + what + " (" + std::to_string(count) + " bytes), but the data ends at byte " + std::to_string(bytes_.size()));
+      return nullptr;
+    }
+    if (at_ + count > there_to_) {
+      const auto there = window_->look(at_, at_ + count);
+      if (!there) {
+        error_ = there.error();
+        at_ = bytes_.size();
+        return nullptr;
+      }
+      there_to_ = window_->there_to();
+    }
+    const uint8_t* p = bytes_.data() + at_;
+    at_ += count;
+    return p;
+  }
+  void skip(size_t count, const char* what) {
+    if (window_ && !error_ && count <= left()) {
+      at_ += count;  // what nobody looks at is not read
+      there_to_ = 0;
+      return;
+    }
+    bytes(count, what);
+  }
+  void fail_at(size_t offset, const std::string& what) {
+    if (!error_) error_ = Error{ErrorCode::malformed_input, at_byte(offset) + what};
+    at_ = bytes_.size();
+  }
+
+ private:
+  template <class T>
+  T number(const char* what) {
+    T value{};
+    if (const uint8_t* p = bytes(sizeof(T), what)) std::memcpy(&value, p, sizeof(T));
+    return value;
+  }
+  uint64_t big(size_t count, const char* what) {
+    uint64_t value = 0;
+    if (const uint8_t* p = bytes(count, what))
+      for (size_t i = 0; i < count; ++i) value = value << 8 | p[i];
+    return value;
+  }
+
+  std::span<const uint8_t> bytes_;
+  size_t at_;
+  size_t there_to_ = 0;  // of a window: what may be looked at without asking it
+  ByteWindow* window_ = nullptr;
+  std::optional<Error> error_;
+};
+
+}  // namespace quarry::io

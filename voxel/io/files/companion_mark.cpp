@@ -1,0 +1,125 @@
+#include "voxel/io/files/companion_mark.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "voxel/io/files/bytes.hpp"
+#include "voxel/io/files/sink.hpp"
+#include "voxel/io/files/sync_later.hpp"
+#include "voxel/io/files/temporary_name.hpp"
+
+namespace quarry::io {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr std::string_view kHead = "quarry companion mark 1";
+constexpr size_t kMaxBytes = 1 << 16;
+
+// What systems say that give no second names, or not this file's.
+bool no_links(int number) { return number == EPERM || number == ENOTSUP || number == ENOSYS || number == EMLINK || number == EINVAL; }
+
+uint64_t number_of(const fs::path& file) {
+  struct stat info {};
+  return ::lstat(file.c_str(), &info) == 0 ? uint64_t(info.st_ino) : 0;
+}
+
+}  // namespace
+
+std::string CompanionMark::Fields::text() const {
+  std::string out(kHead);
+  for (const std::string& field : {companion.string(), kept.string(), file.string(), std::to_string(companion_number), std::to_string(file_number)}) (out += '\0') += field;
+  return out += '\0';
+}
+
+std::optional<CompanionMark::Fields> CompanionMark::Fields::read(const fs::path& mark) {
+  const auto bytes = read_file_head(mark, kMaxBytes);
+  if (!bytes || bytes->empty() || bytes->back() != 0) return {};
+  std::vector<std::string> texts(1);
+  for (const uint8_t byte : *bytes)
+    if (byte) texts.back() += char(byte);
+    else texts.emplace_back();
+  if (texts.size() != 7 || texts[0] != kHead) return {};
+  Fields fields{texts[1], texts[2], texts[3], 0, 0};
+  for (const auto& [text, number] : {std::pair(&texts[4], &fields.companion_number), std::pair(&texts[5], &fields.file_number)})
+    if (std::from_chars(text->data(), text->data() + text->size(), *number).ec != std::errc()) return {};
+  return fields;
+}
+
+bool CompanionMark::Fields::new_companion() const { return companion_number != 0 && number_of(companion) == companion_number; }
+
+int CompanionMark::Fields::put_back() const {
+  const bool new_one = new_companion();
+  if (!number_of(kept)) return !new_one || ::unlink(companion.c_str()) == 0 ? 0 : errno;
+  const bool wanted = new_one || !number_of(companion);
+  return (wanted ? ::rename(kept.c_str(), companion.c_str()) : ::unlink(kept.c_str())) == 0 ? 0 : errno;
+}
+
+CompanionMark::~CompanionMark() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Result<void> CompanionMark::begin(const CompanionPair& pair, bool replaces, bool on_disk) {
+  auto made = make_temporary_file(pair.file, 0600, "set");
+  if (!made) return tl::unexpected(made.error());
+  mark_ = std::move(made->path);
+  fd_ = made->fd;
+  // The second name is no temporary one that others may remove: only who reads the mark does.
+  fields_ = {fs::absolute(pair.companion), fs::absolute(temporary_name(pair.companion, "kept")), fs::absolute(pair.file), number_of(pair.companion_temporary),
+             number_of(pair.file_temporary)};
+  FileSink sink(fd_);
+  sink.put(fields_.text());
+  int number = sink.settle();
+  const fs::path folder = pair.file.has_parent_path() ? pair.file.parent_path() : fs::path(".");
+  if (!number && on_disk) number = sync_file(fd_);
+  if (!number && on_disk) number = sync_folder(folder, fd_);
+  const fs::path &companion = fields_.companion, &kept = fields_.kept;
+  // Where there are no second names (FAT), the old one gives its first away for a moment.
+  if (!number && replaces && ::link(companion.c_str(), kept.c_str()) != 0 && errno != ENOENT) number = no_links(errno) && ::rename(companion.c_str(), kept.c_str()) == 0 ? 0 : errno;
+  if (!number) return {};
+  const fs::path mark = mark_;
+  end();
+  return tl::unexpected(error_from_errno("cannot write the mark " + mark.string() + " beside it", number));
+}
+
+void CompanionMark::end() {
+  ::unlink(fields_.kept.c_str());
+  ::unlink(mark_.c_str());
+  mark_.clear();
+}
+
+Result<void> CompanionMark::take_back() {
+  if (mark_.empty()) return {};
+  if (const int number = fields_.put_back())
+    return tl::unexpected(error_from_errno(fields_.companion.string() + " is the new one, and the one before it could not be put back; the next run tries again", number));
+  ::unlink(mark_.c_str());
+  mark_.clear();
+  return {};
+}
+
+std::string CompanionMark::mend(const fs::path& mark) {
+  std::string said;
+  if (const auto fields = Fields::read(mark)) {
+    const bool both = fields->file_number != 0 && number_of(fields->file) == fields->file_number;
+    const bool new_companion = fields->new_companion(), kept = number_of(fields->kept) != 0;
+    const std::string companion = fields->companion.filename().string(), file = fields->file.filename().string();
+    if (both) {
+      ::unlink(fields->kept.c_str());
+    } else if (const int number = fields->put_back()) {
+      return error_from_errno(companion + " is of a newer writing than " + file + ": a killed quarry had replaced it; convert again, for it cannot be put back", number).message;
+    } else if (new_companion) {
+      said = kept ? companion + " was of a newer writing than " + file + ": a killed quarry had replaced it; the one before is back; convert again"
+                  : companion + " was there without its " + file + ": a killed quarry had not come to that; it is removed; convert again";
+    }
+  }
+  ::unlink(mark.c_str());
+  return said;
+}
+
+}  // namespace quarry::io

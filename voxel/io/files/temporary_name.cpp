@@ -1,0 +1,163 @@
+#include "voxel/io/files/temporary_name.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <ctime>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "voxel/io/files/companion_mark.hpp"
+#include "voxel/io/files/bytes.hpp"
+
+namespace quarry::io {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr size_t kMachineDigits = 8;
+constexpr size_t kMaxName = 255, kAnyName = 128;  // of Linux; what every file system takes
+constexpr time_t kElsewhereSeconds = 24 * 3600;
+constexpr time_t kPassingSeconds = 10;  // a world that is passed through is not locked for the moment between writing and reading it
+
+}  // namespace
+
+const std::string& machine_start() {
+  static const std::string digits = [] {
+    std::string id;
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+    uint32_t h = 2166136261u;
+    for (const char c : id) h = (h ^ uint8_t(c)) * 16777619u;
+    std::string out(kMachineDigits, '0');
+    for (size_t i = 0; i < kMachineDigits; ++i, h >>= 4) out[i] = "0123456789abcdef"[h & 15];
+    return out;
+  }();
+  return digits;
+}
+
+namespace {
+
+enum class Maker : uint8_t { nobody_of_ours, here, elsewhere };
+
+enum class Kind : uint8_t { whole, passing, mark };
+constexpr std::pair<std::string_view, Kind> kKinds[] = {{".new-", Kind::whole}, {".regions-", Kind::passing}, {".set-", Kind::mark}};
+
+// Whose a name is, and what for.
+Maker maker_of(std::string_view name, Kind* what) {
+  if (!name.starts_with('.')) return Maker::nobody_of_ours;
+  for (const auto& [kind, meaning] : kKinds) {
+    const size_t at = name.rfind(kind);
+    if (at == std::string_view::npos || at == 0) continue;
+    std::string_view rest = name.substr(at + kind.size());
+    if (rest.size() <= kMachineDigits || rest[kMachineDigits] != '-' || rest.substr(0, kMachineDigits).find_first_not_of("0123456789abcdef") != std::string_view::npos) continue;
+    const std::string_view who = rest.substr(0, kMachineDigits);
+    rest.remove_prefix(kMachineDigits + 1);
+    const size_t dash = rest.find('-');
+    if (dash == 0 || dash == std::string_view::npos || dash + 1 == rest.size()) continue;
+    if (rest.substr(0, dash).find_first_not_of("0123456789") != std::string_view::npos || rest.substr(dash + 1).find_first_not_of("0123456789") != std::string_view::npos) continue;
+    *what = meaning;
+    return who == machine_start() ? Maker::here : Maker::elsewhere;
+  }
+  return Maker::nobody_of_ours;
+}
+
+// Locks what was just made. False: somebody who took it for left behind has it, or has removed it already.
+bool lock_own(int fd) {
+  struct stat info {};
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+  // A file system without flock gives another error; nobody gets a lock there, and so nobody removes anything.
+  return ::fstat(fd, &info) == 0 && info.st_nlink > 0;
+}
+
+bool remove_if_stale(const fs::path& path, Maker maker, Kind kind, std::vector<std::string>* mended) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return false;
+  struct stat info {};
+  const bool known = ::fstat(fd, &info) == 0 && (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) && info.st_uid == ::geteuid();
+  const time_t still = std::time(nullptr) - info.st_mtim.tv_sec;
+  bool stale = known && still >= (maker == Maker::elsewhere ? kElsewhereSeconds : kind == Kind::passing ? kPassingSeconds : 0);
+  stale = stale && ::flock(fd, LOCK_EX | LOCK_NB) == 0;
+  std::error_code error;
+  if (stale && kind == Kind::mark) {
+    std::string said = CompanionMark::mend(path);
+    if (mended && !said.empty()) mended->push_back(std::move(said));
+    stale = !fs::exists(path, error);
+  } else if (stale) stale = S_ISDIR(info.st_mode) ? fs::remove_all(path, error) > 0 : fs::remove(path, error);
+  ::close(fd);
+  return stale && !error;
+}
+
+// The beginning of a name, of at most `bytes` and whole letters of UTF-8. Number and process behind it keep two of them apart.
+std::string_view beginning(std::string_view name, size_t bytes) {
+  if (name.size() <= bytes) return name;
+  while (bytes > 0 && (uint8_t(name[bytes]) & 0xc0) == 0x80) --bytes;
+  return name.substr(0, bytes);
+}
+
+}  // namespace
+
+fs::path temporary_name(const fs::path& file, const char* kind) {
+  static std::atomic<uint32_t> counter{0};
+  const fs::path folder = file.parent_path();
+  const std::string name = file.filename().string();
+  const std::string tail = std::string(".") + kind + "-" + machine_start() + "-" + std::to_string(::getpid()) + "-" + std::to_string(counter++);
+  size_t most = kMaxName;
+  // Only asked where it may matter. FAT counts letters, and says more than it takes.
+  if (name.size() + tail.size() + 1 > kAnyName)
+    if (const long said = ::pathconf(folder.empty() ? "." : folder.c_str(), _PC_NAME_MAX); said > 0) most = std::min(most, size_t(said));
+  const size_t rest = tail.size() + 1;
+  return folder / ("." + std::string(beginning(name, most > rest ? most - rest : 0)) + tail);
+}
+
+Result<TemporaryHandle> make_temporary_file(const fs::path& file, mode_t mode, const char* kind) {
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    TemporaryHandle made{temporary_name(file, kind)};
+    do made.fd = ::open(made.path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    while (made.fd < 0 && errno == EINTR);
+    if (made.fd < 0 && errno != EEXIST) return tl::unexpected(error_from_errno("cannot make a new file in " + fs::absolute(file).parent_path().string(), errno));
+    if (made.fd < 0) continue;
+    if (lock_own(made.fd)) return made;
+    ::close(made.fd);
+  }
+  return fail(ErrorCode::io, "every name for a temporary file beside it is taken");
+}
+
+Result<TemporaryHandle> make_temporary_folder(const fs::path& folder) {
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    TemporaryHandle made{temporary_name(folder)};
+    if (::mkdir(made.path.c_str(), 0777) != 0) {
+      if (errno == EEXIST) continue;
+      return tl::unexpected(error_from_errno("cannot make a folder in " + fs::absolute(folder).parent_path().string(), errno));
+    }
+    made.fd = ::open(made.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (made.fd >= 0 && lock_own(made.fd)) return made;
+    if (made.fd >= 0) ::close(made.fd);
+  }
+  return fail(ErrorCode::io, "every name for a temporary folder beside it is taken");
+}
+
+size_t remove_stale_temporaries(const fs::path& folder, std::vector<std::string>* mended) {
+  struct Found {
+    fs::path path;
+    Maker maker;
+    Kind kind;
+  };
+  size_t removed = 0;
+  std::error_code error;
+  std::vector<Found> found;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    Kind kind{};
+    const Maker maker = maker_of(at->path().filename().string(), &kind);
+    if (maker != Maker::nobody_of_ours) found.push_back({at->path(), maker, kind});
+  }
+  for (const Found& f : found) removed += remove_if_stale(f.path, f.maker, f.kind, mended);
+  return removed;
+}
+
+}  // namespace quarry::io

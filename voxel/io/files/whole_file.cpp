@@ -1,0 +1,207 @@
+#include "voxel/io/files/whole_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "voxel/io/files/companion_mark.hpp"
+#include "voxel/io/files/bytes.hpp"
+#include "voxel/io/files/temporary_name.hpp"
+
+namespace quarry::io {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr int kMaxLinks = 40;  // as many as Linux follows
+constexpr char kThere[] = "it is there already; give --overwrite to replace it";
+
+Error no_file(mode_t mode) {
+  if (S_ISDIR(mode)) return {ErrorCode::io, "it is a folder; expected the name of a file"};
+  const char* kind = S_ISCHR(mode) || S_ISBLK(mode) ? "a device" : S_ISFIFO(mode) ? "a FIFO (a named pipe)" : S_ISSOCK(mode) ? "a socket" : "something else";
+  return {ErrorCode::io, std::string("it is ") + kind + ", not a regular file, and would be gone if it were replaced; name a file"};
+}
+
+// Without replacing anything; 0 or an errno, EEXIST if something is there.
+int rename_where_nothing_is(const fs::path& from, const fs::path& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) return errno;
+  // A file system that does not know this (NFS, some of FUSE). A second name is not given where one is, either.
+  if (::link(from.c_str(), to.c_str()) == 0) {
+    ::unlink(from.c_str());
+    return 0;
+  }
+  if (errno != EPERM && errno != ENOSYS && errno != ENOTSUP && errno != EMLINK) return errno;
+  // Nor does it know links. Whoever makes the empty file has the name, and may put his own over it. Killed between, the empty file stays: the next run
+  // finds it "there already", which is better than to replace somebody's file.
+  const int fd = ::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0) return errno;
+  ::close(fd);
+  if (::rename(from.c_str(), to.c_str()) == 0) return 0;
+  const int number = errno;
+  ::unlink(to.c_str());
+  return number;
+}
+
+}  // namespace
+
+Result<fs::path> find_target(const Destination& to) {
+  struct stat info {};
+  // Follows what only the system can (/dev/stdout).
+  if (::stat(to.file.c_str(), &info) == 0) {
+    if (!S_ISREG(info.st_mode)) return tl::unexpected(no_file(info.st_mode));
+    if (!to.replace) return fail(ErrorCode::conflict, kThere);
+  } else if (errno == ELOOP) {
+    return fail(ErrorCode::io, "it is a link that leads in a circle; take it away, or name another file");
+  } else if (errno != ENOENT) {
+    return tl::unexpected(error_from_errno("cannot be looked at", errno));
+  }
+  fs::path at = to.file;
+  for (int links = 0; ::lstat(at.c_str(), &info) == 0 && S_ISLNK(info.st_mode); ++links) {
+    std::error_code error;
+    const fs::path next = fs::read_symlink(at, error);
+    if (error || links == kMaxLinks) return tl::unexpected(error_from_errno("cannot follow the link " + at.string(), error ? error.value() : ELOOP));
+    at = next.is_absolute() ? next : at.parent_path() / next;  // ".." is left to the system, which knows where a folder's link leads
+  }
+  return at;
+}
+
+Result<WholeFile> WholeFile::create(const Destination& to) {
+  auto target = find_target(to);
+  if (!target) return tl::unexpected(target.error());
+  WholeFile out(to);
+  out.target_ = std::move(*target);
+  struct stat old {};
+  out.replaces_ = ::stat(out.target_.c_str(), &old) == 0;
+  auto made = make_temporary_file(out.target_, out.replaces_ ? old.st_mode & 0777 : 0666);
+  if (!made) return tl::unexpected(made.error());
+  out.temporary_ = std::move(made->path);
+  out.fd_ = made->fd;
+  out.sink_ = FileSink(out.fd_);
+  if (out.replaces_) {
+    struct stat own {};
+    const bool same_owner = ::fstat(out.fd_, &own) == 0 && ((own.st_uid == old.st_uid && own.st_gid == old.st_gid) || ::fchown(out.fd_, old.st_uid, old.st_gid) == 0 ||
+                                                            (own.st_uid == old.st_uid && own.st_gid == old.st_gid));
+    // The umask may have taken bits away. Where that is refused (FAT), the file is good all the same. Nobody becomes another user by our file.
+    (void)::fchmod(out.fd_, old.st_mode & (same_owner ? 07777 : 0777));
+  }
+  if (to.later) to.later->watch(out.temporary_);
+  return out;
+}
+
+WholeFile::WholeFile(WholeFile&& other) noexcept
+    : to_(std::move(other.to_)), target_(std::move(other.target_)), temporary_(std::move(other.temporary_)), replaces_(other.replaces_), settled_(other.settled_),
+      fd_(std::exchange(other.fd_, -1)), by_name_(other.by_name_), sink_(std::move(other.sink_)) {
+  other.temporary_.clear();
+}
+
+void WholeFile::forget() {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  temporary_.clear();
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+}
+
+WholeFile::~WholeFile() { forget(); }
+
+void WholeFile::put_u32(uint32_t v) {
+  const std::array<uint8_t, 4> bytes = {uint8_t(v), uint8_t(v >> 8), uint8_t(v >> 16), uint8_t(v >> 24)};
+  put(bytes);
+}
+
+void WholeFile::patch_u32(uint64_t offset, uint32_t v) {
+  const uint64_t end = size();
+  sink_.seek(offset);
+  put_u32(v);
+  sink_.seek(end);
+}
+
+// All but the name.
+Result<void> WholeFile::settle() {
+  if (settled_) return {};
+  int number = by_name_ ? 0 : sink_.settle();
+  struct stat info {};
+  if (!number && ::fstat(fd_, &info) != 0) number = errno;
+  if (!number && by_name_ && uint64_t(info.st_size) != *by_name_)
+    return fail(ErrorCode::io, "cannot write it: it should be " + std::to_string(*by_name_) + " bytes long, but " + std::to_string(info.st_size) + " were written: the disk is full, or there was a disk I/O error");
+  if (!number && waits()) number = sync_file(fd_);
+  if (!number) {
+    // Some file systems (NFS) report a lack of space at closing. The duplicate keeps the lock: with a temporary name, it must not look left behind.
+    const int lock = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
+    if (lock < 0) number = errno;
+    else if (::close(std::exchange(fd_, lock)) != 0 && errno != EINTR) number = errno;
+  }
+  if (number) return tl::unexpected(error_from_errno("cannot write it", number));
+  settled_ = true;
+  return {};
+}
+
+// Gives it the name.
+Result<void> WholeFile::place() {
+  struct stat now {};
+  const bool there = ::lstat(target_.c_str(), &now) == 0;
+  if (there && S_ISLNK(now.st_mode)) return fail(ErrorCode::conflict, "another program has made a link of it meanwhile; try again");
+  if (there && !S_ISREG(now.st_mode)) return tl::unexpected(no_file(now.st_mode));
+  int number = EEXIST;
+  if (!there || !to_.replace) number = rename_where_nothing_is(temporary_, target_);
+  if (number == EEXIST) {
+    if (!to_.replace) return fail(ErrorCode::conflict, kThere);
+    number = 0;
+    if (!waits()) number = sync_file(fd_);  // it was not there at the beginning
+    if (!number && ::rename(temporary_.c_str(), target_.c_str()) != 0) number = errno;
+  }
+  if (number) return tl::unexpected(error_from_errno("cannot put the new file in its place", number));
+  temporary_.clear();
+  return {};
+}
+
+// The name is to be on disk, too.
+Result<void> WholeFile::settle_folder() {
+  if (to_.later) {
+    to_.later->add(target_);
+    return {};
+  }
+  if (const int number = sync_folder(folder_of(target_), fd_))
+    return tl::unexpected(error_from_errno("the new file is in its place, but it could not be brought to disk that it is; its folder", number));
+  return {};
+}
+
+Result<void> WholeFile::commit(const std::function<Result<void>()>& before, const std::function<Result<void>()>& after) {
+  auto done = settle();
+  if (done && before) done = before();
+  if (done) done = place();
+  if (done && after) done = after();
+  if (done) done = settle_folder();
+  forget();
+  return done;
+}
+
+Result<void> WholeFile::commit_after(WholeFile& companion) {
+  const auto named = [&](Result<void> result) {
+    return result.map_error([&](Error e) { return Error{e.code, companion.target_.filename().string() + ", which belongs to it: " + e.message}; });
+  };
+  auto done = named(companion.settle());
+  if (done) done = settle();
+  if (done) {
+    CompanionMark mark;
+    done = mark.begin({companion.temporary_, companion.target_, temporary_, target_}, to_.replace, waits() || companion.waits());
+    if (done) done = named(companion.place());
+    if (done) done = place();
+    if (!done) {
+      if (auto back = mark.take_back(); !back) done.error().message += "; " + back.error().message;
+    } else {
+      mark.end();
+    }
+  }
+  if (done) done = named(companion.settle_folder());
+  if (done) done = settle_folder();
+  companion.forget();
+  forget();
+  return done;
+}
+
+}  // namespace quarry::io

@@ -1,0 +1,46 @@
+// qb.hpp - Qubicle binary (.qb): named matrices of coloured voxels with positions, plain or in runs; and its project format (.qbcl), a
+// tree of such matrices. What is said of matrices holds for both; a project is left-handed.
+// Axes: y is up in the file; a right-handed file's cells stay as they are, a left-handed one's z is mirrored (z becomes -1 - z). Each
+// matrix is a volume that fills [0, size) and one instance at its position; where matrices overlap, the later one wins.
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "voxel/io/format.hpp"
+#include "voxel/worlds/scene.hpp"
+
+namespace quarry::io {
+
+class ByteReader;
+
+constexpr uint32_t kQbMaxEdge = 16384;         // of a matrix: the world's longest
+constexpr int32_t kQbMaxPosition = 1 << 24;    // either way
+
+// What both formats begin a matrix's cells with.
+struct QbExtent {
+  std::array<uint32_t, 3> size{};
+  std::array<int32_t, 3> position{};
+};
+// A size or position past the limits above fails `in`.
+QbExtent read_qb_extent(ByteReader& in);
+
+// Errors: malformed_input with the byte offset and what was expected; unsupported past a limit above or BrickBudget's.
+// Memory: at most 640 MiB + 60 times the bytes given.
+Result<Scene> parse_qb(std::span<const uint8_t> bytes, std::vector<std::string>* warnings = nullptr);
+Result<Scene> parse_qb(ByteWindow& file, std::vector<std::string>* warnings, const BrickRoom& room);
+Result<Scene> read_qb(const std::filesystem::path& file, const ReadOptions& options);
+Result<RegionsDone> read_qb_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
+// The same for a project, errors too; groups become paths, hidden nodes hidden instances. `memory_limit_bytes` bounds an inflated matrix.
+Result<Scene> parse_qbcl(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes, std::vector<std::string>* warnings = nullptr);
+Result<Scene> parse_qbcl(ByteWindow& file, uint64_t memory_limit_bytes, std::vector<std::string>* warnings, const BrickRoom& room);
+Result<Scene> read_qbcl(const std::filesystem::path& file, const ReadOptions& options);
+Result<RegionsDone> read_qbcl_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
+// .qb has no magic number; its six first fields are small numbers that no other known format begins with.
+bool looks_like_qb(std::span<const uint8_t> head);
+
+}  // namespace quarry::io

@@ -1,0 +1,285 @@
+#include "voxel/io/grids/vdb.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <optional>
+
+#include "voxel/io/files/bytes.hpp"
+#include "voxel/io/streams/volume_builder.hpp"
+#include "voxel/foreign/voxel_stream.hpp"
+#include "voxel/io/files/whole_file.hpp"
+#include "voxel/foreign/process.hpp"
+
+namespace quarry::io {
+
+#if defined(QRY_OPENVDB)
+const char* const kVdbAbsent = nullptr;
+#else
+const char* const kVdbAbsent = "this build has no OpenVDB; install libopenvdb-dev, libnanovdb-dev and libboost-dev and configure again";
+#endif
+
+namespace {
+namespace fs = std::filesystem;
+
+constexpr ReaderProgram kProgram{"quarry-vdb", "QUARRY_VDB", "the volume reader", "reads and writes volumes", "the volume library", "volume", uint64_t(44) << 20};
+constexpr uint8_t kPlain = 1;  // the material of grids without colours
+
+std::string number(double v) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.17g", v);
+  return text;
+}
+double metadata_number(const Scene& scene, const char* key, size_t index, double otherwise) {
+  const auto found = scene.metadata.find(key);
+  if (found == scene.metadata.end()) return otherwise;
+  const char* at = found->second.c_str();
+  for (size_t i = 0;; ++i) {
+    char* end = nullptr;
+    const double v = std::strtod(at, &end);
+    if (end == at) return otherwise;
+    if (i == index) return std::isfinite(v) ? v : otherwise;
+    at = end;
+  }
+}
+
+// All materials as text: other programs keep metadata, but not palettes. One line each: number, r g b a, and what says how it shines.
+std::string materials_text(const Palette& palette) {
+  std::string out;
+  for (size_t i = 1; i < 256; ++i) {
+    const Material& m = palette.materials[i];
+    if (m == Material{} && palette.names[i].empty()) continue;
+    out += std::to_string(i);
+    for (const uint8_t v : {m.r, m.g, m.b, m.a}) out += " " + std::to_string(v);
+    for (const float v : {m.roughness, m.metalness, m.emission, m.transparency, m.ior}) out += " " + number(double(v));
+    out += " ";
+    for (const char c : palette.names[i]) c == ';' ? out += "%3b" : c == '%' ? out += "%25" : out += c;
+    out += ";";
+  }
+  return out;
+}
+bool read_materials(const std::string& text, Palette* palette) {
+  *palette = {};
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find(';', at);
+    if (end == std::string::npos) return false;
+    unsigned i = 0, r = 0, g = 0, b = 0, a = 0;
+    double v[5] = {};
+    int used = 0;
+    const std::string line = text.substr(at, end - at);
+    if (std::sscanf(line.c_str(), "%u %u %u %u %u %lf %lf %lf %lf %lf%n", &i, &r, &g, &b, &a, &v[0], &v[1], &v[2], &v[3], &v[4], &used) != 10 || i == 0 || i > 255 ||
+        std::max({r, g, b, a}) > 255 || !std::all_of(v, v + 5, [](double x) { return std::isfinite(x) && x >= 0 && x <= 1e6; }))
+      return false;
+    palette->materials[i] = {uint8_t(r), uint8_t(g), uint8_t(b), uint8_t(a), float(v[0]), float(v[1]), float(v[2]), float(v[3]), float(v[4])};
+    std::string& name = palette->names[i] = size_t(used) + 1 < line.size() ? line.substr(size_t(used) + 1) : "";
+    for (size_t c = 0; (c = name.find('%', c)) != std::string::npos; ++c)
+      if (const std::string code = name.substr(c, 3); code == "%3b" || code == "%25") name.replace(c, 3, 1, code == "%3b" ? ';' : '%');
+    at = end + 1;
+  }
+  return true;
+}
+
+struct ReadGrid {
+  StreamGrid head;
+  BrickMap bricks;
+};
+
+const char* kind_name(uint32_t kind) { return kind == GridRecord::level_set ? "level set" : kind == GridRecord::fog ? "fog volume" : "mask"; }
+
+// Each grid's cell (0,0,0) in cells of the first grid.
+Int3 place_of(const GridRecord& grid, const GridRecord& first) {
+  const auto along = [&](int i) { return int32_t(std::clamp(std::round((grid.origin[i] - first.origin[i]) / first.voxel_size[i]), -double(1 << 24), double(1 << 24))); };
+  return {along(0), along(1), along(2)};
+}
+
+Int3 turned(Int3 cell, bool z_up) { return z_up ? Int3{cell.x, cell.z, -1 - cell.y} : cell; }
+
+// How far all instances must move so that they lie in the world.
+Result<Int3> shift_into_world(const Box3& box) {
+  Int3 shift{};
+  const int64_t min[3] = {box.min.x, box.min.y, box.min.z}, max[3] = {box.max.x, box.max.y, box.max.z};
+  const int64_t low[3] = {kWorldMin.x, kWorldMin.y, kWorldMin.z}, high[3] = {kWorldMax.x, kWorldMax.y, kWorldMax.z};
+  int32_t* const out[3] = {&shift.x, &shift.y, &shift.z};
+  for (int i = 0; i < 3; ++i) {
+    if (min[i] >= low[i] && max[i] <= high[i]) continue;
+    if (max[i] - min[i] > high[i] - low[i])
+      return fail(ErrorCode::out_of_bounds, "its voxels span " + std::to_string(max[i] - min[i] + 1) + " along " + "xyz"[i] + ", and a world has " +
+                                                std::to_string(high[i] - low[i] + 1) + "; resample it coarser");
+    *out[i] = int32_t(-(min[i] + (max[i] - min[i] + 1) / 2));
+  }
+  return shift;
+}
+
+}  // namespace
+
+Result<Scene> read_vdb(const fs::path& file, const ReadOptions& options) {
+  if (kVdbAbsent) return fail(ErrorCode::unsupported, kVdbAbsent);
+  if (const auto readable = check_readable(file); !readable) return tl::unexpected(readable.error());
+  options.progress.say("read", -1);
+  auto answer = run_reader(kProgram, {"--", "read", fs::absolute(file).string()}, options);
+  if (!answer) return tl::unexpected(answer.error());
+
+  Scene scene;
+  std::vector<ReadGrid> grids;
+  ColorTable colors(options.budget);
+  bool own_materials = false, any_color = false, any_plain = false;
+  // Twice over the stream: colours are counted before they become materials.
+  VoxelStreamEvents count;
+  std::string sent_materials;
+  uint32_t look_bytes = 0;
+  count.metadata = [&](std::string key, std::string text) {
+    if (key == "quarry_materials") sent_materials = std::move(text);
+    else scene.metadata[std::move(key)] = std::move(text);
+  };
+  count.grid = [&](const StreamGrid& head) -> Result<void> {
+    look_bytes = head.record.look_bytes;
+    (look_bytes == 4 ? any_color : look_bytes == 1 ? own_materials : any_plain) = true;
+    return {};
+  };
+  count.brick = [&](Int3, const BrickMask&, std::span<const uint8_t> looks) -> Result<void> {
+    if (look_bytes == 4)
+      for (size_t i = 0; i < looks.size(); i += 4) colors.count(rgba_of(looks[i], looks[i + 1], looks[i + 2], looks[i + 3]));
+    return colors.good();
+  };
+  std::vector<std::string> warnings;
+  // What the program says that came to the limit that the budget left it, the budget says.
+  const auto stopped = [&](const Error& e) {
+    const bool by_budget = options.budget && answer->memory_limit_bytes < options.memory_limit_bytes && e.code == ErrorCode::out_of_memory;
+    return by_budget ? options.budget->used_up("reading it, in a process of its own for which " + memory_text(answer->memory_limit_bytes) + " are left,") : e;
+  };
+  if (auto parsed = parse_voxel_stream(answer->stream, kProgram.role, count, &warnings); !parsed && !answer->end) return tl::unexpected(stopped(parsed.error()));
+  else if (!parsed) return tl::unexpected(answer->end ? *answer->end : parsed.error());
+  if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
+  for (std::string& w : warnings) add_warning(options.warnings, std::move(w));
+  if (own_materials && !read_materials(sent_materials, &scene.palette)) return fail(ErrorCode::malformed_input, "its metadata 'quarry_materials' is not what Quarry writes");
+  if (any_color) colors.finish(scene, options.warnings);
+  else if (!own_materials) scene.palette = Palette::standard();
+
+  BrickBudget budget(answer->stream.size(), {options.budget, nullptr});
+  VoxelStreamEvents build;
+  build.grid = [&](const StreamGrid& head) -> Result<void> {
+    grids.push_back({head, {}});
+    return {};
+  };
+  build.brick = [&](Int3 at, const BrickMask& mask, std::span<const uint8_t> looks) -> Result<void> {
+    Brick brick;
+    brick.mask = mask;
+    const uint32_t bytes = grids.back().head.record.look_bytes;
+    size_t n = 0;
+    for (uint32_t octant = 0; octant < 8; ++octant)
+      for (uint64_t word = mask[octant]; word; word &= word - 1, ++n) {
+        const uint8_t* look = looks.data() + n * bytes;
+        const uint8_t material = bytes == 0 ? kPlain : bytes == 1 ? std::max<uint8_t>(look[0], 1) : colors.material(rgba_of(look[0], look[1], look[2], look[3]));
+        brick.materials[octant * 64 + uint32_t(std::countr_zero(word))] = material;
+      }
+    if (!budget.take(1)) return tl::unexpected(budget.error(""));
+    grids.back().bricks.put(at, brick);
+    return {};
+  };
+  if (auto parsed = parse_voxel_stream(answer->stream, kProgram.role, build, nullptr); !parsed) return tl::unexpected(parsed.error());
+  answer->stream = {};
+
+  const bool z_up = options.up == "z";
+  Box3 box;
+  for (ReadGrid& grid : grids) {
+    const GridRecord& r = grid.head.record;
+    scene.metadata["vdb.grids"] += grid.head.name + ": " + kind_name(r.kind) + ", " + grid.head.type + ", " + std::to_string(r.active_voxels) + " active voxels, voxel size " + number(r.voxel_size[0]) + "\n";
+    if (std::abs(r.voxel_size[0] - grids[0].head.record.voxel_size[0]) > 1e-6 * r.voxel_size[0])
+      add_warning(options.warnings, "grid '" + grid.head.name + "' has voxels of another size than '" + grids[0].head.name + "'; its cells are taken one to one");
+    Instance instance;
+    instance.volume = uint32_t(scene.volumes.size());
+    instance.name = grid.head.name;
+    const Int3 place = place_of(r, grids[0].head.record);
+    if (z_up) instance.rotation = {{0, 2, 1}, {1, 1, -1}};
+    instance.offset = z_up ? Int3{place.x, place.z, -place.y} : place;
+    const Box3 own = grid.bricks.bounds();
+    if (!own.empty()) {
+      const Int3 a = turned(own.min, z_up) + instance.offset, b = turned(own.max, z_up) + instance.offset;
+      box = united(box, {{std::min(a.x, b.x), std::min(a.y, b.y), std::min(a.z, b.z)}, {std::max(a.x, b.x), std::max(a.y, b.y), std::max(a.z, b.z)}});
+    }
+    scene.instances.push_back(std::move(instance));
+    scene.volumes.push_back({grid.head.name, std::move(grid.bricks), {}});
+  }
+  if (box.empty()) return fail(ErrorCode::malformed_input, "its grids have no voxel inside");
+  const auto shift = shift_into_world(box);
+  if (!shift) return tl::unexpected(shift.error());
+  for (Instance& instance : scene.instances) instance.offset = instance.offset + *shift;
+  if (*shift != Int3{}) scene.metadata["vdb.shift"] = std::to_string(shift->x) + " " + std::to_string(shift->y) + " " + std::to_string(shift->z);
+  const GridRecord& first = grids[0].head.record;
+  scene.metadata["voxel_size"] = number(first.voxel_size[0]);
+  scene.metadata["vdb.origin"] = number(first.origin[0]) + " " + number(first.origin[1]) + " " + number(first.origin[2]);
+  return scene;
+}
+
+Result<void> write_vdb(const Scene& scene, const Destination& to, const Progress& progress) {
+  if (kVdbAbsent) return fail(ErrorCode::unsupported, kVdbAbsent);
+  progress.say("flatten", -1);
+  const auto bricks = flatten(scene, true);
+  if (!bricks) return tl::unexpected(bricks.error());
+  if (bricks->empty()) return fail(ErrorCode::invalid_argument, "the scene has no visible voxel, so there is no grid to write");
+  auto out = WholeFile::create(to);
+  if (!out) return tl::unexpected(out.error());
+
+  // The stream is made while it is sent: `pending` holds the piece on its way.
+  std::vector<uint8_t> pending, sent;
+  const ByteSink sink = [&](std::span<const uint8_t> bytes) {
+    pending.insert(pending.end(), bytes.begin(), bytes.end());
+    return true;
+  };
+  VoxelStreamWriter stream(sink);
+  stream.metadata("quarry_materials", materials_text(scene.palette));
+  stream.palette(scene.palette);
+  StreamGrid head;
+  head.name = "world";
+  head.record.look_bytes = 1;
+  const double size = metadata_number(scene, "voxel_size", 0, 1);
+  for (size_t i = 0; i < 3; ++i) {
+    head.record.voxel_size[i] = size > 0 ? size : 1;
+    head.record.origin[i] = metadata_number(scene, "vdb.origin", i, 0) - metadata_number(scene, "vdb.shift", i, 0) * head.record.voxel_size[i];
+  }
+  stream.grid(head);
+  const auto list = bricks->bricks();
+  auto next = list.begin();
+  bool ended = false;
+  uint64_t done = 0;
+  const ByteSource source = [&]() -> std::span<const uint8_t> {
+    std::array<uint8_t, kVoxelsPerBrick> looks;
+    while (pending.empty() && !ended) {
+      if (next == list.end()) {
+        ended = true;
+        stream.finish();
+        break;
+      }
+      const auto& [at, brick] = *next;
+      size_t n = 0;
+      for (uint32_t octant = 0; octant < 8; ++octant)
+        for (uint64_t word = brick.mask[octant]; word; word &= word - 1) looks[n++] = brick.materials[octant * 64 + uint32_t(std::countr_zero(word))];
+      stream.brick(at, brick.mask, {looks.data(), n});
+      ++next;
+      if (++done % 4096 == 0) progress.say("write", double(done) / double(list.size()));
+    }
+    std::swap(sent, pending);
+    pending.clear();
+    return sent;
+  };
+  ReadOptions limits;
+  limits.memory_limit_bytes = uint64_t(1) << 40;  // what is written is in this program's memory already
+  limits.time_limit_s = 0;
+  limits.progress = progress;
+  std::string extension = to.file.extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+  const auto answer = run_reader(kProgram, {"--", extension == ".nvdb" ? "write-nano" : "write", fs::absolute(out->temporary()).string()}, limits, source);
+  if (!answer) return tl::unexpected(answer.error());
+  uint64_t bytes = 0;
+  VoxelStreamEvents said;
+  said.metadata = [&](const std::string& key, const std::string& text) {
+    if (key == kWrittenBytes) std::from_chars(text.data(), text.data() + text.size(), bytes);
+  };
+  if (auto parsed = parse_voxel_stream(answer->stream, kProgram.role, said, nullptr); !parsed) return tl::unexpected(answer->end ? *answer->end : parsed.error());
+  out->written_by_name(bytes);
+  return out->commit();
+}
+
+}  // namespace quarry::io

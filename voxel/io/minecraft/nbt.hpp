@@ -1,0 +1,57 @@
+// nbt.hpp - Minecraft's "named binary tag" files: inflated, checked as a whole once, then looked at in place. Nothing is copied and no
+// tree is built, so the memory is that of the inflated bytes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/byte_store.hpp"
+#include "voxel/io/files/byte_reader.hpp"
+#include "base/memory_budget.hpp"
+
+namespace quarry::io {
+
+// The whole of a gzip or zlib stream; other bytes come back as they are. Errors: malformed_input with the byte, unsupported if more
+// than `limit` bytes come out; out_of_memory if what comes out passes `memory` (may be null).
+Result<ByteStore> inflated(std::span<const uint8_t> bytes, uint64_t limit, const MemoryBudget* memory = nullptr);
+
+constexpr size_t kNbtMaxDepth = 512;  // Minecraft's own limit
+
+enum class NbtType : uint8_t { end, i8, i16, i32, i64, f32, f64, bytes, text, list, compound, ints, longs };
+
+// A tag in a checked file: its type, its name and where its payload begins.
+struct NbtTag {
+  NbtType type = NbtType::end;
+  std::string_view name;
+  size_t at = 0;
+};
+
+class Nbt {
+ public:
+  // Walks the whole of it without recursion. `bytes` must outlive this. Errors: malformed_input with the byte (of the inflated data).
+  static Result<Nbt> check(std::span<const uint8_t> bytes);
+
+  const NbtTag& root() const { return root_; }  // a compound
+  // Children of a compound, in file order. Nothing for other types.
+  void each(const NbtTag& compound, const std::function<void(const NbtTag&)>& visit) const;
+  // Elements of a list (their names are empty). Nothing for other types.
+  void each_element(const NbtTag& list, const std::function<void(const NbtTag&)>& visit) const;
+  // The last child of that name and type: walks the compound once.
+  std::optional<NbtTag> find(const NbtTag& compound, std::string_view name, NbtType type) const;
+  std::optional<int64_t> integer(const NbtTag& tag) const;  // of any whole type
+  std::string_view text(const NbtTag& tag) const;           // "" for other types
+  // The bytes of a byte, int or long array (elements are big-endian); empty for other types.
+  std::span<const uint8_t> array(const NbtTag& tag) const;
+
+ private:
+  std::span<const uint8_t> bytes_;
+  NbtTag root_;
+};
+
+}  // namespace quarry::io

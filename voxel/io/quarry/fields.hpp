@@ -1,0 +1,34 @@
+// fields.hpp - how single fields look in the tables of a .quarry file, and the checksums over its small tables, which reader
+// and writer compute alike. Internal to the store.
+#pragma once
+
+#include "voxel/io/quarry/tables.hpp"
+
+namespace quarry::io {
+
+// Keys of the table `state`.
+constexpr const char* kOverlapKey = "overlap";                // 0: the first instance wins, 1: the last
+constexpr const char* kPositionKey = "history_position";
+constexpr const char* kLengthKey = "history_length";
+constexpr const char* kHistoryKey = "history_sum";            // of the journal's checksums
+constexpr const char* kHistorySumKey = "check_history";       // over the three before
+constexpr const char* kSceneSumKey = "check_scene";           // over meta, layers, instances, cameras, names and sizes of volumes, overlap
+constexpr const char* kPaletteSumKey = "check_palette";
+constexpr const char* kVolumesSumKey = "check_volumes";       // over the chunk counts and sums of all volumes
+// And kLogNumberKey (sqlite/companions.hpp), in files that were opened for editing.
+
+// What is wrong with a table, as an error.
+inline Result<void> damaged(const std::string& what) { return fail(ErrorCode::malformed_input, what + "; the file is damaged"); }
+
+uint64_t scene_sum(const Scene& scene);
+uint64_t palette_sum(const Palette& palette);
+uint64_t volumes_sum(const StoreHead& head);
+uint64_t history_state_sum(const StoreHead& head);
+
+// Columns in the low six bits (two for each row), signs in the three above them (1: negative).
+int64_t pack_rotation(const Rotation& r);
+Rotation unpack_rotation(int64_t packed);
+// r | g << 8 | b << 16 | a << 24
+int64_t pack_rgba(const Material& m);
+
+}  // namespace quarry::io

@@ -1,0 +1,245 @@
+#include "voxel/io/quarry/leftovers.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+#include "voxel/io/files/bytes.hpp"
+#include "voxel/io/quarry/tables.hpp"
+
+namespace quarry::io {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr char kWhatToDo[] = ". Opening the world for editing sets it aside under another name; to have its edits, put it beside the very file that it was written for";
+
+constexpr char kAside[] = ".of-another-state-";
+
+// SQLite's own locks are on these bytes ("File Format", the lock-byte page). Another program's, for ours are flock's.
+bool locked_by_sqlite(int fd) {
+  struct flock bytes {};
+  bytes.l_type = F_WRLCK;
+  bytes.l_whence = SEEK_SET;
+  bytes.l_start = 0x40000000;
+  bytes.l_len = 512;
+  return ::fcntl(fd, F_GETLK, &bytes) == 0 && bytes.l_type != F_UNLCK;
+}
+
+std::string name_of(const fs::path& companion) { return companion.filename().string(); }
+
+Error damaged_companion(const fs::path& companion, const char* what, const std::string& why) {
+  return {ErrorCode::malformed_input, std::string(what) + " beside it, " + name_of(companion) + ", is damaged: " + why};
+}
+
+std::string missing_log(const fs::path& log) {
+  return "it was left open for editing, and the log of the last edits, " + name_of(log) + ", is not beside it: edits may be missing. Copies need both files";
+}
+
+// All or none of the file's page.
+std::vector<uint8_t> page_of(int fd, uint32_t page_bytes, uint32_t number) {
+  std::vector<uint8_t> page(page_bytes);
+  if (number == 0 || ::pread(fd, page.data(), page.size(), off_t(uint64_t(number - 1) * page_bytes)) != ssize_t(page.size())) page.clear();
+  return page;
+}
+
+// Whether more than a header is in a log or journal; one that a program has done with begins with zeros.
+bool holds_pages(const fs::path& companion) {
+  std::error_code error;
+  if (!fs::exists(fs::symlink_status(companion, error))) return false;
+  const int fd = ::open(companion.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return true;
+  uint8_t head[40] = {};
+  const ssize_t n = ::pread(fd, head, sizeof head, 0);
+  ::close(fd);
+  return n < 0 || (n == ssize_t(sizeof head) && std::any_of(head, head + 8, [](uint8_t b) { return b != 0; }));
+}
+
+}  // namespace
+
+Result<DatabaseView> view_with_leftovers(const LockedFile& locked, const fs::path& file, std::vector<std::string>* warnings) {
+  const auto warn = [&](std::string sentence) {
+    if (warnings) warnings->push_back(std::move(sentence));
+  };
+  DatabaseView view;
+  struct stat info {};
+  if (::fstat(locked.fd, &info) != 0) return tl::unexpected(error_from_errno("cannot ask for its size", errno));
+  view.bytes = uint64_t(info.st_size);
+  std::vector<uint8_t> first(100);
+  if (::pread(locked.fd, first.data(), first.size(), 0) != ssize_t(first.size())) return fail(ErrorCode::io, "cannot read its header");
+  view.page_bytes = database_page_bytes(first);
+  if (view.page_bytes == 0) view.page_bytes = 4096;
+  const fs::path log_file = beside(file, "-wal"), journal_file = beside(file, "-journal");
+  std::error_code ignored;
+  const bool log_there = fs::exists(log_file, ignored);
+  if (log_there || fs::exists(journal_file, ignored)) {
+    if (locked_by_sqlite(locked.fd)) return fail(ErrorCode::conflict, "it is open in another program; close it there first");
+    for (const auto& [bytes, companion] : {std::pair(&view.log, &log_file), std::pair(&view.journal, &journal_file)}) {
+      if (!fs::exists(*companion, ignored)) continue;
+      auto read = read_file(*companion, physical_memory());
+      if (!read) return fail(read.error().code, name_of(*companion) + " beside it, which may belong to it: " + read.error().message);
+      *bytes = std::move(*read);
+    }
+  }
+  first.resize(size_t(std::min<uint64_t>(view.page_bytes, view.bytes)));
+  if (::pread(locked.fd, first.data(), first.size(), 0) != ssize_t(first.size())) return fail(ErrorCode::io, "cannot read its first page");
+  view.pages = CompanionPages(first, view.page_bytes, uint32_t(view.bytes / view.page_bytes), UINT32_MAX - 1, {view.log, view.journal}, CompanionPages::BehindDamage::stop,
+                              [&](uint32_t number) { return page_of(locked.fd, view.page_bytes, number); });
+  const CompanionUse &journal = view.pages.journal(), &log = view.pages.log();
+  if ((!log_there || log.foreign) && !view.pages.closed())
+    warn(missing_log(log_file));
+  if (!journal.broken.empty())
+    return tl::unexpected(damaged_companion(journal_file, "the journal of an edit that was not finished,", journal.broken + "; the world may be half as before that edit and half as after it"));
+  std::string broken = log.broken;
+  if (broken.empty() && log.headless && !log.nothing_new) broken = "its header (byte 0) is";
+  if (!broken.empty()) return tl::unexpected(damaged_companion(log_file, "the log of the last edits", broken + "; read without these edits, the world would be of an older state"));
+  if (!log.unfinished.empty() && !log.headless)
+    warn(name_of(log_file) + ", the log of the last edits, ends in an edit that is not whole, from " + log.unfinished +
+         " on: it was being written when its program or the machine stopped, or it was damaged or cut short since. The world is as before that edit");
+  if (!view.pages.pages().empty()) view.bytes = uint64_t(view.pages.count()) * view.page_bytes;
+  return view;
+}
+
+Result<OpenedView> open_with_leftovers(const LockedFile& locked, const fs::path& file) {
+  OpenedView opened;
+  auto view = view_with_leftovers(locked, file, &opened.warnings);
+  if (!view) return tl::unexpected(view.error());
+  const CompanionUse log = view->pages.log(), journal = view->pages.journal();
+  const fs::path log_file = beside(file, "-wal"), journal_file = beside(file, "-journal");
+  for (const auto& [use, companion] : {std::pair(&log, &log_file), std::pair(&journal, &journal_file)})
+    if (use->foreign) opened.foreign.push_back({*companion, name_of(*companion) + ": " + use->said.front()});
+  DatabaseView alone;
+  alone.page_bytes = view->page_bytes;
+  struct stat info {};
+  if (::fstat(locked.fd, &info) != 0) return tl::unexpected(error_from_errno("cannot ask for its size", errno));
+  alone.bytes = uint64_t(info.st_size);
+  const bool counts = !view->pages.pages().empty(), closed = view->pages.closed();
+  auto db = open_view(locked.fd, std::move(*view));
+  if (!db) return tl::unexpected(db.error());
+  opened.db = std::move(*db);
+  if (!counts) return opened;
+  const auto agrees = check_tables(opened.db, CheckBlobs::no);
+  if (agrees) return opened;
+  if (agrees.error().code != ErrorCode::malformed_input) return tl::unexpected(agrees.error());
+  std::string names;
+  bool known = false;
+  for (const auto& [use, companion] : {std::pair(&log, &log_file), std::pair(&journal, &journal_file)}) {
+    if (use->used == 0) continue;
+    names += (names.empty() ? "" : " and ") + name_of(*companion);
+    known = known || !use->unsure;
+  }
+  if (known)
+    return fail(ErrorCode::malformed_input, "with " + names + ", which lies beside it and belongs to it, it is damaged: " + agrees.error().message + ". Either one was damaged, or the two were copied at different instants");
+  auto other = open_view(locked.fd, std::move(alone));
+  if (!other) return tl::unexpected(other.error());
+  if (!check_tables(*other, CheckBlobs::no)) return tl::unexpected(agrees.error());
+  opened.db = std::move(*other);
+  opened.warnings.clear();
+  for (const auto& [use, companion] : {std::pair(&log, &log_file), std::pair(&journal, &journal_file)})
+    if (use->used > 0)
+      opened.foreign.push_back({*companion, name_of(*companion) + ": it was not applied: it is of another state of this world, or of another world (with it the world's checksums are wrong, without it they are right)"});
+  if (log.used > 0 && !closed) opened.warnings.push_back(missing_log(log_file));
+  return opened;
+}
+
+Result<Db> open_for_reading(const LockedFile& locked, const fs::path& file, std::vector<std::string>* warnings) {
+  auto opened = open_with_leftovers(locked, file);
+  if (!opened) return tl::unexpected(opened.error());
+  if (warnings) {
+    for (const OpenedView::Foreign& f : opened->foreign) warnings->push_back(f.sentence + kWhatToDo);
+    warnings->insert(warnings->end(), opened->warnings.begin(), opened->warnings.end());
+  }
+  if (auto r = opened->db.run("PRAGMA temp_store=MEMORY", "set up the database"); !r) return tl::unexpected(r.error());
+  return std::move(opened->db);
+}
+
+Result<void> check_single_file(const LockedFile& locked, const fs::path& file) {
+  if (auto r = check_header(locked); !r) return r;
+  const auto view = view_with_leftovers(locked, file, nullptr);
+  if (!view) return tl::unexpected(view.error());
+  if (view->pages.pages().empty()) return {};
+  return fail(ErrorCode::io, "its last edits are in " + name_of(beside(file, view->pages.log().used > 0 ? "-wal" : "-journal")) +
+                                 " beside it and could not be folded in, so that a copy would be without them; make room where it lies, and try again");
+}
+
+fs::path name_aside(const fs::path& companion) {
+  std::error_code error;
+  for (int number = 1;; ++number) {
+    fs::path name = companion.string() + kAside + std::to_string(number);
+    if (!fs::exists(fs::symlink_status(name, error))) return name;
+  }
+}
+
+SetAside::~SetAside() {
+  for (auto it = names_.rbegin(); it != names_.rend(); ++it) (void)::rename(it->second.c_str(), it->first.c_str());
+}
+
+Result<void> SetAside::put(const fs::path& companion) {
+  std::error_code error;
+  if (!fs::exists(fs::symlink_status(companion, error))) return {};
+  for (;;) {
+    fs::path to = name_aside(companion);
+    names_.reserve(names_.size() + 1);  // what is renamed must be known, whatever memory there is
+    // Not over what has come there meanwhile.
+    if (::renameat2(AT_FDCWD, companion.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) != 0) {
+      if (errno == EEXIST) continue;
+      if (errno != EINVAL && errno != ENOSYS) return tl::unexpected(error_from_errno("cannot set " + name_of(companion) + " aside as " + name_of(to), errno));
+      if (::rename(companion.c_str(), to.c_str()) != 0) return tl::unexpected(error_from_errno("cannot set " + name_of(companion) + " aside as " + name_of(to), errno));
+    }
+    names_.emplace_back(companion, std::move(to));
+    return {};
+  }
+}
+
+Result<void> SetAside::keep() {
+  const auto names = std::exchange(names_, {});
+  if (names.empty()) return {};
+  const fs::path folder = fs::absolute(names.front().first).parent_path();
+  if (const int number = sync_folder(folder)) return tl::unexpected(error_from_errno("cannot bring " + folder.string() + " to disk", number));
+  return {};
+}
+
+LeftBeside::LeftBeside(const fs::path& file, bool there) {
+  const fs::path log_file = beside(file, "-wal"), journal_file = beside(file, "-journal"), index = beside(file, "-shm");
+  std::error_code ignored;
+  for (const fs::path& companion : {log_file, journal_file, index})
+    if (fs::exists(fs::symlink_status(companion, ignored))) gone_.push_back(companion);
+  const bool log = holds_pages(log_file), journal = holds_pages(journal_file);
+  if (!log && !journal) return;
+  bool log_kept = log, journal_kept = journal;
+  if (there) {
+    // In doubt a log is kept. What is this file's goes with it, damaged or not.
+    if (const auto locked = lock_file(file, O_RDONLY, LOCK_SH); locked && check_header(*locked)) {
+      const auto view = view_with_leftovers(*locked, file, nullptr);
+      const bool damaged = !view && view.error().code == ErrorCode::malformed_input;
+      log_kept = log && !damaged && (!view || view->pages.log().foreign || (view->pages.log().used > 0 && view->pages.log().unsure));
+      journal_kept = journal && !damaged && (!view || view->pages.journal().foreign);
+    }
+  }
+  for (const auto& [kept, companion] : {std::pair(log_kept, &log_file), std::pair(journal_kept, &journal_file)}) {
+    if (!kept) continue;
+    std::erase(gone_, *companion);
+    kept_.push_back(*companion);
+  }
+}
+
+Result<void> LeftBeside::clear() {
+  SetAside aside;
+  for (const fs::path& companion : kept_)
+    if (auto r = aside.put(companion); !r) return r;
+  for (const fs::path& companion : gone_) ::unlink(companion.c_str());
+  return aside.keep();
+}
+
+std::string LeftBeside::said() const {
+  std::string all;
+  for (const fs::path& companion : kept_)
+    all += (all.empty() ? "" : "; ") + name_of(companion) + ", which lies there and is not of " + "the file that is replaced or made, is kept under the name " + name_of(name_aside(companion));
+  return all;
+}
+
+}  // namespace quarry::io

@@ -1,0 +1,103 @@
+#include "voxel/io/quarry/reader.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <algorithm>
+
+#include "voxel/io/quarry/leftovers.hpp"
+#include "voxel/io/quarry/tables.hpp"
+
+namespace quarry::io {
+namespace fs = std::filesystem;
+namespace {
+
+// Of what the sink has room for, a region's bricks take this part; the rest is for compressing them and what allocators keep.
+constexpr double kPlannedShare = 0.6;
+
+}  // namespace
+
+struct StoreReader::State {
+  fs::path file;
+  LockedFile lock;
+  Db db;
+  StoreHead head;
+  Scene scene;
+
+  Result<void> start(std::vector<std::string>* warnings) {
+    auto locked = lock_file(file, O_RDONLY, LOCK_SH);
+    if (!locked) return tl::unexpected(locked.error());
+    lock = std::move(*locked);
+    if (auto r = check_header(lock); !r) return r;
+    auto opened = open_for_reading(lock, file, warnings);
+    if (!opened) return tl::unexpected(opened.error());
+    db = std::move(*opened);
+    if (auto r = check_schema(db); !r) return r;
+    // One transaction, so that all is of one instant.
+    if (auto r = db.run("BEGIN", "begin reading"); !r) return r;
+    auto read = read_without_chunks(db, &head);
+    if (!read) return tl::unexpected(read.error());
+    scene = std::move(*read);
+    return {};
+  }
+
+  Result<RegionsDone> all(const RegionSink& sink, const Progress& progress) {
+    if (auto r = sink.begin(scene); !r) return tl::unexpected(r.error());
+    const auto most = std::max<uint64_t>(1, uint64_t(double(sink.room()) * kPlannedShare) / kBrickMemoryBytes);
+    RegionsDone done;
+    BrickMap region;
+    uint32_t at = 0;
+    const auto hand_over = [&]() -> Result<void> {
+      if (region.empty()) return {};
+      ++done.regions;
+      auto taken = sink.take(at, std::move(region));
+      region.clear();
+      return taken;
+    };
+    const auto target = [&](uint32_t volume, uint32_t bricks) -> Result<BrickMap*> {
+      if (volume != at || region.bricks().size() + bricks > most)
+        if (auto r = hand_over(); !r) return tl::unexpected(r.error());
+      at = volume;
+      return &region;
+    };
+    if (auto r = read_all_chunks(db, head, progress, target); !r) return tl::unexpected(r.error());
+    if (auto r = hand_over(); !r) return tl::unexpected(r.error());
+    return done;
+  }
+};
+
+StoreReader::StoreReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
+StoreReader::StoreReader(StoreReader&&) noexcept = default;
+StoreReader& StoreReader::operator=(StoreReader&&) noexcept = default;
+StoreReader::~StoreReader() = default;
+
+Result<StoreReader> StoreReader::open(const fs::path& file, std::vector<std::string>* warnings) {
+  return guarded(file, [&]() -> Result<StoreReader> {
+    auto state = std::make_unique<State>();
+    state->file = file;
+    if (auto r = state->start(warnings); !r) return tl::unexpected(r.error());
+    return StoreReader(std::move(state));
+  });
+}
+
+const Scene& StoreReader::scene() const { return state_->scene; }
+
+uint64_t StoreReader::bricks() const {
+  uint64_t sum = 0;
+  for (const StoreHead::Volume& v : state_->head.volumes) sum += uint64_t(v.bricks);
+  return sum;
+}
+
+Result<RegionsDone> StoreReader::read_all(const RegionSink& sink, const Progress& progress) {
+  return guarded(state_->file, [&] { return state_->all(sink, progress); });
+}
+
+Result<uint64_t> StoreReader::count_bricks(uint32_t volume, const Box3& chunks) {
+  return guarded(state_->file, [&] { return count_chunk_bricks(state_->db, volume, chunks); });
+}
+
+Result<void> StoreReader::read(uint32_t volume, const Box3& chunks, BrickMap& into, const Progress& progress) {
+  return guarded(state_->file, [&] { return read_some_chunks(state_->db, state_->head, volume, chunks, progress, into); });
+}
+
+}  // namespace quarry::io

@@ -1,0 +1,315 @@
+// salvage.cpp - rows of a damaged world file into a scene. Which table a row is of shows in its columns' types, which are different
+// for every table (quarry/schema.cpp); whether it is whole, in checksums. The history of edits is not read: a conversion keeps none.
+#include "voxel/io/quarry/salvage.hpp"
+
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "voxel/io/quarry/fields.hpp"
+
+namespace quarry::io {
+namespace {
+
+constexpr size_t kMaxWarnings = 50;
+constexpr uint64_t kLeastRowBytes = 16;  // ids beyond one for so many bytes of the file are damage
+
+class StoreSalvage {
+ public:
+  StoreSalvage(uint64_t file_bytes, uint64_t memory_limit, Salvage& salvage, std::vector<std::string>* warnings)
+      : max_id_(int64_t(file_bytes / kLeastRowBytes)), memory_limit_(memory_limit), salvage_(salvage), warnings_(warnings) {}
+
+  Result<Scene> run(const DatabasePages& pages, const Progress& progress);
+
+ private:
+  using Kind = PageValue::Kind;
+  void take(const PageRow& row);
+  void take_chunk(const PageRow& row);
+  void take_instance(const PageRow& row);
+  void take_camera(const PageRow& row);
+  void take_material(const PageRow& row);
+  void put_together();
+  void check_chunks();
+  void place_single_volume();
+  void warn(std::string sentence) {
+    if (warnings_ && ++said_ <= kMaxWarnings) warnings_->push_back(std::move(sentence));
+  }
+  // 'i' integer, 't' text, 'b' blob, 'n' any number, '-' null.
+  static bool shape(const PageRow& row, std::string_view kinds) {
+    if (row.values.size() != kinds.size()) return false;
+    for (size_t i = 0; i < kinds.size(); ++i) {
+      const Kind k = row.values[i].kind;
+      const bool same = kinds[i] == 'i' ? k == Kind::integer : kinds[i] == 't' ? k == Kind::text : kinds[i] == 'b' ? k == Kind::blob : kinds[i] == 'n' ? k == Kind::integer || k == Kind::real : k == Kind::null;
+      if (!same) return false;
+    }
+    return true;
+  }
+  static std::string text(const PageValue& v) { return {reinterpret_cast<const char*>(v.bytes.data()), v.bytes.size()}; }
+  static double number(const PageValue& v) { return v.kind == Kind::real ? v.real : double(v.integer); }
+  static bool fits_int32(const PageValue& v) { return v.integer >= INT32_MIN && v.integer <= INT32_MAX; }
+  bool id_ok(int64_t id) const { return id >= 0 && id < max_id_; }
+  // Rows of a table whose ids should go from 0 without gaps, put in order; gaps are counted.
+  template <class Row, class Put>
+  void in_order(std::map<int64_t, Row>& rows, const char* kind, const char* what, const Put& put) {
+    int64_t next = 0;
+    for (auto& [id, row] : rows) {
+      salvage_.lose(kind, uint64_t(id - next), what);
+      if (id > next) warn(std::to_string(id - next) + " of the " + what + " are lost, from number " + std::to_string(next) + " on");
+      put(id, std::move(row));
+      next = id + 1;
+    }
+  }
+
+  const int64_t max_id_;
+  const uint64_t memory_limit_;
+  Salvage& salvage_;
+  std::vector<std::string>* warnings_;
+  size_t said_ = 0;
+  Scene scene_;
+  struct VolumeRow {
+    Volume volume;
+    StoreHead::Volume head;
+  };
+  std::map<int64_t, VolumeRow> volumes_;
+  std::map<int64_t, Layer> layers_;
+  std::map<int64_t, Instance> instances_;
+  std::map<int64_t, Camera> cameras_;
+  std::set<int64_t> materials_;
+  std::map<std::string, int64_t, std::less<>> state_;
+  std::map<int64_t, BrickMap> bricks_;
+  std::map<int64_t, StoreHead::Volume> found_;  // chunks that were whole
+  std::set<std::tuple<int64_t, int32_t, int32_t, int32_t>> chunks_;
+  uint64_t bad_chunks_ = 0, twice_ = 0, brick_count_ = 0;
+  bool too_large_ = false;
+};
+
+void StoreSalvage::take_chunk(const PageRow& row) {
+  const auto& v = row.values;
+  const auto coordinate = [](const PageValue& c) { return c.integer >= -kMaxChunkCoordinate && c.integer < kMaxChunkCoordinate; };
+  if (!id_ok(v[0].integer) || !coordinate(v[1]) || !coordinate(v[2]) || !coordinate(v[3]) || v[4].integer < 1 || v[4].integer > kChunkBricks || v[5].integer < 0 ||
+      v[5].integer > kChunkBytesMax || v[7].bytes.size() > 2 * kChunkBytesMax) {
+    ++bad_chunks_;
+    warn("page " + std::to_string(row.page) + ": a chunk with numbers that no chunk has; it is lost");
+    return;
+  }
+  const Int3 chunk{int32_t(v[1].integer), int32_t(v[2].integer), int32_t(v[3].integer)};
+  const auto volume = uint32_t(v[0].integer), bricks = uint32_t(v[4].integer), bytes = uint32_t(v[5].integer);
+  const auto checksum = uint64_t(v[6].integer);
+  const std::string name = "volume " + std::to_string(volume) + ", chunk (" + std::to_string(chunk.x) + ", " + std::to_string(chunk.y) + ", " + std::to_string(chunk.z) + ")";
+  const auto key = std::tuple(v[0].integer, chunk.x, chunk.y, chunk.z);
+  if (chunk_checksum(v[7].bytes, volume, chunk, bytes, bricks) != checksum) {
+    ++bad_chunks_;
+    warn(name + ": the checksum is wrong; its voxels, 64 on each axis from (" + std::to_string(int64_t(chunk.x) * 64) + ", " + std::to_string(int64_t(chunk.y) * 64) + ", " +
+         std::to_string(int64_t(chunk.z) * 64) + ") on, are lost");
+    return;
+  }
+  if (chunks_.count(key)) {
+    ++twice_;
+    return;
+  }
+  if ((brick_count_ += bricks) > memory_limit_ / kBrickMemoryBytes) {
+    too_large_ = true;
+    return;
+  }
+  if (auto ok = decode_chunk(v[7].bytes, bytes, bricks, chunk, &bricks_[v[0].integer]); !ok) {
+    ++bad_chunks_;
+    warn(name + ": " + ok.error().message + "; it is lost");
+    return;
+  }
+  chunks_.insert(key);
+  StoreHead::Volume& found = found_[v[0].integer];
+  ++found.chunks;
+  found.bricks += bricks;
+  found.sum += checksum;
+}
+
+void StoreSalvage::take_instance(const PageRow& row) {
+  const auto& v = row.values;
+  Instance n;
+  n.rotation = unpack_rotation(v[2].integer & 511);
+  if (!id_ok(v[1].integer) || v[2].integer != pack_rotation(n.rotation) || !n.rotation.valid() || !fits_int32(v[3]) || !fits_int32(v[4]) || !fits_int32(v[5]) || !fits_int32(v[6])) {
+    salvage_.lose("instances", 1, "instances");
+    warn("page " + std::to_string(row.page) + ": an instance with numbers that none has; it is lost");
+    return;
+  }
+  n.volume = uint32_t(v[1].integer);
+  n.offset = {int32_t(v[3].integer), int32_t(v[4].integer), int32_t(v[5].integer)};
+  n.layer = int32_t(v[6].integer);
+  n.hidden = v[7].integer != 0;
+  n.name = text(v[8]);
+  n.group_path = text(v[9]);
+  instances_.try_emplace(row.rowid, std::move(n));
+}
+
+void StoreSalvage::take_camera(const PageRow& row) {
+  Camera c;
+  c.name = text(row.values[1]);
+  for (size_t a = 0; a < 3; ++a) {
+    c.position[a] = number(row.values[2 + a]);
+    c.target[a] = number(row.values[5 + a]);
+  }
+  c.vertical_fov_degrees = number(row.values[8]);
+  cameras_.try_emplace(row.rowid, std::move(c));
+}
+
+void StoreSalvage::take_material(const PageRow& row) {
+  const auto& v = row.values;
+  if (row.rowid > 255 || v[2].integer < 0 || v[2].integer > UINT32_MAX || !materials_.insert(row.rowid).second) return;
+  const auto id = size_t(row.rowid);
+  Material& m = scene_.palette.materials[id];
+  scene_.palette.names[id] = text(v[1]);
+  const auto rgba = uint32_t(v[2].integer);
+  m.r = uint8_t(rgba), m.g = uint8_t(rgba >> 8), m.b = uint8_t(rgba >> 16), m.a = uint8_t(rgba >> 24);
+  size_t column = 3;
+  for (float* f : {&m.roughness, &m.metalness, &m.emission, &m.transparency, &m.ior, &m.reserved[0], &m.reserved[1]}) *f = float(number(v[column++]));
+}
+
+void StoreSalvage::take(const PageRow& row) {
+  const auto& v = row.values;
+  if (row.of_index) {
+    if (shape(row, "tt")) scene_.metadata.try_emplace(text(v[0]), text(v[1]));
+    else if (shape(row, "ti") && state_.size() < 64) state_.try_emplace(text(v[0]), v[1].integer);
+    return;
+  }
+  if (shape(row, "iiiiiiib")) return take_chunk(row);
+  if (!id_ok(row.rowid)) return;
+  if (shape(row, "-tiiiiii") && fits_int32(v[2]) && fits_int32(v[3]) && fits_int32(v[4])) {
+    VolumeRow volume;
+    volume.volume.name = text(v[1]);
+    volume.volume.size = {int32_t(v[2].integer), int32_t(v[3].integer), int32_t(v[4].integer)};
+    volume.head = {v[5].integer, v[6].integer, uint64_t(v[7].integer)};
+    volumes_.try_emplace(row.rowid, std::move(volume));
+  } else if (shape(row, "-ti")) {
+    layers_.try_emplace(row.rowid, Layer{text(v[1]), v[2].integer != 0});
+  } else if (shape(row, "-iiiiiiitt")) {
+    take_instance(row);
+  } else if (shape(row, "-tinnnnnnn")) {
+    take_material(row);
+  } else if (shape(row, "-tnnnnnnn")) {
+    take_camera(row);
+  }
+}
+
+// What the volumes' rows say that they have, against what was found.
+void StoreSalvage::check_chunks() {
+  uint64_t lost = 0;
+  bool other = false;
+  for (size_t i = 0; i < scene_.volumes.size(); ++i) {
+    const auto row = volumes_.find(int64_t(i));
+    const StoreHead::Volume found = found_[int64_t(i)];
+    if (row == volumes_.end() || !id_ok(row->second.head.chunks)) continue;
+    const StoreHead::Volume& wanted = row->second.head;
+    if (wanted.chunks > found.chunks) {
+      lost += uint64_t(wanted.chunks - found.chunks);
+      warn("volume " + std::to_string(i) + " ('" + scene_.volumes[i].name.substr(0, 60) + "'): " + std::to_string(wanted.chunks - found.chunks) + " of its " + std::to_string(wanted.chunks) +
+           " chunks are lost, with " + std::to_string(wanted.bricks - std::min(wanted.bricks, found.bricks)) + " of " + std::to_string(wanted.bricks) + " bricks");
+    } else if (wanted.chunks < found.chunks || wanted.sum != found.sum) {
+      other = true;
+      warn("volume " + std::to_string(i) + " ('" + scene_.volumes[i].name.substr(0, 60) + "'): its chunks are whole, but not those that it should have; some may be of an older state");
+    }
+  }
+  salvage_.lose("chunks", lost > 0 ? lost : bad_chunks_, "chunks of bricks");
+  if (other || twice_) salvage_.lose("uncertain_chunks", std::max<uint64_t>(1, twice_), "chunks that may be of an older state");
+}
+
+// The common case is one volume at the origin; of more nobody knows where they were.
+void StoreSalvage::place_single_volume() {
+  if (!scene_.instances.empty() || scene_.volumes.empty()) return;
+  if (scene_.volumes.size() > 1) {
+    warn("no instance is left; the volumes are there, but have no place");
+    return;
+  }
+  warn("no instance is left; the one volume was placed at the origin");
+  scene_.instances.emplace_back();
+}
+
+void StoreSalvage::put_together() {
+  const auto wanted_sum = [&](const char* key, uint64_t sum) {
+    const auto it = state_.find(key);
+    return it != state_.end() && uint64_t(it->second) == sum;
+  };
+  const int64_t count = std::max(volumes_.empty() ? 0 : volumes_.rbegin()->first + 1, bricks_.empty() ? 0 : bricks_.rbegin()->first + 1);
+  scene_.volumes.resize(size_t(count));
+  for (int64_t i = 0; i < count; ++i) {
+    Volume& v = scene_.volumes[size_t(i)];
+    if (const auto row = volumes_.find(i); row != volumes_.end()) {
+      v = row->second.volume;
+    } else {
+      v.name = "volume " + std::to_string(i);
+      salvage_.lose("volume_rows", 1, "names and sizes of volumes");
+    }
+    if (const auto it = bricks_.find(i); it != bricks_.end()) v.bricks = std::move(it->second);
+  }
+  in_order(layers_, "layers", "layers", [&](int64_t id, Layer&& layer) {
+    scene_.layers.resize(size_t(id));
+    scene_.layers.push_back(std::move(layer));
+  });
+  in_order(instances_, "instances", "instances", [&](int64_t id, Instance&& n) {
+    if (n.volume >= scene_.volumes.size()) {
+      salvage_.lose("instances", 1, "instances");
+      warn("instance " + std::to_string(id) + " shows volume " + std::to_string(n.volume) + ", which is lost");
+      return;
+    }
+    if (n.layer < -1 || n.layer >= int64_t(scene_.layers.size())) {
+      n.layer = -1;
+      salvage_.lose("layers_of_instances", 1, "instances' layers");
+    }
+    scene_.instances.push_back(std::move(n));
+  });
+  in_order(cameras_, "cameras", "cameras", [&](int64_t, Camera&& c) { scene_.cameras.push_back(std::move(c)); });
+  if (const auto it = state_.find(kOverlapKey); it != state_.end() && it->second == 1) scene_.overlap = OverlapRule::last_instance_wins;
+  if (!wanted_sum(kSceneSumKey, scene_sum(scene_))) {
+    salvage_.lose("scene_rows", 1, "checksum over metadata, layers, instances, cameras and names");
+    warn("tables meta, volumes, layers, instances, cameras: rows are missing or changed; what is there was read");
+    place_single_volume();
+  }
+  if (!wanted_sum(kPaletteSumKey, palette_sum(scene_.palette))) {
+    salvage_.lose("materials", std::max<uint64_t>(1, 256 - materials_.size()), "materials of the palette");
+    warn("table palette: " + std::to_string(materials_.size()) + " of 256 materials were read; the others are the standard palette's");
+  }
+  check_chunks();
+}
+
+Result<Scene> StoreSalvage::run(const DatabasePages& pages, const Progress& progress) {
+  scene_.palette = Palette::standard();
+  if (!pages.readable()) return fail(ErrorCode::malformed_input, "it is shorter than the 100 bytes with which a Quarry world begins; nothing of it is left");
+  PacedReport report(progress, "salvage");
+  bool stopped = false;
+  const uint64_t broken = pages.for_rows([&](const PageRow& row) {
+    report.at(double(row.page) / double(pages.pages()));
+    take(row);
+    stopped = progress.cancelled();
+    return !stopped && !too_large_;
+  });
+  if (stopped) return fail(ErrorCode::cancelled, "stopped");
+  if (too_large_) return fail(ErrorCode::out_of_memory, "its bricks need more than the " + std::to_string(memory_limit_ >> 20) + " MiB of memory that there are");
+  if (chunks_.empty() && volumes_.empty()) return fail(ErrorCode::malformed_input, "no volume and no chunk of a Quarry world is left in it");
+  for (const auto& [beside, kind, what] : {std::tuple(&pages.journal(), "journal_pages", "pages of the unfinished edit's journal"), std::tuple(&pages.log(), "log_pages", "pages of the log of the last edits")}) {
+    salvage_.lose(kind, beside->damaged, what);
+    for (const std::string& sentence : beside->said) warn(sentence);
+  }
+  if (pages.missing_pages()) {
+    salvage_.lose("pages_cut_off", pages.missing_pages(), "pages after the file's end");
+    warn("the file ends after page " + std::to_string(pages.pages()) + "; it says that " + std::to_string(pages.missing_pages()) + " pages follow");
+  }
+  if (broken) {
+    salvage_.lose("rows", broken, "rows of the database");
+    warn(std::to_string(broken) + " rows of the database are cut short or damaged");
+  }
+  if (!pages.free_list_whole()) {
+    salvage_.lose("free_list", 1, "list of free pages");
+    warn("the list of free pages is damaged; rows that were deleted may be among what was read");
+  }
+  put_together();
+  if (warnings_ && said_ > kMaxWarnings) warnings_->push_back("there is more of this kind; only the first " + std::to_string(kMaxWarnings) + " are listed");
+  return std::move(scene_);
+}
+
+}  // namespace
+
+Result<Scene> salvage_database(std::span<const uint8_t> database, const DatabaseCompanions& beside, uint64_t memory_limit, Salvage& salvage,
+                               std::vector<std::string>* warnings, const Progress& progress) {
+  return StoreSalvage(database.size() + beside.log.size() + beside.journal.size(), memory_limit, salvage, warnings).run(DatabasePages(database, beside), progress);
+}
+
+}  // namespace quarry::io

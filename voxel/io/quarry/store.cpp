@@ -1,0 +1,366 @@
+// store.cpp - the .quarry file as a file: who may have it open, what is on disk when, and how it is replaced.
+//
+// A saved file is one SQLite database in rollback mode: it may lie anywhere, read-only too. While a Store has it open for editing it is
+// in WAL mode, where a commit is one append and one fsync; an acknowledged edit is in the -wal file, fsynced, and SQLite brings it
+// back at the next opening after a crash. Closing folds the -wal file in and goes back to a single file. Before the first log, and whenever the log
+// is folded in meanwhile, the file gets a new number, which its log has from then on: whose a log is that lies beside a file shows in that
+// (docs/world-file.md). Locks: quarry/file.hpp; what lies beside: quarry/leftovers.hpp; new files: quarry/writer.hpp.
+#include "voxel/io/quarry/store.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+#include <set>
+
+#include "voxel/io/files/bytes.hpp"
+#include "voxel/io/quarry/file.hpp"
+#include "voxel/io/quarry/leftovers.hpp"
+#include "voxel/io/quarry/salvage.hpp"
+#include "voxel/io/quarry/tables.hpp"
+#include "voxel/io/quarry/writer.hpp"
+
+namespace quarry::io {
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int kLogPages = 1000;  // folded in beyond that, as SQLite does by itself
+
+}  // namespace
+
+struct Store::State {
+  LockedFile lock;  // first in, last out
+  fs::path path;
+  Db db;
+  StoreHead head;
+  std::vector<std::string> warnings;
+  int log_pages = 0;
+
+  // SQLite would fold the log in by itself, too, but without a new number: a copy of the file from before would not be told from one of after.
+  void watch_log() {
+    sqlite3_wal_hook(
+        db.handle(),
+        [](void* pages, sqlite3*, const char*, int count) {
+          *static_cast<int*>(pages) = count;
+          return SQLITE_OK;
+        },
+        &log_pages);
+  }
+
+  // The new number first, as an edit of the log: until all of it is in the file, the file has the old number or the new one, and the log has both.
+  // Where it fails, the log stays as it is, and the next edit tries again.
+  void fold_in_log() {
+    if (!db.run("BEGIN IMMEDIATE", "renew the log's number")) return;
+    if (!write_log_number(db) || !db.run("COMMIT", "renew the log's number")) {
+      if (!sqlite3_get_autocommit(db.handle())) sqlite3_exec(db.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+      return;
+    }
+    if (db.run("PRAGMA wal_checkpoint(TRUNCATE)", "fold in the log")) log_pages = 0;
+  }
+
+  // Runs `work` as one transaction on a copy of the head; both count only if all of it is on disk.
+  template <class Work>
+  Result<void> transact(const Work& work) {
+    if (auto r = db.run("BEGIN IMMEDIATE", "begin an edit"); !r) return r;
+    StoreHead next;
+    Result<void> result = guarded(path, [&]() -> Result<void> {
+      next = head;
+      if (auto r = work(next); !r) return r;
+      return db.run("COMMIT", "bring the edit to disk");
+    });
+    if (!result) {
+      if (!sqlite3_get_autocommit(db.handle())) sqlite3_exec(db.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+      return result;
+    }
+    head = std::move(next);
+    if (log_pages >= kLogPages) fold_in_log();
+    return {};
+  }
+
+  Result<void> check_call(const Scene& scene, const UndoRecord& record) const {
+    if (scene.volumes.size() != head.volumes.size() || (record.volume >= head.volumes.size() && !record.of_palette()))
+      return fail(ErrorCode::invalid_argument, "the scene has " + std::to_string(scene.volumes.size()) + " volumes and the edit is of volume " + std::to_string(record.volume) + ", but the file has " +
+                                                   std::to_string(head.volumes.size()) + "; save the scene as a whole");
+    for (const BrickChange& c : record.changes)
+      if (!brick_storable(c.brick)) return fail(ErrorCode::invalid_argument, "the edit has a brick outside all coordinates");
+    if (std::adjacent_find(record.changes.begin(), record.changes.end(), [](const BrickChange& a, const BrickChange& b) { return a.brick >= b.brick; }) != record.changes.end())
+      return fail(ErrorCode::invalid_argument, "the changes of the edit are not in the order of their bricks, each once");
+    if (record.of_palette() && !record.changes.empty()) return fail(ErrorCode::invalid_argument, "the edit is of voxels and of the palette at once");
+    if (std::adjacent_find(record.materials.begin(), record.materials.end(), [](const MaterialChange& a, const MaterialChange& b) { return a.index >= b.index; }) != record.materials.end())
+      return fail(ErrorCode::invalid_argument, "the changes of the edit are not in the order of their materials, each once");
+    return {};
+  }
+
+  Result<void> write_touched(const Scene& scene, std::span<const UndoRecord> records, StoreHead* next) {
+    std::set<std::pair<uint32_t, Int3>> chunks;
+    std::set<uint32_t> volumes;
+    bool palette = false;
+    for (const UndoRecord& record : records) {
+      palette |= record.of_palette();
+      for (const BrickChange& c : record.changes) {
+        chunks.emplace(record.volume, chunk_of(c.brick));
+        volumes.insert(record.volume);
+      }
+    }
+    for (const auto& [volume, chunk] : chunks)
+      if (auto r = write_chunk(db, scene.volumes[volume].bricks, chunk, volume, next); !r) return r;
+    if (palette)
+      if (auto r = write_palette(db, scene.palette); !r) return r;
+    return write_head(db, *next, volumes);
+  }
+
+  // Back over the records before the file's place in the history, or forth over those behind it.
+  Result<void> move_in_history(const Scene& scene, std::span<const UndoRecord> records, bool back) {
+    const auto count = int64_t(records.size());
+    const int64_t first = back ? head.position - count + 1 : head.position + 1;
+    for (const UndoRecord& record : records)
+      if (auto r = check_call(scene, record); !r) return r;
+    if (count == 0 || first < 1 || first + count - 1 > head.length) return fail(ErrorCode::invalid_argument, "the file's history has no such edit");
+    for (int64_t i = 0; i < count; ++i) {
+      const auto same = record_is(db, first + i, records[size_t(i)]);
+      if (!same) return tl::unexpected(same.error());
+      if (!*same) return fail(ErrorCode::conflict, "edit " + std::to_string(first + i) + " of the file's history is another one; save the scene as a whole");
+    }
+    return transact([&](StoreHead& next) {
+      next.position = back ? first - 1 : first + count - 1;
+      return write_touched(scene, records, &next);
+    });
+  }
+
+  ~State() {
+    if (!db.handle()) return;
+    // Fold the log in and become a single file again. Where that fails, the log stays and the next opening does it.
+    sqlite3_exec(db.handle(), "PRAGMA journal_mode=DELETE", nullptr, nullptr, nullptr);
+  }
+};
+
+Store::Store(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Store::Store(Store&&) noexcept = default;
+Store& Store::operator=(Store&&) noexcept = default;
+Store::~Store() = default;
+
+std::string Store::damaged_beside(const fs::path& file) {
+  std::error_code ignored;
+  if (!fs::exists(beside(file, "-wal"), ignored) && !fs::exists(beside(file, "-journal"), ignored)) return {};
+  try {
+    const auto locked = lock_file(file, O_RDONLY, LOCK_SH);
+    if (!locked) return {};  // who replaces it hears why not
+    std::vector<std::string> warnings;
+    const auto header = check_header(*locked);
+    const auto view = header ? view_with_leftovers(*locked, file, &warnings) : tl::unexpected<Error>(header.error());
+    if (!view) return view.error().code == ErrorCode::malformed_input ? view.error().message : std::string();
+    if (view->pages.log().foreign || view->pages.journal().foreign) return {};  // kept: foreign_beside()
+    return warnings.empty() ? std::string() : warnings.front();
+  } catch (const std::bad_alloc&) {
+    return "what is beside it is too large to be looked at";
+  }
+}
+
+std::string Store::foreign_beside(const fs::path& file) {
+  try {
+    std::error_code ignored;
+    const fs::path target = fs::is_symlink(file, ignored) ? fs::weakly_canonical(file, ignored) : file;
+    const bool there = fs::exists(target, ignored);
+    if (there && !lock_file(target, O_RDONLY, LOCK_SH)) return {};  // who replaces it hears why not
+    return LeftBeside(target, there).said();
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+}
+
+const fs::path& Store::path() const { return state_->path; }
+const std::vector<std::string>& Store::warnings() const { return state_->warnings; }
+
+namespace {
+
+// The journal mode that the database then has, as SQLite names it.
+Result<std::string> set_journal_mode(Db& db, const char* sql) {
+  auto s = Statement::prepare(db, sql, "sqlite_schema");
+  if (!s) return tl::unexpected(s.error());
+  const auto row = s->step();
+  if (!row) return tl::unexpected(row.error());
+  std::string mode = *row ? s->text(0, "journal_mode") : std::string();
+  if (auto r = s->row_check(); !r) return tl::unexpected(r.error());
+  return mode;
+}
+
+// A tree whose pages are wrong must not be written to, nor a world of which a part is damaged. Reads the file twice, without decompressing it.
+Result<StoreHead> check_whole(Db& db) {
+  if (auto r = check_schema(db); !r) return tl::unexpected(r.error());
+  {
+    auto check = Statement::prepare(db, "PRAGMA quick_check(1)", "sqlite_schema");
+    if (!check) return tl::unexpected(check.error());
+    const auto row = check->step();
+    if (!row) return tl::unexpected(row.error());
+    if (const std::string verdict = *row ? check->text(0, "quick_check") : "nothing"; verdict != "ok")
+      return fail(ErrorCode::malformed_input, "the database's pages are damaged: " + verdict.substr(0, 200));
+  }
+  if (auto r = check_tables(db, CheckBlobs::yes); !r) return tl::unexpected(r.error());
+  return read_head(db);
+}
+
+struct Opened {
+  LockedFile lock;
+  Db db;
+  StoreHead head;
+  std::vector<std::string> warnings;
+};
+// Nothing is written before all is known to be right: SQLite would drop edits behind damage of a log, and use one that is not this file's, without a word.
+Result<Opened> open_for_editing(const fs::path& file) {
+  auto locked = lock_file(file, O_RDWR, LOCK_EX);
+  if (!locked) return tl::unexpected(locked.error());
+  if (auto r = check_header(*locked); !r) return tl::unexpected(r.error());
+  auto view = open_with_leftovers(*locked, file);
+  if (!view) return tl::unexpected(view.error());
+  auto head = check_whole(view->db);
+  if (!head) {
+    for (const OpenedView::Foreign& f : view->foreign) head.error().message += ". " + f.sentence;
+    return tl::unexpected(head.error());
+  }
+  view->db = Db();  // closing any descriptor of the file drops SQLite's locks on it
+  SetAside aside;
+  std::vector<std::string> warnings;
+  for (const OpenedView::Foreign& f : view->foreign) {
+    if (auto r = aside.put(f.companion); !r) return tl::unexpected(r.error());
+    warnings.push_back(f.sentence + ". It was set aside and is called " + aside.names().back().second.filename().string() + " now");
+  }
+  if (!view->foreign.empty())  // the index of a log, which only other programs write
+    if (auto r = aside.put(beside(file, "-shm")); !r) return tl::unexpected(r.error());
+  warnings.insert(warnings.end(), view->warnings.begin(), view->warnings.end());
+  auto db = Db::open(file.string(), SQLITE_OPEN_READWRITE);
+  if (!db) return tl::unexpected(db.error());
+  // Extra is full in WAL mode, and in rollback mode (where WAL is not to be had) syncs the folder too.
+  if (auto r = db->run("PRAGMA locking_mode=EXCLUSIVE; PRAGMA temp_store=MEMORY; PRAGMA synchronous=EXTRA", "set up the database"); !r) return tl::unexpected(r.error());
+  // What belongs to the file comes into it; then its number is another one, in the file itself; then a new log may be.
+  const auto single = set_journal_mode(*db, "PRAGMA journal_mode=DELETE");
+  if (!single) return tl::unexpected(single.error());
+  if (*single != "delete") return fail(ErrorCode::io, "what is beside it could not be folded in: the database stays in the mode '" + *single + "'");
+  if (auto r = write_log_number(*db); !r) return tl::unexpected(r.error());
+  if (const auto mode = set_journal_mode(*db, "PRAGMA journal_mode=WAL"); !mode) return tl::unexpected(mode.error());
+  if (auto r = aside.keep(); !r) return tl::unexpected(r.error());
+  return Opened{std::move(*locked), std::move(*db), std::move(*head), std::move(warnings)};
+}
+
+Result<Scene> read_whole(const fs::path& file, const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position, std::vector<std::string>* warnings) {
+  const auto locked = lock_file(file, O_RDONLY, LOCK_SH);
+  if (!locked) return tl::unexpected(locked.error());
+  if (auto r = check_header(*locked); !r) return tl::unexpected(r.error());
+  auto db = open_for_reading(*locked, file, warnings);
+  if (!db) return tl::unexpected(db.error());
+  return read_world(*db, physical_memory(), progress, history, history_position);
+}
+
+// Not by the system's or the library's call for it: libstdc++ 12's copy_file takes a copy that a full disk cut short for a whole one.
+Result<void> copy_bytes(int from, WholeFile& to) {
+  struct stat info {};
+  if (::fstat(from, &info) != 0) return tl::unexpected(error_from_errno("cannot ask for its size", errno));
+  std::vector<uint8_t> some(size_t(1) << 20);
+  for (uint64_t at = 0;;) {
+    const ssize_t n = ::pread(from, some.data(), some.size(), off_t(at));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return tl::unexpected(error_from_errno("cannot read it", errno));
+    if (n == 0) break;
+    to.put({some.data(), size_t(n)});
+    if (to.sink().error()) return {};  // commit() says why
+    at += uint64_t(n);
+  }
+  if (to.size() != uint64_t(info.st_size)) return fail(ErrorCode::io, "it was " + std::to_string(info.st_size) + " bytes long, and became " + std::to_string(to.size()) + " while it was copied");
+  return {};
+}
+
+}  // namespace
+
+Result<void> Store::save(const Scene& scene, const Destination& to, const Progress& progress) { return save_with_history(scene, {}, 0, to, progress); }
+
+Result<void> Store::save_with_history(const Scene& scene, std::span<const UndoRecord> records, size_t position, const Destination& to, const Progress& progress) {
+  auto writer = StoreWriter::create(scene, to, progress);
+  if (!writer) return tl::unexpected(writer.error());
+  for (uint32_t i = 0; i < scene.volumes.size(); ++i)
+    if (auto r = writer->append(i, scene.volumes[i].bricks); !r) return r;
+  if (auto r = writer->append_history(records, position); !r) return r;
+  return writer->commit();
+}
+
+Result<void> Store::copy(const fs::path& from, const Destination& to) {
+  return guarded(to.file, [&]() -> Result<void> {
+    const auto locked = lock_file(from, O_RDONLY, LOCK_SH);
+    if (!locked) return fail(locked.error().code, from.string() + ": " + locked.error().message);
+    if (auto single = check_single_file(*locked, from); !single) return fail(single.error().code, from.string() + ": " + single.error().message);
+    const auto old = lock_replaced(to);
+    if (!old) return tl::unexpected(old.error());
+    auto world = WholeFile::create(to);
+    if (!world) return tl::unexpected(world.error());
+    if (auto r = copy_bytes(locked->fd, *world); !r) return fail(r.error().code, from.string() + ": " + r.error().message);
+    return put_in_place(*world, *old);
+  });
+}
+
+Result<Store> Store::open(const fs::path& file) {
+  return guarded(file, [&]() -> Result<Store> {
+    auto opened = open_for_editing(file);
+    if (!opened) return tl::unexpected(opened.error());
+    auto state = std::make_unique<State>();
+    state->path = file;
+    state->lock = std::move(opened->lock);
+    state->db = std::move(opened->db);
+    state->head = std::move(opened->head);
+    state->warnings = std::move(opened->warnings);
+    state->watch_log();
+    return Store(std::move(state));
+  });
+}
+
+Result<Scene> Store::read(const fs::path& file, const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position, std::vector<std::string>* warnings) {
+  return guarded(file, [&] { return read_whole(file, progress, history, history_position, warnings); });
+}
+
+Result<Scene> Store::read_scene(const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position) {
+  return guarded(path(), [&] { return read_world(state_->db, physical_memory(), progress, history, history_position); });
+}
+
+Result<Scene> salvage_store(const fs::path& file, Salvage& salvage, std::vector<std::string>* warnings, const Progress& progress) {
+  return guarded(file, [&]() -> Result<Scene> {
+    const auto locked = lock_file(file, O_RDONLY, LOCK_SH);
+    if (!locked) return tl::unexpected(locked.error());
+    const auto database = read_file(file, physical_memory());
+    if (!database) return tl::unexpected(database.error());
+    const auto read_beside = [&](const char* suffix, const char* what) -> std::vector<uint8_t> {
+      std::error_code ignored;
+      if (!fs::exists(beside(file, suffix), ignored)) return {};
+      auto bytes = read_file(beside(file, suffix), physical_memory());
+      if (bytes) return std::move(*bytes);
+      if (warnings) warnings->push_back(std::string(what) + " beside it was not read: " + bytes.error().message);
+      return {};
+    };
+    const auto log = read_beside("-wal", "the log of the last edits"), journal = read_beside("-journal", "the journal of an unfinished edit");
+    return salvage_database(*database, {log, journal}, physical_memory(), salvage, warnings, progress);
+  });
+}
+
+Result<void> Store::commit_edit(const Scene& scene, std::span<const UndoRecord> records) {
+  for (const UndoRecord& record : records)
+    if (auto r = state_->check_call(scene, record); !r) return r;
+  return state_->transact([&](StoreHead& next) -> Result<void> {
+    for (const UndoRecord& record : records)
+      if (auto r = write_record(state_->db, record, &next); !r) return r;
+    return state_->write_touched(scene, records, &next);
+  });
+}
+
+Result<void> Store::commit_undo(const Scene& scene, std::span<const UndoRecord> records) { return state_->move_in_history(scene, records, true); }
+Result<void> Store::commit_redo(const Scene& scene, std::span<const UndoRecord> records) { return state_->move_in_history(scene, records, false); }
+
+Result<void> Store::commit_palette(const Palette& palette) {
+  return state_->transact([&](StoreHead&) { return write_palette(state_->db, palette); });
+}
+
+Result<void> Store::commit_visibility(const Scene& scene) {
+  return state_->transact([&](StoreHead&) { return write_visibility(state_->db, scene); });
+}
+
+}  // namespace quarry::io

@@ -1,0 +1,109 @@
+#include "voxel/io/quarry/visible_regions.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace quarry::io {
+namespace {
+
+// A brick of a file, in memory twice while it is laid into the world, and its contributions to world bricks.
+constexpr uint64_t kBrickBytes = 2 * 650 + 8 * 16;
+constexpr double kPlanned = 0.7;  // of the room
+
+int32_t& along(Int3& v, size_t axis) { return axis == 0 ? v.x : axis == 1 ? v.y : v.z; }
+bool inside(const Box3& inner, const Box3& outer) { return intersected(inner, outer) == inner; }
+
+// The box of cells that an instance carries `cells` to.
+Box3 placed(const Instance& instance, const Box3& cells) {
+  const Int3 a = instance.rotation.apply_to_cell(cells.min) + instance.offset, b = instance.rotation.apply_to_cell(cells.max) + instance.offset;
+  return united({a, a}, {b, b});
+}
+
+}  // namespace
+
+Result<VisibleRegions> VisibleRegions::of(const Scene& scene, const Progress& progress) {
+  progress.say("flatten", -1);
+  auto bricks = flatten(scene, true);
+  if (!bricks) return tl::unexpected(bricks.error());
+  VisibleRegions out;
+  out.scene_ = &scene;
+  out.bounds_ = bricks->bounds();
+  out.whole_ = std::move(*bricks);
+  return out;
+}
+
+Result<VisibleRegions> VisibleRegions::of(StoreReader& store, const std::vector<Box3>& bounds, const std::function<uint64_t()>& room, const Progress& progress) {
+  VisibleRegions out;
+  out.scene_ = &store.scene();
+  out.store_ = &store;
+  out.volume_bounds_ = bounds;
+  out.room_ = room;
+  out.progress_.cancel = progress.cancel;
+  for (size_t i = 0; i < out.scene_->instances.size(); ++i) {
+    const Instance& instance = out.scene_->instances[i];
+    if (!out.scene_->instance_visible(instance) || bounds[instance.volume].empty()) continue;
+    const Box3 box = placed(instance, bounds[instance.volume]);
+    if (!inside(box, {kWorldMin, kWorldMax})) return fail(ErrorCode::out_of_bounds, "instance " + std::to_string(i) + " ('" + instance.name + "') reaches outside the world");
+    out.bounds_ = united(out.bounds_, box);
+  }
+  return out;
+}
+
+std::vector<VisibleRegions::Piece> VisibleRegions::pieces_of(size_t axis, int32_t first, int32_t last) const {
+  Box3 slab{kWorldMin, kWorldMax};
+  along(slab.min, axis) = first * 8;
+  along(slab.max, axis) = last * 8 + 7;
+  std::vector<Piece> pieces;
+  std::unordered_map<uint32_t, std::vector<size_t>> of_volume;
+  for (const Instance& instance : scene_->instances) {
+    if (!scene_->instance_visible(instance) || volume_bounds_[instance.volume].empty()) continue;
+    const Box3 here = intersected(placed(instance, volume_bounds_[instance.volume]), slab);
+    if (here.empty()) continue;
+    const Rotation back = instance.rotation.inverse();
+    const Int3 a = back.apply_to_cell(here.min - instance.offset), b = back.apply_to_cell(here.max - instance.offset);
+    const Box3 cells = united({a, a}, {b, b});
+    const Box3 chunks{{cells.min.x >> 6, cells.min.y >> 6, cells.min.z >> 6}, {cells.max.x >> 6, cells.max.y >> 6, cells.max.z >> 6}};
+    std::vector<size_t>& known = of_volume[instance.volume];
+    if (std::ranges::any_of(known, [&](size_t p) { return inside(chunks, pieces[p].chunks); })) continue;
+    known.push_back(pieces.size());
+    pieces.push_back({instance.volume, chunks});
+  }
+  return pieces;
+}
+
+Result<int32_t> VisibleRegions::last_layer(size_t axis, int32_t first) const {
+  Int3 highest = brick_of(bounds_.max);
+  const int32_t end = along(highest, axis);
+  if (!store_) return end;
+  const uint64_t room = room_();
+  const auto most = uint64_t(double(room) * kPlanned) / kBrickBytes;
+  // Up to the end of a chunk, then of half of one, and so on; several chunks are tried first.
+  int32_t fits = first - 1;
+  uint64_t least = 0;
+  for (int32_t count = 64; count >= 1 && fits < first; count /= 2) {
+    const int32_t last = std::min(end, count >= 8 ? ((first >> 3) + count / 8) * 8 - 1 : first + count - 1);
+    if (last < first) continue;
+    least = 0;
+    for (const Piece& piece : pieces_of(axis, first, last)) {
+      const auto bricks = store_->count_bricks(piece.volume, piece.chunks);
+      if (!bricks) return tl::unexpected(bricks.error());
+      least += *bricks;
+    }
+    if (least <= most) fits = last;
+  }
+  if (fits < first)
+    return fail(ErrorCode::out_of_memory, "even layer by layer this needs " + std::to_string((uint64_t(double(least * kBrickBytes) / kPlanned) >> 20) + 1) + " MiB, and " +
+                                              std::to_string(room >> 20) + " MiB are left of the memory it may take; allow more, or crop it");
+  return fits;
+}
+
+Result<BrickMap> VisibleRegions::layers(size_t axis, int32_t first, int32_t last) const {
+  ++regions_;
+  if (!store_) return whole_;
+  Scene some = *scene_;
+  for (const Piece& piece : pieces_of(axis, first, last))
+    if (auto r = store_->read(piece.volume, piece.chunks, some.volumes[piece.volume].bricks, progress_); !r) return tl::unexpected(r.error());
+  return flatten(some, true);
+}
+
+}  // namespace quarry::io

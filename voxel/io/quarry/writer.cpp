@@ -1,0 +1,104 @@
+#include "voxel/io/quarry/writer.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+#include "voxel/io/files/bytes.hpp"
+#include "voxel/io/quarry/file.hpp"
+#include "voxel/io/quarry/tables.hpp"
+
+namespace quarry::io {
+namespace fs = std::filesystem;
+
+struct StoreWriter::State {
+  const Progress& progress;
+  Destination to;
+  LockedFile old;
+  std::optional<WholeFile> world;
+  Db db;
+  std::optional<TableWriter> tables;
+  PacedReport report;
+  uint64_t expected = 0;  // bricks
+
+  State(const Destination& where, const Progress& how) : progress(how), to(where), report(how, "save") {}
+
+  Result<void> start(const Scene& scene) {
+    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
+    auto locked = lock_replaced(to);
+    if (!locked) return tl::unexpected(locked.error());
+    old = std::move(*locked);
+    auto made = WholeFile::create(to);
+    if (!made) return tl::unexpected(made.error());
+    world.emplace(std::move(*made));
+    auto opened = Db::open(world->temporary().string(), SQLITE_OPEN_READWRITE, "unix-none");  // ours alone; where flock is made of SQLite's kind of locks, those would meet
+    if (!opened) return tl::unexpected(opened.error());
+    db = std::move(*opened);
+    // No journal beside it (a new file has nothing to put in one; OFF is not to be had in SQLite's defensive mode) and no fsync while writing: nobody
+    // sees the file before it is whole and synced.
+    for (const char* pragma : {"PRAGMA journal_mode=MEMORY", "PRAGMA synchronous=OFF", "PRAGMA locking_mode=EXCLUSIVE", "PRAGMA temp_store=MEMORY", "BEGIN EXCLUSIVE"})
+      if (auto r = db.run(pragma, "start the new file"); !r) return r;
+    if (auto r = create_schema(db); !r) return r;
+    for (const Volume& v : scene.volumes) expected += v.bricks.bricks().size();
+    tables.emplace(db);
+    return tables->begin(scene);
+  }
+
+  Result<void> finish() {
+    if (auto r = tables->end(); !r) return r;
+    if (auto r = db.run("COMMIT", "finish the new file"); !r) return r;
+    tables.reset();
+    const auto bytes = database_bytes();
+    if (!bytes) return tl::unexpected(bytes.error());
+    db = Db();
+    world->written_by_name(*bytes);
+    if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
+    return put_in_place(*world, old);
+  }
+
+  // As long as the file must be.
+  Result<uint64_t> database_bytes() {
+    const auto pages = db.integer("PRAGMA page_count", "count the new file's pages"), bytes = db.integer("PRAGMA page_size", "count the new file's pages");
+    if (!pages || !bytes) return tl::unexpected((pages ? bytes : pages).error());
+    return uint64_t(*pages) * uint64_t(*bytes);
+  }
+};
+
+StoreWriter::StoreWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
+StoreWriter::StoreWriter(StoreWriter&&) noexcept = default;
+StoreWriter& StoreWriter::operator=(StoreWriter&&) noexcept = default;
+StoreWriter::~StoreWriter() = default;
+
+Result<StoreWriter> StoreWriter::create(const Scene& scene, const Destination& to, const Progress& progress) {
+  return guarded(to.file, [&]() -> Result<StoreWriter> {
+    auto state = std::make_unique<State>(to, progress);
+    if (auto r = state->start(scene); !r) return tl::unexpected(r.error());
+    return StoreWriter(std::move(state));
+  });
+}
+
+Result<void> StoreWriter::append(uint32_t volume, const BrickMap& bricks) {
+  return guarded(state_->to.file, [&]() -> Result<void> {
+    State& s = *state_;
+    const auto written = [&s] {
+      if (s.expected > 0) s.report.at(std::min(1.0, double(s.tables->bricks()) / double(s.expected + 1)));
+    };
+    return s.tables->append(volume, bricks, s.progress, written);
+  });
+}
+
+Result<void> StoreWriter::append_history(std::span<const UndoRecord> records, size_t position) {
+  return guarded(state_->to.file, [&] { return state_->tables->history(records, position); });
+}
+
+uint64_t StoreWriter::bricks() const { return state_->tables ? state_->tables->bricks() : 0; }
+
+Result<void> StoreWriter::commit() {
+  return guarded(state_->to.file, [&] { return state_->finish(); });
+}
+
+}  // namespace quarry::io

@@ -1,0 +1,260 @@
+#include "voxel/io/sqlite/companions.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "voxel/io/sqlite/pages.hpp"
+
+namespace quarry::io {
+namespace {
+
+constexpr size_t kLogHeaderBytes = 32, kFrameHeaderBytes = 24, kJournalHeaderBytes = 28;
+constexpr char kDatabaseMagic[] = "SQLite format 3";  // with the 0 at its end
+constexpr uint8_t kJournalMagic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+constexpr char kClosed[] = "the file was closed since it was last edited, and has no log of its own";
+constexpr uint32_t kLogMagic = 0x377f0683u;  // its lowest bit: which way round the checksums read words
+
+// The checksum of a log, which goes on from page to page.
+struct LogSum {
+  uint32_t s0 = 0, s1 = 0;
+  bool big_endian = false;
+  void add(std::span<const uint8_t> bytes) {
+    for (size_t i = 0; i + 8 <= bytes.size(); i += 8) {
+      uint32_t a = big(bytes, i, 4), b = big(bytes, i + 4, 4);
+      if (!big_endian) a = __builtin_bswap32(a), b = __builtin_bswap32(b);
+      s0 += a + s1;
+      s1 += b + s0;
+    }
+  }
+  bool is(std::span<const uint8_t> bytes, size_t at) const { return s0 == big(bytes, at, 4) && s1 == big(bytes, at + 4, 4); }
+  void set(std::span<const uint8_t> bytes, size_t at) { s0 = big(bytes, at, 4), s1 = big(bytes, at + 4, 4); }
+};
+
+std::string place(size_t byte) { return "byte " + std::to_string(byte); }
+
+}  // namespace
+
+// By what a log shows whose it is.
+struct CompanionPages::LogSigns {
+  std::set<int64_t> numbers;            // that stand in it
+  uint32_t number_page = 0;             // the page they are on, or would be
+  std::set<uint32_t> counts;            // of changes, as its copies of page 1 have them
+  std::optional<uint32_t> first_count;  // the first of these
+  bool whole = true;                    // nothing before the last of these is damaged
+
+  void see(uint32_t page, std::span<const uint8_t> content) {
+    if (page == 1) {
+      const uint32_t count = big(content, 24, 4);
+      counts.insert(count);
+      if (!first_count) first_count = count;
+      return;
+    }
+    if (const auto number = integer_of_key(content, kLogNumberKey)) numbers.insert(*number), number_page = page;
+    else if (number_page == 0 && integer_of_key(content, kLogNumberNeighbour)) number_page = page;
+  }
+};
+
+uint32_t database_page_bytes(std::span<const uint8_t> header) {
+  const uint32_t said = big(header, 16, 2), bytes = said == 1 ? 65536 : said;
+  return bytes >= 512 && std::has_single_bit(bytes) ? bytes : 0;
+}
+
+CompanionPages::CompanionPages(std::span<const uint8_t> first_page, uint32_t page_bytes, uint32_t pages_in_file, uint32_t most_pages, const DatabaseCompanions& beside, BehindDamage behind,
+                               const PageOfFile& page_of_file)
+    : database_first_(first_page), page_bytes_(page_bytes), count_(pages_in_file), most_pages_(most_pages) {
+  undo_unfinished(beside.journal);
+  before_log_ = first().empty() || count_ == 0 ? 0 : big(first(), 28, 4);
+  const auto header = first().empty() ? database_first_ : first();
+  closed_ = std::memcmp(header.data(), kDatabaseMagic, sizeof kDatabaseMagic) == 0 && header[18] == 1 && header[19] == 1;
+  take_log(beside.log, behind, page_of_file);
+}
+
+std::span<const uint8_t> CompanionPages::first() const {
+  if (const auto it = pages_.find(1); it != pages_.end()) return it->second;
+  return database_first_.size() < page_bytes_ ? std::span<const uint8_t>() : database_first_;
+}
+
+// A journal holds pages as they were before a change; it is there for as long as the change is not finished. Records that SQLite had not yet
+// counted in a header are of pages that it had not yet changed: they mend damage, and undo nothing.
+void CompanionPages::undo_unfinished(std::span<const uint8_t> journal) {
+  const auto not_used = [&](const std::string& why) { journal_.said.push_back("the journal beside it was not used: " + why); };
+  const auto starts_at = [&](uint64_t at) {
+    return journal.size() >= kJournalHeaderBytes && at <= journal.size() - kJournalHeaderBytes && std::memcmp(journal.data() + at, kJournalMagic, sizeof kJournalMagic) == 0;
+  };
+  const size_t record_bytes = size_t(page_bytes_) + 8;
+  if (!starts_at(0)) {
+    // Zeros: a finished change's, where journals are kept, or one of a change that had not come to the database.
+    const auto magic = journal.first(std::min(journal.size(), sizeof kJournalMagic));
+    if (std::all_of(magic.begin(), magic.end(), [](uint8_t b) { return b == 0; })) return;
+    journal_.damaged = std::max<uint64_t>(1, journal.size() / record_bytes);
+    journal_.broken = "its header (" + place(0) + ") is damaged";
+    return not_used("its header is damaged; an unfinished edit may be there in part");
+  }
+  const bool own_header_whole = std::memcmp(database_first_.data(), kDatabaseMagic, sizeof kDatabaseMagic) == 0;
+  const uint32_t pages_before = big(journal, 16, 4), sector = big(journal, 20, 4), page_size = big(journal, 24, 4);
+  if (page_size != page_bytes_ || sector < 32 || sector > 65536 || !std::has_single_bit(sector)) {
+    journal_.damaged = 1;
+    journal_.broken = "the sizes in its header (" + place(20) + ") are not this file's";
+    return not_used("the sizes in its header are not this database's; an unfinished edit may be there in part");
+  }
+  if (std::memcmp(journal.data() + journal.size() - sizeof kJournalMagic, kJournalMagic, sizeof kJournalMagic) == 0) {
+    journal_.foreign = true;
+    return not_used("it is of a change of several databases at once, which no Quarry makes");
+  }
+  std::map<uint32_t, std::span<const uint8_t>> before;
+  uint64_t damaged = 0, at = 0;
+  while (starts_at(at)) {
+    const uint32_t counted = big(journal, size_t(at) + 8, 4), nonce = big(journal, size_t(at) + 12, 4);
+    const bool all = counted == 0 || counted == UINT32_MAX;
+    at += sector;
+    uint64_t i = 0;
+    for (; (all || i < counted) && at + record_bytes <= journal.size(); ++i, at += record_bytes) {
+      const auto record = journal.subspan(size_t(at), record_bytes);
+      const auto content = record.subspan(4, page_bytes_);
+      const uint32_t number = big(record, 0, 4);
+      uint32_t sum = nonce;
+      for (size_t b = page_bytes_ - 200; b > 0 && b < page_bytes_; b -= 200) sum += content[b];
+      if (sum == big(record, record_bytes - 4, 4) && number > 0) {
+        before.try_emplace(number, content);
+        continue;
+      }
+      if (counted == 0) break;  // was still being written
+      ++damaged;
+      if (journal_.broken.empty()) journal_.broken = "its page at " + place(size_t(at)) + " is damaged";
+    }
+    if (!all && i < counted && journal_.broken.empty())
+      journal_.broken = "it ends after " + std::to_string(i) + " of its " + std::to_string(counted) + " pages";
+    at = (at + sector - 1) / sector * sector;
+  }
+  // Page 1 counts the changes: the journal's is one behind, or the same while the change had not come that far.
+  if (const auto own = before.find(1); own != before.end() && own_header_whole) {
+    const uint32_t was = big(own->second, 24, 4), is = big(database_first_, 24, 4);
+    if (is != was && is != was + 1) {
+      journal_.foreign = true;
+      journal_.broken.clear();
+      return not_used("it is of another database, or of another state of this one");
+    }
+  }
+  journal_.used = before.size();
+  journal_.damaged = damaged;
+  journal_.unsure = true;  // counts of changes are small numbers, the same in many files
+  if (before.empty() && damaged == 0) return;
+  pages_ = std::move(before);
+  // Pages behind the size before are the change's own. The size is in page 1, too: a damaged one must not cut pages off.
+  count_ = std::max(count_, pages_before);
+  const bool counted = !first().empty() && std::memcmp(first().data(), kDatabaseMagic, sizeof kDatabaseMagic) == 0 && big(first(), 24, 4) == big(first(), 92, 4);
+  count_ = std::min(std::max(pages_before, counted ? big(first(), 28, 4) : 0), most_pages_);
+  journal_.said.push_back("an edit was not finished; the journal beside it undid it: " + std::to_string(journal_.used) + " pages are as they were before" +
+                          (damaged ? ", of " + std::to_string(damaged) + " more the journal is damaged: these are as the edit left them" : ""));
+}
+
+std::string CompanionPages::why_foreign(const LogSigns& signs, bool nothing_new, const PageOfFile& page_of_file) {
+  if (closed_) return nothing_new ? std::string() : kClosed;
+  const auto header = first().empty() ? database_first_ : first();
+  if (std::memcmp(header.data(), kDatabaseMagic, sizeof kDatabaseMagic) != 0) {
+    log_.unsure = true;
+    return {};
+  }
+  if (signs.number_page != 0) {
+    const std::vector<uint8_t> own = page_of_file(signs.number_page);
+    const auto number = integer_of_key(own, kLogNumberKey);
+    if (number && signs.numbers.count(*number)) return {};
+    // A page without the number is of a file that was not opened since there are numbers. One that is damaged says nothing.
+    if (number || (!signs.numbers.empty() && integer_of_key(own, kLogNumberNeighbour))) return "it does not have the number that the file got when it was opened for editing";
+  }
+  const uint32_t count = big(header, 24, 4);
+  if (signs.whole && signs.numbers.empty() && signs.first_count && *signs.first_count != count + 1 && !signs.counts.count(count)) return "it follows another count of changes than the file's";
+  log_.unsure = true;
+  return {};
+}
+
+// A page counts if its checksum, which goes on from the page before it, is right, and if a page that ends an edit follows. What is stored in a
+// damaged page's header mostly still starts the next one's checksum.
+void CompanionPages::take_log(std::span<const uint8_t> log, BehindDamage behind, const PageOfFile& page_of_file) {
+  if (log.empty()) return;
+  const size_t frame_bytes = kFrameHeaderBytes + page_bytes_;
+  const auto foreign = [&](const std::string& why) {
+    log_ = {};
+    log_.foreign = true;
+    log_.said.push_back("the log beside it was not applied: it is of another state of this world, or of another world (" + why + ")");
+  };
+  if (log.size() < kLogHeaderBytes + frame_bytes) {
+    if (log.size() <= kLogHeaderBytes) return;
+    if (closed_) return foreign(kClosed);
+    log_.said.push_back("the log beside it was not used: its " + std::to_string(log.size()) + " bytes are less than one page");
+    log_.unfinished = place(kLogHeaderBytes);
+    return;
+  }
+  LogSum sum;
+  sum.big_endian = big(log, 0, 4) == kLogMagic;
+  sum.add(log.first(24));
+  const bool header_whole = (big(log, 0, 4) | 1) == kLogMagic && sum.is(log, 24);
+  if (header_whole && big(log, 8, 4) != page_bytes_) return foreign("its pages have " + std::to_string(big(log, 8, 4)) + " bytes, the file's " + std::to_string(page_bytes_));
+  log_.headless = !header_whole;
+  if (!header_whole) sum.big_endian = false;  // every machine that Quarry runs on
+  const auto salts = header_whole ? log.subspan(16, 8) : log.subspan(kLogHeaderBytes + 8, 8);
+  const auto own_at = [&](size_t at) { return std::memcmp(log.data() + at + 8, salts.data(), 8) == 0; };
+  sum.set(log, 24);
+  std::map<uint32_t, std::span<const uint8_t>> pending, taken;
+  LogSigns signs;
+  uint64_t doubtful = 0, doubtful_own = 0;  // since the last page that was right; with this log's salts
+  size_t first_wrong = 0, last_end = kLogHeaderBytes;  // bytes: of the first page that is not right; behind the last whole edit
+  bool wrong_ends_edit = false, ended_behind = false, later_edits = false;
+  uint32_t pages_after = 0;
+  size_t at = kLogHeaderBytes;
+  for (; log.size() - at >= frame_bytes; at += frame_bytes) {
+    const auto frame = log.subspan(at, kFrameHeaderBytes), content = log.subspan(at + kFrameHeaderBytes, page_bytes_);
+    const bool own = own_at(at), ends_edit = big(frame, 4, 4) != 0;
+    sum.add(frame.first(8));
+    sum.add(content);
+    const bool right = own && sum.is(frame, 16) && big(frame, 0, 4) > 0;
+    sum.set(frame, 16);
+    if (!right) {
+      ++doubtful;
+      doubtful_own += own;
+      if (first_wrong == 0) first_wrong = at;
+      wrong_ends_edit = wrong_ends_edit || (own && ends_edit);
+      continue;
+    }
+    log_.damaged += std::exchange(doubtful, 0);
+    doubtful_own = 0;
+    signs.see(big(frame, 0, 4), content);
+    if (first_wrong > 0) later_edits = later_edits || ended_behind || wrong_ends_edit;
+    if (first_wrong > 0) ended_behind = ended_behind || ends_edit;
+    if (first_wrong > 0 && behind == BehindDamage::stop) continue;
+    pending[big(frame, 0, 4)] = content;
+    if (!ends_edit) continue;
+    pages_after = big(frame, 4, 4);
+    log_.used += pending.size();
+    for (const auto& [number, bytes] : pending) taken[number] = bytes;
+    pending.clear();
+    last_end = at + frame_bytes;
+  }
+  log_.damaged += doubtful_own;  // the others are of an older log, which this one is written over
+  if (closed_ || !header_whole)
+    log_.nothing_new = (taken.empty() || pages_after == count_) && std::all_of(taken.begin(), taken.end(), [&](const auto& page) {
+      const auto undone = pages_.find(page.first);
+      const std::vector<uint8_t> own = undone == pages_.end() ? page_of_file(page.first) : std::vector<uint8_t>(undone->second.begin(), undone->second.end());
+      return std::equal(own.begin(), own.end(), page.second.begin(), page.second.end());
+    });
+  signs.whole = header_whole && log_.damaged == 0;
+  if (const std::string why = why_foreign(signs, log_.nothing_new && !taken.empty(), page_of_file); !why.empty()) return foreign(why);
+  for (const auto& [number, bytes] : taken) pages_[number] = bytes;
+  if (log_.used > 0) count_ = pages_after;
+  if (later_edits) log_.broken = "its page at " + place(first_wrong) + " is damaged, and pages of later edits follow";
+  // Whatever of this log there is behind the last whole edit.
+  const bool cut_in_page = doubtful == doubtful_own && log.size() - at >= 16 && own_at(at);
+  const bool wrong_in_it = first_wrong > 0 && (ended_behind || doubtful_own > 0);
+  if (!pending.empty() || wrong_in_it || cut_in_page) log_.unfinished = place(last_end);
+  if (!header_whole) log_.said.push_back("the header of the log beside it is damaged; its pages were judged by their own checksums");
+  if (log_.damaged > 0)
+    log_.said.push_back("the log of the last edits beside it: " + std::to_string(log_.used) + " pages were read, " + std::to_string(log_.damaged) +
+                        " are damaged; what was on them is of an older state, or lost");
+  if (!pending.empty()) log_.said.push_back("the log beside it ends in an edit that was not finished; its " + std::to_string(pending.size()) + " pages were not used");
+}
+
+}  // namespace quarry::io

@@ -1,0 +1,34 @@
+// diff.hpp - two scenes compared voxel by voxel, as they are seen: flattened, by the look of their materials and not by the numbers
+// that their palettes give them. Instances, layers and names are not compared.
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.hpp"
+#include "voxel/worlds/scene.hpp"
+
+namespace quarry {
+
+struct SceneDiff {
+  struct Kind {
+    uint64_t voxels = 0;
+    Box3 bounds;  // of these voxels, world axes
+  };
+  uint64_t voxels_a = 0, voxels_b = 0, same = 0;
+  Kind added;       // in b only
+  Kind removed;     // in a only
+  Kind recoloured;  // in both, of materials that differ in colour, roughness, metalness, emission, transparency or refraction
+
+  bool equal() const { return added.voxels == 0 && removed.voxels == 0 && recoloured.voxels == 0; }
+  Box3 bounds() const { return united(united(added.bounds, removed.bounds), recoloured.bounds); }
+};
+
+struct SceneDiffOptions {
+  bool visible_only = true;    // false: hidden instances and layers count too
+  bool shape_only = false;     // materials do not matter
+};
+
+// Errors: those of flatten().
+Result<SceneDiff> diff_scenes(const Scene& a, const Scene& b, const SceneDiffOptions& options = {});
+
+}  // namespace quarry

@@ -1,0 +1,32 @@
+// internal.hpp - what the files of operations/whole_scene.hpp share.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "voxel/operations/whole_scene.hpp"
+
+namespace quarry::operations_detail {
+
+using MaterialTable = std::array<uint8_t, 256>;  // old index -> new; [0] = 0
+
+Result<void> check(const Scene& scene);
+// The same voxels with other indices.
+BrickMap remapped(const BrickMap& bricks, const MaterialTable& table);
+// What a reader had left about palette, materials or layers of a file, which is no longer so.
+void forget_file_tables(Scene& scene);
+
+struct WeightedMaterial {
+  Material material;
+  uint64_t voxels = 0;
+};
+struct QuantisedMaterials {
+  std::vector<uint32_t> cluster;    // of each input
+  std::vector<Material> materials;  // of each cluster
+  std::vector<uint32_t> commonest;  // the input with the most voxels in each cluster
+  PaletteError error;
+};
+// At most `count` clusters. Inputs without voxels come last and cost nothing.
+QuantisedMaterials quantise_materials(const std::vector<WeightedMaterial>& inputs, uint32_t count);
+
+}  // namespace quarry::operations_detail

@@ -1,0 +1,177 @@
+// place.cpp - operations that move instances or cut them: turn(), crop(), boolean().
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <tuple>
+
+#include "voxel/operations/internal.hpp"
+#include "voxel/worlds/source_units.hpp"
+
+namespace quarry {
+using namespace operations_detail;
+namespace {
+
+using Long3 = std::array<int64_t, 3>;
+Long3 wide(Int3 v) { return {v.x, v.y, v.z}; }
+
+// The volume's cells that the instance carries into the box, as far as 32 bits reach.
+Box3 box_in_volume(const Instance& instance, const Box3& box) {
+  const Long3 low = wide(box.min), high = wide(box.max), offset = wide(instance.offset);
+  std::array<int32_t, 3> min{}, max{};
+  for (size_t row = 0; row < 3; ++row) {
+    int64_t a = low[row] - offset[row], b = high[row] - offset[row];
+    if (instance.rotation.sign[row] < 0) std::tie(a, b) = std::pair(-1 - b, -1 - a);
+    min[instance.rotation.axis[row]] = int32_t(std::clamp<int64_t>(a, INT32_MIN, INT32_MAX));
+    max[instance.rotation.axis[row]] = int32_t(std::clamp<int64_t>(b, INT32_MIN, INT32_MAX));
+  }
+  return {{min[0], min[1], min[2]}, {max[0], max[1], max[2]}};
+}
+
+bool inside(Int3 v, const Box3& box) {
+  return v.x >= box.min.x && v.x <= box.max.x && v.y >= box.min.y && v.y <= box.max.y && v.z >= box.min.z && v.z <= box.max.z;
+}
+
+BrickMap cut(const BrickMap& bricks, const Box3& box) {
+  BrickMap out;
+  const Int3 first = brick_of(box.min), last = brick_of(box.max);
+  for (const auto& [at, brick] : bricks.bricks()) {
+    if (!inside(at, {first, last})) continue;
+    const Box3 own = voxel_bounds(at, brick.mask);
+    if (inside(own.min, box) && inside(own.max, box)) {
+      out.put(at, brick);
+      continue;
+    }
+    Brick kept;
+    for (uint32_t i = 0; i < kVoxelsPerBrick; ++i)
+      if (const uint8_t m = brick.get(i); m && inside(Int3{at.x * 8, at.y * 8, at.z * 8} + voxel_from_index(i), box)) kept.set(i, m);
+    if (!kept.empty()) out.put(at, kept);
+  }
+  return out;
+}
+
+// A scene of one volume.
+Scene single(BrickMap bricks, const Palette& palette, const char* name) {
+  Scene out;
+  out.palette = palette;
+  out.volumes.push_back({name, std::move(bricks), {}});
+  out.instances.emplace_back();
+  out.instances.back().name = name;
+  return out;
+}
+
+// Voxels of `a` that also are (or are not) in `b`: the inner (or left) join of the two maps' keys, which both have in order.
+BrickMap filtered(const BrickMap& a, const BrickMap& b, bool in_b) {
+  BrickMap out;
+  const auto theirs_end = b.bricks().end();
+  auto their = b.bricks().begin();
+  for (const auto& [at, brick] : a.bricks()) {
+    while (their != theirs_end && their->first < at) ++their;
+    const Brick* other = their != theirs_end && their->first == at ? &their->second : nullptr;
+    if (!other) {
+      if (!in_b) out.put(at, brick);
+      continue;
+    }
+    Brick kept;
+    for (uint32_t w = 0; w < 8; ++w) {
+      const uint64_t theirs = other->mask[w];
+      kept.mask[w] = brick.mask[w] & (in_b ? theirs : ~theirs);
+      for (uint64_t left = kept.mask[w]; left; left &= left - 1) {
+        const uint32_t i = w * 64 + uint32_t(std::countr_zero(left));
+        kept.materials[i] = brick.materials[i];
+      }
+    }
+    if (!kept.empty()) out.put(at, kept);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Scene> turn(const Scene& scene, const Rotation& rotation) {
+  if (auto r = check(scene); !r) return tl::unexpected(r.error());
+  if (!rotation.valid()) return fail(ErrorCode::invalid_argument, "the rotation is not one of the 48: each axis must be there once, each sign be 1 or -1");
+  Scene out = scene;
+  for (size_t n = 0; n < out.instances.size(); ++n) {
+    Instance& i = out.instances[n];
+    i.rotation = rotation * i.rotation;
+    const Long3 from = wide(i.offset);
+    std::array<int32_t, 3> to{};
+    for (size_t row = 0; row < 3; ++row) {
+      const int64_t v = rotation.sign[row] * from[rotation.axis[row]];
+      if (v > INT32_MAX) return fail(ErrorCode::out_of_bounds, "instance " + std::to_string(n) + " would be moved beyond 32 bits");
+      to[row] = int32_t(v);
+    }
+    i.offset = {to[0], to[1], to[2]};
+  }
+  const auto turn_point = [&](double* point) {
+    const double before[3] = {point[0], point[1], point[2]};
+    for (size_t row = 0; row < 3; ++row) point[row] = rotation.sign[row] * before[rotation.axis[row]];
+  };
+  for (Camera& c : out.cameras) turn_point(c.position), turn_point(c.target);
+  if (auto units = source_units(out)) {
+    turn_point(units->origin.data());
+    set_source_units(out, *units);
+  }
+  return out;
+}
+
+Result<Scene> crop(const Scene& scene, const Box3& box) {
+  if (auto r = check(scene); !r) return tl::unexpected(r.error());
+  Scene out = scene;
+  out.volumes.clear();
+  out.instances.clear();
+  if (box.empty()) return out;
+  std::vector<Box3> bounds;
+  for (const Volume& v : scene.volumes) bounds.push_back(v.bricks.bounds());
+  std::map<std::tuple<uint32_t, Int3, Int3>, uint32_t> made;  // volume and what is kept of it -> new volume
+  for (const Instance& instance : scene.instances) {
+    const Box3 kept = intersected(box_in_volume(instance, box), bounds[instance.volume]);
+    if (kept.empty()) continue;
+    const auto [it, fresh] = made.try_emplace({instance.volume, kept.min, kept.max}, uint32_t(out.volumes.size()));
+    if (fresh) {
+      const Volume& from = scene.volumes[instance.volume];
+      const bool whole = kept == bounds[instance.volume];
+      out.volumes.push_back({from.name, whole ? from.bricks : cut(from.bricks, kept), from.size});
+    }
+    if (out.volumes[it->second].bricks.empty()) continue;
+    out.instances.push_back(instance);
+    out.instances.back().volume = it->second;
+  }
+  // Boxes that held bounds but no voxels have left empty volumes.
+  std::vector<uint32_t> number(out.volumes.size());
+  std::vector<Volume> full;
+  for (size_t v = 0; v < out.volumes.size(); ++v) {
+    number[v] = uint32_t(full.size());
+    if (!out.volumes[v].bricks.empty()) full.push_back(std::move(out.volumes[v]));
+  }
+  out.volumes = std::move(full);
+  for (Instance& i : out.instances) i.volume = number[i.volume];
+  return out;
+}
+
+Result<Scene> boolean(const Scene& a, const Scene& b, BooleanKind kind, PaletteError* error) {
+  if (error) *error = {};
+  if (kind == BooleanKind::union_of) {
+    Scene visible[2] = {a, b};
+    for (Scene& s : visible) {
+      if (auto r = check(s); !r) return tl::unexpected(r.error());
+      auto bricks = flatten(s, true);
+      if (!bricks) return tl::unexpected(bricks.error());
+      s = single(std::move(*bricks), s.palette, "union");
+    }
+    const Scene* both[2] = {&visible[0], &visible[1]};
+    auto merged = merge(both, error);
+    if (!merged) return merged;
+    auto bricks = flatten(*merged, true);  // the first instance wins
+    if (!bricks) return tl::unexpected(bricks.error());
+    return single(std::move(*bricks), merged->palette, "union");
+  }
+  const auto first = flatten(a, true);
+  if (!first) return tl::unexpected(first.error());
+  const auto second = flatten(b, true);
+  if (!second) return tl::unexpected(second.error());
+  const bool both = kind == BooleanKind::intersection;
+  return single(filtered(*first, *second, both), a.palette, both ? "intersection" : "difference");
+}
+
+}  // namespace quarry

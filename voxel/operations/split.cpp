@@ -1,0 +1,155 @@
+// split.cpp - one scene into several: split().
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "voxel/operations/internal.hpp"
+
+namespace quarry {
+using namespace operations_detail;
+namespace {
+
+constexpr size_t kMaxParts = size_t(1) << 16;
+
+Error too_many() { return {ErrorCode::unsupported, "it would be split into more than 65,536 parts; take larger regions"}; }
+
+// The instances that `chosen` takes, with the volumes that they show.
+template <class Chosen>
+Scene with_instances(const Scene& scene, Chosen chosen) {
+  Scene out = scene;
+  out.volumes.clear();
+  out.instances.clear();
+  std::map<uint32_t, uint32_t> number;
+  for (size_t i = 0; i < scene.instances.size(); ++i) {
+    if (!chosen(i)) continue;
+    Instance instance = scene.instances[i];
+    const auto [it, fresh] = number.try_emplace(instance.volume, uint32_t(out.volumes.size()));
+    if (fresh) out.volumes.push_back(scene.volumes[instance.volume]);
+    instance.volume = it->second;
+    out.instances.push_back(std::move(instance));
+  }
+  return out;
+}
+
+class Parts {
+ public:
+  // An empty name becomes `otherwise`.
+  void add(std::string name, const std::string& otherwise, Scene scene) {
+    if (name.empty()) name = otherwise;
+    std::string distinct = name;
+    for (size_t n = 2; !names_.insert(distinct).second; ++n) distinct = name + "-" + std::to_string(n);
+    list.push_back({std::move(distinct), std::move(scene)});
+  }
+  std::vector<ScenePart> list;
+
+ private:
+  std::set<std::string> names_;
+};
+
+std::string numbered(const char* what, size_t n) { return std::string(what) + "-" + std::to_string(n); }
+
+BrickMap of_material(const BrickMap& bricks, uint8_t material) {
+  BrickMap out;
+  for (const auto& [at, brick] : bricks.bricks()) {
+    Brick kept;
+    for (uint32_t i = 0; i < kVoxelsPerBrick; ++i)
+      if (brick.materials[i] == material) kept.set(i, material);
+    if (!kept.empty()) out.put(at, kept);
+  }
+  return out;
+}
+
+void split_materials(const Scene& scene, Parts& parts) {
+  std::array<bool, 256> used{};
+  std::set<uint32_t> placed;
+  for (const Instance& i : scene.instances) placed.insert(i.volume);
+  for (const uint32_t v : placed)
+    for (const auto& [at, brick] : scene.volumes[v].bricks.bricks())
+      for (const uint8_t m : brick.materials) used[m] = true;
+  for (size_t m = 1; m < 256; ++m) {
+    if (!used[m]) continue;
+    Scene part = scene;
+    for (const uint32_t v : placed) part.volumes[v].bricks = of_material(scene.volumes[v].bricks, uint8_t(m));
+    part = with_instances(part, [&](size_t i) { return !part.volumes[part.instances[i].volume].bricks.empty(); });
+    parts.add(scene.palette.names[m], numbered("colour", m), std::move(part));
+  }
+}
+
+Result<void> split_regions(const Scene& scene, int32_t edge, Parts& parts) {
+  const auto floor_div = [edge](int32_t a) { return a >= 0 ? a / edge : -int32_t((-int64_t(a) + edge - 1) / edge); };
+  // Which cubes have voxels: those that the placed bricks' boxes meet; crop() then says which really do.
+  std::set<Int3> cubes;
+  for (const Instance& instance : scene.instances)
+    for (const auto& [at, brick] : scene.volumes[instance.volume].bricks.bricks()) {
+      const Box3 box = voxel_bounds(at, brick.mask);
+      const Int3 a = instance.rotation.apply_to_cell(box.min) + instance.offset, b = instance.rotation.apply_to_cell(box.max) + instance.offset;
+      const Int3 low{floor_div(std::min(a.x, b.x)), floor_div(std::min(a.y, b.y)), floor_div(std::min(a.z, b.z))};
+      const Int3 high{floor_div(std::max(a.x, b.x)), floor_div(std::max(a.y, b.y)), floor_div(std::max(a.z, b.z))};
+      for (int32_t x = low.x; x <= high.x; ++x)
+        for (int32_t y = low.y; y <= high.y; ++y)
+          for (int32_t z = low.z; z <= high.z; ++z) cubes.insert({x, y, z});
+      if (cubes.size() > kMaxParts) return tl::unexpected(too_many());
+    }
+  for (const Int3 c : cubes) {
+    const int64_t low[3] = {int64_t(c.x) * edge, int64_t(c.y) * edge, int64_t(c.z) * edge};
+    const auto cell = [](int64_t v) { return int32_t(std::clamp<int64_t>(v, INT32_MIN, INT32_MAX)); };
+    const Box3 box{{cell(low[0]), cell(low[1]), cell(low[2])}, {cell(low[0] + edge - 1), cell(low[1] + edge - 1), cell(low[2] + edge - 1)}};
+    auto part = crop(scene, box);
+    if (!part) return tl::unexpected(part.error());
+    if (!part->instances.empty()) parts.add({}, std::to_string(c.x) + "_" + std::to_string(c.y) + "_" + std::to_string(c.z), std::move(*part));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<ScenePart>> split(const Scene& scene, SplitKind kind, int32_t edge) {
+  if (auto r = check(scene); !r) return tl::unexpected(r.error());
+  if (kind == SplitKind::regions && edge < 1) return fail(ErrorCode::invalid_argument, "regions with an edge of " + std::to_string(edge) + " voxels; expected at least 1");
+  if (scene.instances.size() > kMaxParts && (kind == SplitKind::models || kind == SplitKind::instances)) return tl::unexpected(too_many());
+  Parts parts;
+  const auto has_voxels = [&](size_t i) { return !scene.volumes[scene.instances[i].volume].bricks.empty(); };
+  switch (kind) {
+    case SplitKind::models: {
+      std::set<uint32_t> done;
+      for (size_t i = 0; i < scene.instances.size(); ++i) {
+        const Instance& instance = scene.instances[i];
+        if (!has_voxels(i) || !done.insert(instance.volume).second) continue;
+        const Volume& volume = scene.volumes[instance.volume];
+        Scene part = scene;
+        part.volumes = {volume};
+        part.cameras.clear();
+        part.layers.clear();
+        part.instances.assign(1, {});
+        const std::string name = volume.name.empty() ? instance.name : volume.name;
+        part.instances[0].name = name;
+        forget_file_tables(part);
+        parts.add(name, numbered("model", instance.volume), std::move(part));
+      }
+      break;
+    }
+    case SplitKind::instances:
+      for (size_t i = 0; i < scene.instances.size(); ++i)
+        if (has_voxels(i)) parts.add(scene.instances[i].name, numbered("instance", i), with_instances(scene, [i](size_t n) { return n == i; }));
+      break;
+    case SplitKind::layers: {
+      constexpr int32_t kNone = INT32_MAX;  // behind the others
+      const auto layer_of = [&](size_t i) { return scene.instances[i].layer < 0 ? kNone : scene.instances[i].layer; };
+      std::set<int32_t> layers;
+      for (size_t i = 0; i < scene.instances.size(); ++i)
+        if (has_voxels(i)) layers.insert(layer_of(i));
+      for (const int32_t layer : layers) {
+        const std::string name = size_t(layer) < scene.layers.size() ? scene.layers[size_t(layer)].name : std::string();
+        parts.add(name, layer == kNone ? "no-layer" : numbered("layer", size_t(layer)), with_instances(scene, [&](size_t i) { return has_voxels(i) && layer_of(i) == layer; }));
+      }
+      break;
+    }
+    case SplitKind::materials: split_materials(scene, parts); break;
+    case SplitKind::regions:
+      if (auto r = split_regions(scene, edge, parts); !r) return tl::unexpected(r.error());
+      break;
+  }
+  return std::move(parts.list);
+}
+
+}  // namespace quarry

@@ -1,0 +1,230 @@
+// kernels.cuh - the voxeliser's kernels: one thread a triangle, a pair of brick and triangle, a word of a brick's mask, or a voxel.
+// What is decided, and how it looks, is the text that the host runs too (voxelize/overlap.hpp, voxelize/texturing.hpp); nothing here depends on
+// the order in which threads run, but the order of unsorted pairs. Launches and memory: voxelize/cuda.cu.
+#pragma once
+
+#include <cstdint>
+
+#include "voxel/voxelize/stage.hpp"
+
+namespace quarry::voxelize_detail::kernels {
+
+constexpr uint32_t kThreads = 128;
+constexpr int kLevels = 4;  // cells of 1, 8, 64 and 512 bricks: 8 of the last span any world
+
+__device__ inline uint32_t thread_index() { return blockIdx.x * kThreads + threadIdx.x; }
+
+struct VertexFrame {
+  double origin[3], scale;
+  int32_t dims[3], shift[3];
+};
+
+__global__ void __launch_bounds__(kThreads) snap_vertices(const float* positions, uint32_t count, VertexFrame frame, int32_t* out) {
+  const uint32_t i = thread_index();
+  if (i >= count) return;
+  for (int k = 0; k < 3; ++k)
+    out[uint64_t(i) * 3 + k] = snapped(positions[uint64_t(i) * 3 + k], frame.origin[k], frame.scale, frame.dims[k], frame.shift[k]);
+}
+
+struct MeshView {
+  const int32_t* vertices;
+  const uint32_t* indices;
+  __device__ FixedTriangle triangle(uint32_t t) const {
+    FixedTriangle f;
+    for (int i = 0; i < 3; ++i) {
+      const uint64_t vertex = indices[uint64_t(t) * 3 + i];
+      for (int k = 0; k < 3; ++k) f.v[i][k] = vertices[vertex * 3 + k];
+    }
+    return f;
+  }
+};
+
+// Cells of one level that triangles touch, in any order: `count` rises past `capacity` if there is no room, and then nothing is lost
+// but the cells beyond: the caller makes room for `count` and runs again.
+struct CellList {
+  Pair* cells;
+  unsigned long long* count;
+  uint64_t capacity;
+};
+
+// Appends the cells of `range` (none if `active` is false) of edge 2^shift that the triangle touches. The whole warp must come here.
+__device__ inline void append_cells(bool active, const FixedTriangle& t, uint32_t triangle, int shift, const CellRange& range, const CellList& out) {
+  BlockRows rows;
+  uint32_t mine = 0;
+  if (active) {
+    overlap_block(t, shift, range, rows);
+    for (int z = 0; z <= range.hi[2] - range.lo[2]; ++z)
+      for (int y = 0; y <= range.hi[1] - range.lo[1]; ++y) mine += uint32_t(__popc(rows.row[z * 8 + y]));
+  }
+  // One atomic a warp.
+  const uint32_t lane = threadIdx.x & 31u;
+  uint32_t until = mine;
+  for (uint32_t step = 1; step < 32; step *= 2) {
+    const uint32_t other = __shfl_up_sync(~0u, until, step);
+    if (lane >= step) until += other;
+  }
+  unsigned long long base = 0;
+  if (lane == 31 && until > 0) base = atomicAdd(out.count, static_cast<unsigned long long>(until));
+  base = __shfl_sync(~0u, base, 31) + (until - mine);
+  if (mine == 0 || base + mine > out.capacity) return;
+  for (int z = 0; z <= range.hi[2] - range.lo[2]; ++z)
+    for (int y = 0; y <= range.hi[1] - range.lo[1]; ++y)
+      for (uint32_t bits = rows.row[z * 8 + y]; bits; bits &= bits - 1)
+        out.cells[base++] = pair_of(range.lo[0] + __ffs(int(bits)) - 1, range.lo[1] + y, range.lo[2] + z, triangle);
+}
+
+// Triangles whose bounds are less than 8 cells of this level, and not of the level below.
+__global__ void __launch_bounds__(kThreads) cells_of_triangles(MeshView mesh, uint32_t count, int level, CellList out) {
+  const uint32_t t = thread_index();
+  bool active = t < count;
+  FixedTriangle f;
+  CellRange range;
+  if (active) {
+    f = mesh.triangle(t);
+    int own = 0;
+    for (; own < kLevels - 1; ++own) {
+      range = cells_of(f, kBrickShift + 3 * own);
+      if (range.hi[0] - range.lo[0] < 8 && range.hi[1] - range.lo[1] < 8 && range.hi[2] - range.lo[2] < 8) break;
+    }
+    active = own == level;
+    range = cells_of(f, kBrickShift + 3 * level);
+  }
+  append_cells(active, f, t, kBrickShift + 3 * level, range, out);
+}
+
+// The cells of `level` inside those of the level above.
+__global__ void __launch_bounds__(kThreads) cells_of_cells(MeshView mesh, int level, CellList from, CellList out) {
+  const uint64_t count = *from.count < from.capacity ? *from.count : from.capacity;
+  const uint64_t rounded = (count + 31) / 32 * 32;
+  for (uint64_t i = thread_index(); i < rounded; i += uint64_t(gridDim.x) * kThreads) {
+    const bool active = i < count;
+    const Pair cell = from.cells[active ? i : 0];
+    const uint32_t t = triangle_of_pair(cell);
+    const Int3 at = brick_of_pair(cell);
+    const int32_t first[3] = {at.x * 8, at.y * 8, at.z * 8};
+    const FixedTriangle f = mesh.triangle(t);
+    append_cells(active, f, t, kBrickShift + 3 * level, clipped_to_block(cells_of(f, kBrickShift + 3 * level), first), out);
+  }
+}
+
+// True where the upper bits of a sorted array change: the beginnings of its runs.
+struct RunBegins {
+  const uint64_t* words;
+  int shift;
+  __device__ bool operator()(uint32_t i) const { return i == 0 || words[i] >> shift != words[i - 1] >> shift; }
+};
+
+__global__ void __launch_bounds__(kThreads) masks_of_pairs(MeshView mesh, const Pair* pairs, uint32_t count, bool thin, uint64_t* masks) {
+  const uint32_t i = thread_index();
+  if (i >= count) return;
+  const FixedTriangle f = mesh.triangle(triangle_of_pair(pairs[i]));
+  const Int3 brick = brick_of_pair(pairs[i]);
+  const int32_t first[3] = {brick.x * 8, brick.y * 8, brick.z * 8};
+  const CellRange range = clipped_to_block(cells_of(f, kFractionBits), first);
+  BlockRows rows;
+  set_rows(f, thin, range, rows);
+  uint64_t mask[8] = {};
+  rows_to_mask(rows, range, mask);
+  for (int w = 0; w < 8; ++w) masks[uint64_t(i) * 8 + w] = mask[w];
+}
+
+// One thread a word. `shared`: voxels that more than one triangle sets.
+__global__ void __launch_bounds__(kThreads) masks_of_bricks(const Pair* pairs, const uint32_t* starts, uint32_t bricks, uint32_t pair_count,
+                                                            const uint64_t* pair_masks, uint64_t* masks, uint64_t* shared, uint32_t* keys,
+                                                            uint32_t* voxels) {
+  const uint32_t b = thread_index() / 8, word = thread_index() % 8;
+  uint64_t all = 0, twice = 0;
+  if (b < bricks) {
+    const uint32_t end = b + 1 < bricks ? starts[b + 1] : pair_count;
+    for (uint32_t i = starts[b]; i < end; ++i) {
+      const uint64_t mask = pair_masks[uint64_t(i) * 8 + word];
+      twice |= all & mask;
+      all |= mask;
+    }
+    masks[uint64_t(b) * 8 + word] = all;
+    shared[uint64_t(b) * 8 + word] = twice;
+  }
+  uint32_t set = uint32_t(__popcll(all));
+  for (int step = 1; step < 8; step *= 2) set += __shfl_xor_sync(~0u, set, step);
+  if (b < bricks && word == 0) {
+    voxels[b] = set;
+    keys[b] = uint32_t(pairs[starts[b]] >> kTriangleBits);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads) texture_levels(SurfaceView surface, uint32_t count, double scale, uint8_t* levels) {
+  const uint32_t t = thread_index();
+  if (t < count) levels[t] = uint8_t(level_for(surface, t, scale));
+}
+
+struct ColorJob {
+  SurfaceView surface;
+  MeshView mesh;
+  const uint8_t* levels;      // by triangle
+  const Pair* pairs;
+  const uint64_t* pair_masks;
+  const uint32_t* starts;     // by brick
+  const uint32_t* offsets;    // by brick: voxels before it
+  const uint64_t* masks;      // by brick, 8 words
+  const uint64_t* shared;
+  uint32_t bricks, pair_count;
+};
+
+// One thread a voxel, in the order of bricks and of the masks' bits.
+__global__ void __launch_bounds__(kThreads) looks_of_voxels(ColorJob job, uint32_t voxels, PackedLook* looks) {
+  const uint32_t v = thread_index();
+  if (v >= voxels) return;
+  // The last brick that begins at or before v. (One without voxels begins where the next one does.)
+  uint32_t low = 0, high = job.bricks;
+  while (high - low > 1) {
+    const uint32_t middle = (low + high) / 2;
+    if (job.offsets[middle] <= v) low = middle; else high = middle;
+  }
+  const uint32_t b = low;
+  uint32_t word = 0, rest = v - job.offsets[b];
+  uint64_t bits = job.masks[uint64_t(b) * 8];
+  while (rest >= uint32_t(__popcll(bits))) {
+    rest -= uint32_t(__popcll(bits));
+    bits = job.masks[uint64_t(b) * 8 + ++word];
+  }
+  for (; rest > 0; --rest) bits &= bits - 1;
+  const uint64_t bit = bits & (~bits + 1);
+  const uint32_t index = word * 64 + uint32_t(__ffsll(static_cast<long long>(bit)) - 1);
+  const Int3 at{int32_t((index & 3u) | ((index >> 6 & 1u) << 2)), int32_t((index >> 2 & 3u) | ((index >> 7 & 1u) << 2)),
+                int32_t((index >> 4 & 3u) | ((index >> 8 & 1u) << 2))};
+  const double cell[3] = {double(at.x), double(at.y), double(at.z)}, centre[3] = {at.x + 0.5, at.y + 0.5, at.z + 0.5};
+  const bool one = !(job.shared[uint64_t(b) * 8 + word] & bit);
+  const uint32_t end = b + 1 < job.bricks ? job.starts[b + 1] : job.pair_count;
+  LookSum sum;
+  for (uint32_t i = job.starts[b];; ++i) {
+    while (i < end && !(job.pair_masks[uint64_t(i) * 8 + word] & bit)) ++i;
+    if (i >= end) break;
+    const uint32_t t = triangle_of_pair(job.pairs[i]);
+    double corner[3][3], w[3];
+    corners_in_brick(job.mesh.triangle(t), brick_of_pair(job.pairs[i]), corner);
+    nearest_point(corner, centre, w);
+    sum.add(look_at(job.surface, t, w, job.levels[t]), one ? 1 : weight_in_cell(corner, cell));
+  }
+  looks[v] = pack(*job.surface.srgb, sum.mean());
+}
+
+// Looks to materials: `distinct` rises, materials[i] belongs to distinct[i]; each look is there.
+__global__ void __launch_bounds__(kThreads) materials_of_voxels(const PackedLook* looks, uint32_t voxels, const PackedLook* distinct,
+                                                                const uint8_t* materials, uint32_t count, uint8_t* out) {
+  const uint32_t v = thread_index();
+  if (v >= voxels) return;
+  const PackedLook look = looks[v];
+  uint32_t low = 0, high = count;
+  while (high - low > 1) {
+    const uint32_t middle = (low + high) / 2;
+    if (distinct[middle] <= look) low = middle; else high = middle;
+  }
+  out[v] = materials[low];
+}
+
+__global__ void __launch_bounds__(kThreads) gather_words(const uint64_t* words, const uint32_t* positions, uint32_t count, uint64_t* out) {
+  const uint32_t i = thread_index();
+  if (i < count) out[i] = words[positions[i]];
+}
+
+}  // namespace quarry::voxelize_detail::kernels

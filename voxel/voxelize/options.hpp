@@ -1,0 +1,16 @@
+// options.hpp - the choices of the voxeliser that file formats and command lines pass on; voxelize/triangles.hpp says what they mean.
+#pragma once
+
+#include <cstdint>
+
+namespace quarry {
+
+enum class SurfaceVoxels : uint8_t { cover, thin, none };  // 26-separating, 6-separating, only what is inside
+enum class FillRule : uint8_t { none, parity, winding };
+enum class VoxelizeExecutor : uint8_t {
+  automatic,  // CUDA where there is a device with room and the job is large enough to be worth it, else the host
+  host,
+  cuda,       // an error where there is none
+};
+
+}  // namespace quarry

@@ -1,0 +1,202 @@
+#include "voxel/voxelize/palette.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "base/parallel.hpp"
+
+namespace quarry::voxelize_detail {
+namespace {
+
+constexpr size_t kMaterials = 255;
+constexpr size_t kMaxEntries = 1u << 14;  // what the clustering looks at; more looks are first merged into cells
+constexpr size_t kAxes = 7;
+using Point = std::array<int32_t, kAxes>;
+
+// How much a step of one byte matters, in 1/8: the eye sees green best, and roughness hardly. Emission decides what a lamp is.
+constexpr Point kWeight{8, 10, 6, 4, 3, 4, 12};
+
+uint32_t byte_of(PackedLook look, size_t axis) { return uint32_t(look >> (8 * axis)) & 255u; }
+Point point_of(PackedLook look) {
+  Point p;
+  for (size_t k = 0; k < kAxes; ++k) p[k] = int32_t(byte_of(look, k)) * kWeight[k];
+  return p;
+}
+
+struct Entry {
+  Point point;
+  uint64_t count;
+};
+
+struct Box {
+  size_t begin, end;
+  size_t axis = 0;
+  double spread = 0;  // weighted squared deviation along the axis where it is largest
+  double mean = 0;    // along that axis
+};
+
+Box measured(const std::vector<Entry>& entries, size_t begin, size_t end) {
+  Box box{begin, end};
+  for (size_t k = 0; k < kAxes; ++k) {
+    double n = 0, sum = 0, squares = 0;
+    for (size_t i = begin; i < end; ++i) {
+      const double w = double(entries[i].count), x = entries[i].point[k];
+      n += w;
+      sum += w * x;
+      squares += w * x * x;
+    }
+    const double spread = squares - sum * sum / n;
+    if (spread > box.spread + 1e-6 * squares) box = {begin, end, k, spread, sum / n};
+  }
+  return box;
+}
+
+Point mean_of(const std::array<int64_t, kAxes>& sum, int64_t count) {
+  Point p;
+  for (size_t k = 0; k < kAxes; ++k) p[k] = int32_t((sum[k] + count / 2) / count);
+  return p;
+}
+
+std::vector<Point> median_cut(std::vector<Entry>& entries) {
+  std::vector<Box> boxes{measured(entries, 0, entries.size())};
+  while (boxes.size() < kMaterials) {
+    const auto widest = std::max_element(boxes.begin(), boxes.end(), [](const Box& a, const Box& b) { return a.spread < b.spread; });
+    if (widest->spread <= 0) break;
+    const Box box = *widest;
+    const auto first = entries.begin() + std::ptrdiff_t(box.begin), last = entries.begin() + std::ptrdiff_t(box.end);
+    const auto middle = std::stable_partition(first, last, [&](const Entry& e) { return e.point[box.axis] <= box.mean; });
+    const auto cut = size_t(middle - entries.begin());
+    if (cut == box.begin || cut == box.end) {
+      widest->spread = 0;
+      continue;
+    }
+    *widest = measured(entries, box.begin, cut);
+    boxes.push_back(measured(entries, cut, box.end));
+  }
+  std::vector<Point> centres;
+  for (const Box& box : boxes) {
+    std::array<int64_t, kAxes> sum{};
+    int64_t count = 0;
+    for (size_t i = box.begin; i < box.end; ++i) {
+      for (size_t k = 0; k < kAxes; ++k) sum[k] += int64_t(entries[i].count) * entries[i].point[k];
+      count += int64_t(entries[i].count);
+    }
+    centres.push_back(mean_of(sum, count));
+  }
+  return centres;
+}
+
+size_t nearest(const std::vector<Point>& centres, const Point& p) {
+  size_t best = 0;
+  int32_t least = std::numeric_limits<int32_t>::max();  // a distance is below 7 * 3060^2
+  for (size_t i = 0; i < centres.size(); ++i) {
+    const int32_t* c = centres[i].data();
+    // Most differ enough in colour alone.
+    int32_t d = 0;
+    for (size_t k = 0; k < 3; ++k) d += (c[k] - p[k]) * (c[k] - p[k]);
+    if (d >= least) continue;
+    for (size_t k = 3; k < kAxes; ++k) d += (c[k] - p[k]) * (c[k] - p[k]);
+    if (d < least) least = d, best = i;
+  }
+  return best;
+}
+
+void refine(std::vector<Point>& centres, const std::vector<Entry>& entries, uint32_t threads) {
+  std::vector<uint8_t> owner(entries.size());
+  parallel_for(entries.size(), 1024, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) owner[i] = uint8_t(nearest(centres, entries[i].point));
+  }, threads);
+  std::vector<std::array<int64_t, kAxes>> sums(centres.size());
+  std::vector<int64_t> counts(centres.size());
+  for (size_t i = 0; i < entries.size(); ++i) {
+    for (size_t k = 0; k < kAxes; ++k) sums[owner[i]][k] += int64_t(entries[i].count) * entries[i].point[k];
+    counts[owner[i]] += int64_t(entries[i].count);
+  }
+  for (size_t i = 0; i < centres.size(); ++i)
+    if (counts[i] > 0) centres[i] = mean_of(sums[i], counts[i]);
+}
+
+// Merges looks into cells of 2^drop bytes until few enough are left: each entry is the mean of its cell, keys its masked look.
+std::vector<Entry> merged(const std::vector<LookCount>& looks, uint64_t& mask, std::vector<uint64_t>& keys) {
+  for (int drop = 0;; ++drop) {
+    struct Sum {
+      std::array<int64_t, kAxes> sum{};
+      int64_t count = 0;
+    };
+    mask = 0x0101010101010101ull * (0xFFu & ~((1u << drop) - 1u));
+    std::unordered_map<uint64_t, Sum> cells;
+    for (const LookCount& l : looks) {
+      Sum& cell = cells[l.look & mask];
+      if (cells.size() > kMaxEntries && drop < 7) break;
+      const Point p = point_of(l.look);
+      for (size_t k = 0; k < kAxes; ++k) cell.sum[k] += int64_t(l.count) * p[k];
+      cell.count += int64_t(l.count);
+    }
+    if (cells.size() > kMaxEntries && drop < 7) continue;
+    std::vector<std::pair<uint64_t, Sum>> ordered(cells.begin(), cells.end());
+    std::sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<Entry> entries;
+    for (const auto& [key, cell] : ordered) {
+      entries.push_back({mean_of(cell.sum, cell.count), uint64_t(cell.count)});
+      keys.push_back(key);
+    }
+    return entries;
+  }
+}
+
+}  // namespace
+
+Material material_of(PackedLook look) {
+  Material m;
+  m.r = uint8_t(byte_of(look, 0));
+  m.g = uint8_t(byte_of(look, 1));
+  m.b = uint8_t(byte_of(look, 2));
+  m.a = uint8_t(byte_of(look, 3));
+  m.roughness = float(byte_of(look, 4)) / 255.0f;
+  m.metalness = float(byte_of(look, 5)) / 255.0f;
+  m.emission = emission_of_byte(byte_of(look, 6));
+  return m;
+}
+
+Quantised quantise(std::vector<LookCount> looks, uint32_t threads) {
+  std::sort(looks.begin(), looks.end(), [](const LookCount& a, const LookCount& b) { return a.look < b.look; });
+  Quantised out;
+  if (looks.size() <= kMaterials) {
+    for (size_t i = 0; i < looks.size(); ++i) {
+      out.palette.materials[i + 1] = material_of(looks[i].look);
+      out.index.emplace(looks[i].look, uint8_t(i + 1));
+    }
+    return out;
+  }
+  std::vector<uint64_t> keys;
+  const std::vector<Entry> entries = merged(looks, out.mask, keys);
+  std::vector<Entry> parts = entries;
+  std::vector<Point> centres = median_cut(parts);
+  for (int round = 0; round < 2; ++round) refine(centres, entries, threads);
+  std::sort(centres.begin(), centres.end());
+  centres.erase(std::unique(centres.begin(), centres.end()), centres.end());
+  for (size_t i = 0; i < centres.size(); ++i) {
+    PackedLook look = 0;
+    for (size_t k = 0; k < kAxes; ++k) look |= uint64_t(std::clamp((centres[i][k] + kWeight[k] / 2) / kWeight[k], 0, 255)) << (8 * k);
+    out.palette.materials[i + 1] = material_of(look);
+  }
+  std::vector<uint8_t> owner(entries.size());
+  parallel_for(entries.size(), 256, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) owner[i] = uint8_t(1 + nearest(centres, entries[i].point));
+  }, threads);
+  for (size_t i = 0; i < entries.size(); ++i) out.index.emplace(keys[i], owner[i]);
+  double squares = 0, count = 0;
+  for (size_t i = 0; i < looks.size(); ++i) {
+    const Material& m = out.palette.materials[out.of(looks[i].look)];
+    const double dr = double(m.r) - byte_of(looks[i].look, 0), dg = double(m.g) - byte_of(looks[i].look, 1),
+                 db = double(m.b) - byte_of(looks[i].look, 2);
+    squares += double(looks[i].count) * (dr * dr + dg * dg + db * db);
+    count += 3 * double(looks[i].count);
+  }
+  out.rms_error = std::sqrt(squares / count);
+  return out;
+}
+
+}  // namespace quarry::voxelize_detail

@@ -1,0 +1,179 @@
+// stage.hpp - what the stages of the voxeliser hand to each other: the job, the snapped mesh, surface voxels by pieces.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <mutex>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "base/parallel.hpp"
+#include "voxel/bricks/brick.hpp"
+#include "voxel/voxelize/triangles.hpp"
+#include "voxel/voxelize/color.hpp"
+#include "voxel/voxelize/overlap.hpp"
+#include "voxel/voxelize/palette.hpp"
+
+namespace quarry::voxelize_detail {
+
+constexpr int kBrickShift = kFractionBits + 3;
+
+// A brick and a triangle that touches it, in one word whose order is that of (brick x, y, z, triangle).
+//   triangle 30 bits | z 11 | y 10 | x 11       brick coordinates biased by 1024, 0, 1024
+using Pair = uint64_t;
+constexpr int kTriangleBits = 30;
+constexpr int kPairBits = kTriangleBits + 32;
+QRY_HD inline Pair pair_of(int32_t x, int32_t y, int32_t z, uint32_t triangle) {
+  return uint64_t(uint32_t(x + 1024)) << (kTriangleBits + 21) | uint64_t(uint32_t(y)) << (kTriangleBits + 11) |
+         uint64_t(uint32_t(z + 1024)) << kTriangleBits | triangle;
+}
+QRY_HD inline uint32_t triangle_of_pair(Pair p) { return uint32_t(p) & ((1u << kTriangleBits) - 1); }
+QRY_HD inline Int3 brick_of_pair(Pair p) {
+  return {int32_t(p >> (kTriangleBits + 21)) - 1024, int32_t(p >> (kTriangleBits + 11) & 1023), int32_t(p >> kTriangleBits & 2047) - 1024};
+}
+
+// Position to fixed point on one axis: an odd multiple of 2^-16 voxel inside [0, dim), then shifted.
+QRY_HD inline int32_t snapped(float position, double origin, double scale, int32_t dim, int32_t shift) {
+  const int64_t odd = 2 * int64_t(std::floor((double(position) - origin) * scale * double(kUnit / 2))) + 1;
+  return int32_t(lesser(greater(odd, int64_t(1)), dim * kUnit - 1) + shift * kUnit);
+}
+
+// The voxels of `range` that the triangle sets, as rows.
+QRY_HD inline void set_rows(const FixedTriangle& t, bool thin, const CellRange& range, BlockRows& rows) {
+  if (thin) crosshair_block(t, range, rows);
+  else overlap_block(t, kFractionBits, range, rows);
+}
+// Rows of `range` to a brick's mask; `first` is the brick's first voxel.
+QRY_HD inline void rows_to_mask(const BlockRows& rows, const CellRange& range, uint64_t mask[8]) {
+  for (int32_t z = range.lo[2]; z <= range.hi[2]; ++z)
+    for (int32_t y = range.lo[1]; y <= range.hi[1]; ++y) {
+      // A row of eight voxels lies as two runs of four bits in two octants.
+      const uint32_t bits = uint32_t(rows.row[(z - range.lo[2]) * 8 + (y - range.lo[1])]) << (range.lo[0] & 7);
+      const uint32_t word = ((uint32_t(y) >> 2 & 1u) << 1) | ((uint32_t(z) >> 2 & 1u) << 2);
+      const uint32_t bit = ((uint32_t(y) & 3u) << 2) | ((uint32_t(z) & 3u) << 4);
+      mask[word] |= uint64_t(bits & 15u) << bit;
+      mask[word + 1] |= uint64_t(bits >> 4) << bit;
+    }
+}
+
+// The mesh in fixed point.
+struct FixedMesh {
+  const uint32_t* indices;
+  std::vector<int32_t> vertices;  // 3 per vertex, units of 2^-16 voxel
+
+  FixedTriangle triangle(size_t t) const {
+    FixedTriangle f;
+    for (size_t i = 0; i < 3; ++i)
+      for (size_t k = 0; k < 3; ++k) f.v[i][k] = vertices[size_t(indices[t * 3 + i]) * 3 + k];
+    return f;
+  }
+};
+
+// One run of voxelize(): its options, its threads, and how its parallel parts report, stop and run out of memory.
+class VoxelizeJob {
+ public:
+  VoxelizeJob(const Mesh& of, const VoxelizeOptions& how, const VoxelFrame& in)
+      : mesh(of), options(how), frame(in), threads(how.threads ? how.threads : thread_count()), surface(of, threads) {}
+
+  const Mesh& mesh;
+  const VoxelizeOptions& options;
+  const VoxelFrame frame;
+  const uint32_t threads;
+  const Surface surface;
+
+  bool thin() const { return options.surface == SurfaceVoxels::thin; }
+
+  // parallel_for whose body may throw bad_alloc, and that says how far it is. Look at going() afterwards.
+  template <class Body>
+  void in_parallel(double from, double to, size_t count, size_t grain, Body&& body) {
+    std::atomic<size_t> done{0};
+    parallel_for(count, grain, [&](size_t begin, size_t end) {
+      if (out_of_memory_.load(std::memory_order_relaxed) || options.progress.cancelled()) return;
+      try {
+        body(begin, end);
+      } catch (const std::bad_alloc&) {
+        out_of_memory_.store(true, std::memory_order_relaxed);
+      }
+      const size_t now = done.fetch_add(end - begin, std::memory_order_relaxed) + (end - begin);
+      if (options.progress.report)
+        if (const std::unique_lock lock(report_mutex_, std::try_to_lock); lock) say(from + (to - from) * double(now) / double(count));
+    }, threads);
+  }
+  // How far it is, in a part of the whole that a run region by region has chosen.
+  void say(double fraction) const { options.progress.say("voxelise", window_from_ + (window_to_ - window_from_) * fraction); }
+  void set_window(double from, double to) {
+    window_from_ = from;
+    window_to_ = to;
+  }
+  Result<void> going() const {
+    if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "cancelled while voxelising");
+    if (out_of_memory_) return fail(ErrorCode::out_of_memory, "not enough memory to voxelise at this resolution; use a lower one");
+    return {};
+  }
+
+  // Sorts distinct words; the same order whatever the threads.
+  void sort(std::vector<uint64_t>& words, double from, double to) {
+    const size_t part = std::max<size_t>(1 << 14, (words.size() + threads - 1) / threads);
+    const auto at = [&](size_t i) { return words.begin() + std::ptrdiff_t(std::min(i, words.size())); };
+    in_parallel(from, (from + to) / 2, (words.size() + part - 1) / part, 1,
+                [&](size_t begin, size_t) { std::sort(at(begin * part), at((begin + 1) * part)); });
+    for (size_t width = part; width < words.size(); width *= 2)
+      in_parallel((from + to) / 2, to, (words.size() + 2 * width - 1) / (2 * width), 1, [&](size_t begin, size_t) {
+        std::inplace_merge(at(begin * 2 * width), at(begin * 2 * width + width), at((begin + 1) * 2 * width));
+      });
+  }
+
+ private:
+  std::atomic<bool> out_of_memory_{false};
+  std::mutex report_mutex_;
+  double window_from_ = 0, window_to_ = 1;
+};
+
+FixedMesh fixed_mesh(VoxelizeJob& job);
+// The frame, if mesh and options make sense.
+Result<VoxelFrame> checked_frame(const Mesh& mesh, const VoxelizeOptions& options);
+
+// Bricks of the surface in rising order of their coordinates (x, y, z), in pieces that follow each other.
+struct SurfacePiece {
+  std::vector<std::pair<Int3, BrickMask>> bricks;
+  std::vector<PackedLook> looks;   // of each set voxel in the order of the masks' bits, until the palette is known; empty if uniform
+  std::vector<uint8_t> materials;  // the same afterwards; empty: all 1
+};
+struct SurfaceResult {
+  std::vector<SurfacePiece> pieces;
+  Palette palette;
+  size_t distinct = 1;      // looks before quantisation
+  double rms_error = 0;
+};
+
+// What there is to voxelise at once: a box of bricks and the triangles that may touch it.
+struct SurfaceRegion {
+  Box3 bricks;
+  const uint32_t* triangles = nullptr;  // null: all, then `triangle_count` is that of the mesh
+  size_t triangle_count = 0;
+};
+struct RegionSurface {
+  std::vector<SurfacePiece> pieces;             // with `looks`
+  std::vector<std::vector<LookCount>> counts;   // of the looks, by piece, rising; empty if uniform
+};
+// The box of all bricks of the job.
+Box3 all_bricks(const VoxelizeJob& job);
+// Look at job.going() afterwards.
+RegionSurface surface_in_region(VoxelizeJob& job, const FixedMesh& mesh, const SurfaceRegion& region);
+// Looks to materials.
+void give_materials(VoxelizeJob& job, const Quantised& quantised, std::vector<SurfacePiece>& pieces);
+// The palette of a uniform surface.
+Palette uniform_palette(const VoxelizeJob& job);
+
+// The executors. Both leave `materials`, not `looks`.
+Result<SurfaceResult> surface_on_host(VoxelizeJob& job);
+Result<SurfaceResult> surface_on_cuda(VoxelizeJob& job);
+
+// Whether CUDA can be used, in one process-wide answer that is found on the first call (which starts CUDA): nothing, or why not.
+Result<void> cuda_for_voxelize();
+// Whether that call has come back with a device: using it costs no start any more.
+bool cuda_has_started();
+
+}  // namespace quarry::voxelize_detail

@@ -1,0 +1,256 @@
+// Document: a scene, the world it flattens into, and the history of its edits. See world.hpp.
+//
+//   edit -> plan_edit: bricks of one volume, before and after -> the volume's BrickMap
+//                                                             -> the world bricks they show up in, flattened again -> World
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "voxel/worlds/flatten.hpp"
+#include "voxel/worlds/world.hpp"
+
+namespace quarry {
+namespace {
+
+constexpr size_t kBatchBricks = 1u << 16;          // between two looks at Progress while a world is built
+constexpr int32_t kMostBrick = (1 << 28) - 1;      // beyond it a brick's voxels have no 32-bit coordinates
+
+bool has_voxel_coordinates(Int3 b) {
+  const auto fits = [](int32_t c) { return c >= -kMostBrick - 1 && c <= kMostBrick; };
+  return fits(b.x) && fits(b.y) && fits(b.z);
+}
+
+std::string brick_text(Int3 b) { return "brick (" + std::to_string(b.x) + ", " + std::to_string(b.y) + ", " + std::to_string(b.z) + ")"; }
+
+uint32_t differing_voxels(const Brick& a, const Brick& b) {
+  uint32_t count = 0;
+  for (size_t i = 0; i < kVoxelsPerBrick; ++i) count += a.materials[i] != b.materials[i];
+  return count;
+}
+
+}  // namespace
+
+struct Document::State {
+  Scene scene;
+  Flattener flattener;  // refers to `scene`, which stays where it is
+  World world;
+  std::vector<UndoRecord> history;
+  size_t position = 0;
+  UndoRecord nothing;  // the record of an edit that changed nothing
+  uint64_t version = 0;
+
+  State(Scene its_scene, World its_world) : scene(std::move(its_scene)), flattener(scene, true), world(std::move(its_world)) {}
+
+  Result<void> check_volume(uint32_t volume) const {
+    if (volume < scene.volumes.size()) return {};
+    return fail(ErrorCode::invalid_argument,
+                "there is no volume " + std::to_string(volume) + "; the scene has " + std::to_string(scene.volumes.size()));
+  }
+
+  // Volumes and palette as they were, unless the change is kept, also when memory ends on the way.
+  struct TakeBack {
+    Scene& scene;
+    std::map<uint32_t, BrickMap> bricks;  // share everything: what one costs is one pointer per leaf
+    std::optional<Palette> palette;
+    bool kept = false;
+    ~TakeBack() {
+      if (kept) return;
+      for (auto& [volume, saved] : bricks) scene.volumes[volume].bricks = std::move(saved);
+      if (palette) scene.palette = std::move(*palette);
+    }
+  };
+
+  // Makes what is `after` in the records (forward) or `before` the scene's, and the world what the scene then flattens into. Several records are
+  // one change: all or nothing, and each world brick is written once.
+  Result<void> commit(std::span<const UndoRecord> records, bool forward) {
+    std::vector<Int3> places;
+    for (const UndoRecord& record : records) {
+      if (auto ok = record.of_palette() ? Result<void>{} : check_volume(record.volume); !ok) return ok;
+      for (const BrickChange& change : record.changes) {
+        BrickMask either;
+        for (size_t w = 0; w < 8; ++w) either[w] = change.before.mask[w] | change.after.mask[w];
+        if (auto ok = flattener.touched(record.volume, change.brick, either, places); !ok) return ok;
+      }
+    }
+    std::sort(places.begin(), places.end());
+    places.erase(std::unique(places.begin(), places.end()), places.end());
+
+    TakeBack old{scene, {}, {}};
+    for (size_t i = 0; i < records.size(); ++i) {
+      const UndoRecord& record = records[forward ? i : records.size() - 1 - i];
+      if (record.of_palette() && !old.palette) old.palette = scene.palette;
+      for (const MaterialChange& change : record.materials) {
+        scene.palette.materials[change.index] = forward ? change.after : change.before;
+        scene.palette.names[change.index] = forward ? change.name_after : change.name_before;
+      }
+      if (record.changes.empty()) continue;
+      BrickMap& bricks = scene.volumes[record.volume].bricks;
+      old.bricks.try_emplace(record.volume, bricks);
+      for (const BrickChange& change : record.changes) {
+        bricks.put(change.brick, forward ? change.after : change.before);
+        flattener.volume_has(record.volume, change.brick);
+      }
+    }
+    if (!places.empty()) {
+      std::vector<Brick> flat(places.size());
+      flattener.bricks(places, flat);
+      std::vector<World::BrickRef> writes(places.size());
+      for (size_t i = 0; i < places.size(); ++i) writes[i] = {places[i], &flat[i]};
+      if (auto ok = world.write(writes); !ok) return ok;
+    }
+    old.kept = true;
+    ++version;
+    return {};
+  }
+
+  // The same, and kept elsewhere too, or neither. Where the world was, there is room for it again.
+  Result<void> commit_and_keep(std::span<const UndoRecord> records, bool forward, const Keep& keep) {
+    if (auto ok = commit(records, forward); !ok || !keep) return ok;
+    auto kept = keep(records);
+    if (!kept)
+      if (auto back = commit(records, !forward); !back) return fail(back.error().code, kept.error().message + "; and it could not be taken back: " + back.error().message);
+    return kept;
+  }
+
+  Result<const UndoRecord*> enter(UndoRecord record, const Keep& keep = {}) {
+    if (record.changes.empty() && !record.of_palette()) {
+      nothing = std::move(record);
+      return &nothing;
+    }
+    record.continues = record.continues && position > 0;
+    // Room before the change: once it is made, entering it must not fail.
+    if (history.capacity() < position + 1) history.reserve(std::max(position + 1, 2 * history.capacity()));
+    if (auto ok = commit_and_keep({&record, 1}, true, keep); !ok) return tl::unexpected(ok.error());
+    history.resize(position);
+    history.push_back(std::move(record));
+    ++position;
+    return &history.back();
+  }
+};
+
+Document::Document(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Document::Document(Document&&) noexcept = default;
+Document& Document::operator=(Document&&) noexcept = default;
+Document::~Document() = default;
+
+Result<Document> Document::create(Scene scene, const WorldMemory& memory, const Progress& progress) {
+  progress.say("flattening", -1);
+  const auto flat = flatten(scene, true);
+  if (!flat) return tl::unexpected(flat.error());
+  auto world = World::create(memory);
+  if (!world) return tl::unexpected(world.error());
+  std::vector<World::BrickRef> batch;
+  size_t done = 0;
+  for (const auto& [at, brick] : flat->bricks()) {
+    batch.push_back({at, &brick});
+    if (++done < flat->bricks().size() && batch.size() < kBatchBricks) continue;
+    if (progress.cancelled()) return fail(ErrorCode::cancelled, "building the world was cancelled");
+    if (auto ok = world->write(batch); !ok) return tl::unexpected(ok.error());
+    batch.clear();
+    progress.say("building the world", double(done) / double(flat->bricks().size()));
+  }
+  if (progress.cancelled()) return fail(ErrorCode::cancelled, "building the world was cancelled");
+  if (!flat->bricks().empty()) (void)world->fit();  // when memory for that is wanting, it is as good a world without
+  return Document(std::make_unique<State>(std::move(scene), std::move(*world)));
+}
+
+Result<Document> Document::create_empty(const WorldMemory& memory) {
+  Scene scene;
+  scene.volumes.resize(1);
+  scene.volumes[0].name = "world";
+  scene.instances.resize(1);
+  scene.instances[0].name = "world";
+  return create(std::move(scene), memory);
+}
+
+const Scene& Document::scene() const { return state_->scene; }
+const World& Document::world() const { return state_->world; }
+World& Document::world() { return state_->world; }
+bool Document::can_undo() const { return state_->position > 0; }
+bool Document::can_redo() const { return state_->position < state_->history.size(); }
+const std::vector<UndoRecord>& Document::history() const { return state_->history; }
+size_t Document::history_position() const { return state_->position; }
+uint64_t Document::version() const { return state_->version; }
+
+Result<const UndoRecord*> Document::apply(uint32_t volume, const Edit& edit, uint32_t threads, bool continues, const Keep& keep) {
+  if (auto ok = state_->check_volume(volume); !ok) return tl::unexpected(ok.error());
+  const auto bounds = edit_bounds(edit);
+  if (!bounds) return tl::unexpected(bounds.error());
+  if (edit.material != 0 && (edit.mode == Mode::add || edit.mode == Mode::fill)) {
+    // Every voxel of the shape will be there, and its box is tight: refuse before work is done that cannot stay.
+    if (auto ok = state_->flattener.check_box(volume, *bounds); !ok) return tl::unexpected(ok.error());
+  }
+  auto record = plan_edit(state_->scene.volumes[volume].bricks, edit, threads);
+  if (!record) return tl::unexpected(record.error());
+  record->volume = volume;
+  record->continues = continues;
+  return state_->enter(std::move(*record), keep);
+}
+
+Result<const UndoRecord*> Document::write(uint32_t volume, std::span<const World::BrickWrite> writes, std::string label) {
+  if (auto ok = state_->check_volume(volume); !ok) return tl::unexpected(ok.error());
+  std::vector<uint32_t> order(writes.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return writes[a].brick < writes[b].brick; });
+  UndoRecord record;
+  record.volume = volume;
+  record.label = std::move(label);
+  for (size_t i = 0; i < order.size(); ++i) {
+    const World::BrickWrite& write = writes[order[i]];
+    if (!has_voxel_coordinates(write.brick)) return fail(ErrorCode::out_of_bounds, brick_text(write.brick) + " lies beyond the range of 32-bit voxel coordinates");
+    if (i > 0 && writes[order[i - 1]].brick == write.brick) return fail(ErrorCode::invalid_argument, brick_text(write.brick) + " is in the batch more than once");
+    const Brick* const there = state_->scene.volumes[volume].bricks.find(write.brick);
+    const Brick before = there ? *there : Brick{};
+    if (before == write.value) continue;
+    record.voxels_changed += differing_voxels(before, write.value);
+    record.changes.push_back({write.brick, before, write.value});
+  }
+  return state_->enter(std::move(record));
+}
+
+Result<const UndoRecord*> Document::change_palette(const Palette& palette, const Keep& keep) {
+  return state_->enter(plan_palette_change(state_->scene.palette, palette), keep);
+}
+
+Result<std::span<const UndoRecord>> Document::undo(const Keep& keep) {
+  if (!can_undo()) return fail(ErrorCode::invalid_argument, "there is nothing to undo");
+  size_t first = state_->position - 1;
+  while (first > 0 && state_->history[first].continues) --first;
+  const std::span<const UndoRecord> step(state_->history.data() + first, state_->position - first);
+  if (auto ok = state_->commit_and_keep(step, false, keep); !ok) return tl::unexpected(ok.error());
+  state_->position = first;
+  return step;
+}
+
+Result<std::span<const UndoRecord>> Document::redo(const Keep& keep) {
+  if (!can_redo()) return fail(ErrorCode::invalid_argument, "there is nothing to redo");
+  size_t end = state_->position + 1;
+  while (end < state_->history.size() && state_->history[end].continues) ++end;
+  const std::span<const UndoRecord> step(state_->history.data() + state_->position, end - state_->position);
+  if (auto ok = state_->commit_and_keep(step, true, keep); !ok) return tl::unexpected(ok.error());
+  state_->position = end;
+  return step;
+}
+
+size_t Document::step_count() const {
+  return size_t(std::count_if(state_->history.begin(), state_->history.end(), [](const UndoRecord& record) { return !record.continues; }));
+}
+size_t Document::step_position() const {
+  return size_t(std::count_if(state_->history.begin(), state_->history.begin() + std::ptrdiff_t(state_->position), [](const UndoRecord& record) { return !record.continues; }));
+}
+
+void Document::restore_history(std::vector<UndoRecord> records, size_t position) {
+  state_->history = std::move(records);
+  if (!state_->history.empty()) state_->history.front().continues = false;
+  state_->position = std::min(position, state_->history.size());
+}
+
+void Document::set_palette(const Palette& palette) {
+  state_->scene.palette = palette;
+  ++state_->version;
+}
+
+}  // namespace quarry

@@ -1,0 +1,211 @@
+#include "voxel/worlds/edit_shape.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <string>
+
+namespace quarry {
+namespace {
+
+__extension__ typedef unsigned __int128 Wide;
+
+constexpr int64_t kLongestLine = 32768;  // along one axis; twice the world, and small enough for cross products in 64 bits
+
+// floor(radius^2 * factor), exactly. radius in 0..4096, factor below 2^33.
+int64_t floor_of_square_times(double radius, uint64_t factor) {
+  if (radius <= 0) return 0;
+  int exponent = 0;
+  const double mantissa = std::frexp(radius, &exponent);  // radius = mantissa * 2^exponent, mantissa in [0.5, 1)
+  const auto m = uint64_t(std::ldexp(mantissa, 53));
+  const int shift = 2 * (53 - exponent);  // radius^2 = m^2 / 2^shift; exponent <= 13, so shift >= 80
+  const Wide square = Wide(m) * m;        // 106 bits: times `factor` in two halves
+  const Wide low = Wide(uint64_t(square)) * factor;
+  const Wide high = (square >> 64) * factor + (low >> 64);  // the product without its lowest 64 bits, which the shift drops anyway
+  return shift - 64 >= 128 ? 0 : int64_t(high >> (shift - 64));
+}
+
+int64_t square(int64_t v) { return v * v; }
+
+// Calls inside(x, y, z) for every voxel of a brick, in 64-bit coordinates.
+template <class Inside>
+BrickMask mask_where(Int3 brick, const Inside& inside) {
+  BrickMask mask{};
+  for (uint32_t z = 0; z < 8; ++z)
+    for (uint32_t y = 0; y < 8; ++y) {
+      uint64_t row = 0;
+      for (uint32_t x = 0; x < 8; ++x) row |= uint64_t(inside(int64_t(brick.x) * 8 + x, int64_t(brick.y) * 8 + y, int64_t(brick.z) * 8 + z)) << x;
+      const uint32_t octant = (y >> 2) << 1 | (z >> 2) << 2, shift = (y & 3u) << 2 | (z & 3u) << 4;
+      mask[octant] |= (row & 15u) << shift;
+      mask[octant + 1] |= (row >> 4) << shift;
+    }
+  return mask;
+}
+
+BrickMask all_ones() {
+  BrickMask mask;
+  mask.fill(~uint64_t(0));
+  return mask;
+}
+
+// Distance from `at` to the nearest and to the farthest of the cells [low, low + edge).
+int64_t nearest(int64_t at, int64_t low, int64_t edge) { return at < low ? low - at : at >= low + edge ? at - (low + edge - 1) : 0; }
+int64_t farthest(int64_t at, int64_t low, int64_t edge) { return std::max(std::abs(at - low), std::abs(low + edge - 1 - at)); }
+
+}  // namespace
+
+Result<EditShape> EditShape::create(const Edit& edit) {
+  const bool round = edit.shape != Shape::box;
+  if (round && !(edit.radius >= 0 && edit.radius <= kMostEditRadius))
+    return fail(ErrorCode::invalid_argument, "edit: the radius must be between 0 and " + std::to_string(kMostEditRadius) + " voxels, not " + std::to_string(edit.radius));
+  EditShape shape;
+  shape.shape_ = edit.shape;
+  shape.a_ = edit.a;
+  shape.b_ = edit.shape == Shape::sphere ? edit.a : edit.b;
+  shape.radius_ = round ? edit.radius : 0;
+  shape.radius2_ = floor_of_square_times(shape.radius_, 1);
+
+  const auto reach = int64_t(std::floor(shape.radius_));
+  const int64_t a[3] = {shape.a_.x, shape.a_.y, shape.a_.z}, b[3] = {shape.b_.x, shape.b_.y, shape.b_.z};
+  int64_t low[3], high[3];
+  for (size_t i = 0; i < 3; ++i) {
+    low[i] = std::min(a[i], b[i]) - reach;
+    high[i] = std::max(a[i], b[i]) + reach;
+    if (low[i] < std::numeric_limits<int32_t>::min() || high[i] > std::numeric_limits<int32_t>::max())
+      return fail(ErrorCode::out_of_bounds, "edit: the shape reaches beyond the range of 32-bit voxel coordinates");
+    if (edit.shape != Shape::line) continue;
+    if (std::abs(b[i] - a[i]) > kLongestLine)
+      return fail(ErrorCode::invalid_argument, "edit: a line may span at most 32768 voxels along each axis, not " + std::to_string(std::abs(b[i] - a[i])));
+    shape.segment2_ += square(b[i] - a[i]);
+  }
+  shape.bounds_ = {{int32_t(low[0]), int32_t(low[1]), int32_t(low[2])}, {int32_t(high[0]), int32_t(high[1]), int32_t(high[2])}};
+  if (edit.shape == Shape::line) {
+    if (edit.radius > 0) shape.cross2_ = floor_of_square_times(edit.radius, uint64_t(shape.segment2_)); else shape.walk_line(edit.a, edit.b);
+  }
+  return shape;
+}
+
+// The 6-connected line: from centre to centre, through the faces in the order in which the segment crosses them; x before y before z
+// where it crosses an edge or corner. The next face of axis i is crossed at t = (2 k_i + 1) / (2 |d_i|) after k_i steps: compared
+// crosswise, in integers. After J. Amanatides, A. Woo, "A fast voxel traversal algorithm for ray tracing", 1987.
+void EditShape::walk_line(Int3 from, Int3 to) {
+  int32_t at[3] = {from.x, from.y, from.z};
+  const int64_t delta[3] = {int64_t(to.x) - from.x, int64_t(to.y) - from.y, int64_t(to.z) - from.z};
+  int64_t taken[3] = {0, 0, 0};
+  const auto mark = [&] {
+    const Int3 v{at[0], at[1], at[2]};
+    thin_line_[brick_of(v)][octant_of(v)] |= uint64_t(1) << bit_of(v);
+  };
+  mark();
+  for (int64_t left = std::abs(delta[0]) + std::abs(delta[1]) + std::abs(delta[2]); left > 0; --left) {
+    int next = -1;
+    for (int i = 0; i < 3; ++i) {
+      if (taken[i] == std::abs(delta[i])) continue;
+      if (next < 0 || (2 * taken[i] + 1) * std::abs(delta[next]) < (2 * taken[next] + 1) * std::abs(delta[i])) next = i;
+    }
+    ++taken[next];
+    at[next] += delta[next] > 0 ? 1 : -1;
+    mark();
+  }
+}
+
+bool EditShape::in_capsule(int64_t x, int64_t y, int64_t z) const {
+  const int64_t v[3] = {x - a_.x, y - a_.y, z - a_.z};
+  const int64_t d[3] = {int64_t(b_.x) - a_.x, int64_t(b_.y) - a_.y, int64_t(b_.z) - a_.z};
+  const int64_t along = v[0] * d[0] + v[1] * d[1] + v[2] * d[2];
+  if (along <= 0) return square(v[0]) + square(v[1]) + square(v[2]) <= radius2_;
+  if (along >= segment2_) return square(v[0] - d[0]) + square(v[1] - d[1]) + square(v[2] - d[2]) <= radius2_;
+  // Between the ends: distance^2 = |v x d|^2 / |d|^2. The bound is at most 4096^2 * 3 * 2^30 < 2^56, so a component beyond 2^29 settles
+  // it, and squares of smaller ones fit.
+  const int64_t c[3] = {v[1] * d[2] - v[2] * d[1], v[2] * d[0] - v[0] * d[2], v[0] * d[1] - v[1] * d[0]};
+  constexpr int64_t kFar = int64_t(1) << 29;
+  if (std::abs(c[0]) > kFar || std::abs(c[1]) > kFar || std::abs(c[2]) > kFar) return false;
+  return square(c[0]) + square(c[1]) + square(c[2]) <= cross2_;
+}
+
+BrickMask EditShape::mask(Int3 brick) const {
+  const int64_t low[3] = {int64_t(brick.x) * 8, int64_t(brick.y) * 8, int64_t(brick.z) * 8};
+  if (shape_ == Shape::box) {
+    const Box3 own{{brick.x * 8, brick.y * 8, brick.z * 8}, {brick.x * 8 + 7, brick.y * 8 + 7, brick.z * 8 + 7}};
+    if (intersected(bounds_, own) == own) return all_ones();
+    return mask_where(brick, [&](int64_t x, int64_t y, int64_t z) {
+      return x >= bounds_.min.x && x <= bounds_.max.x && y >= bounds_.min.y && y <= bounds_.max.y && z >= bounds_.min.z && z <= bounds_.max.z;
+    });
+  }
+  if (!meets_cube(brick.x, brick.y, brick.z, 0)) return {};
+  if (shape_ == Shape::sphere) {
+    if (square(farthest(a_.x, low[0], 8)) + square(farthest(a_.y, low[1], 8)) + square(farthest(a_.z, low[2], 8)) <= radius2_) return all_ones();
+    return mask_where(brick, [&](int64_t x, int64_t y, int64_t z) { return square(x - a_.x) + square(y - a_.y) + square(z - a_.z) <= radius2_; });
+  }
+  if (radius_ <= 0) {
+    const auto found = thin_line_.find(brick);
+    return found == thin_line_.end() ? BrickMask{} : found->second;
+  }
+  // A capsule is convex: with its corners the whole brick is inside.
+  bool all = true;
+  for (uint32_t corner = 0; corner < 8 && all; ++corner)
+    all = in_capsule(low[0] + (corner & 1u) * 7, low[1] + (corner >> 1 & 1u) * 7, low[2] + (corner >> 2) * 7);
+  if (all) return all_ones();
+  return mask_where(brick, [&](int64_t x, int64_t y, int64_t z) { return in_capsule(x, y, z); });
+}
+
+// The cube of 2^level bricks along each axis whose first brick is given.
+bool EditShape::meets_cube(int64_t brick_x, int64_t brick_y, int64_t brick_z, uint32_t level) const {
+  const int64_t low[3] = {brick_x * 8, brick_y * 8, brick_z * 8}, edge = int64_t(8) << level;
+  const int64_t from[3] = {bounds_.min.x, bounds_.min.y, bounds_.min.z}, to[3] = {bounds_.max.x, bounds_.max.y, bounds_.max.z};
+  for (size_t i = 0; i < 3; ++i)
+    if (low[i] > to[i] || low[i] + edge <= from[i]) return false;
+  if (shape_ == Shape::box) return true;
+  if (shape_ == Shape::sphere)
+    return square(nearest(a_.x, low[0], edge)) + square(nearest(a_.y, low[1], edge)) + square(nearest(a_.z, low[2], edge)) <= radius2_;
+  // A ball around the cube's cells against the segment. A voxel too many for safety: rounding, and the thin line, which leaves its
+  // segment by less than that.
+  const double half = double(edge - 1) / 2;
+  double v[3], d[3], along = 0;
+  const int64_t a[3] = {a_.x, a_.y, a_.z}, b[3] = {b_.x, b_.y, b_.z};
+  for (size_t i = 0; i < 3; ++i) {
+    v[i] = double(low[i] - a[i]) + half;
+    d[i] = double(b[i] - a[i]);
+    along += v[i] * d[i];
+  }
+  const double t = segment2_ ? std::clamp(along / double(segment2_), 0.0, 1.0) : 0.0;
+  double distance2 = 0;
+  for (size_t i = 0; i < 3; ++i) distance2 += (v[i] - t * d[i]) * (v[i] - t * d[i]);
+  const double near_enough = radius_ + half * 1.7320508075688773 + 1;
+  return distance2 <= near_enough * near_enough;
+}
+
+bool EditShape::collect(int64_t brick_x, int64_t brick_y, int64_t brick_z, uint32_t level, size_t most, std::vector<Int3>& out) const {
+  if (!meets_cube(brick_x, brick_y, brick_z, level)) return true;
+  if (level == 0) {
+    out.push_back({int32_t(brick_x), int32_t(brick_y), int32_t(brick_z)});
+    return out.size() <= most;
+  }
+  const int64_t half = int64_t(1) << (level - 1);
+  for (uint32_t child = 0; child < 8; ++child)
+    if (!collect(brick_x + (child & 1u) * half, brick_y + (child >> 1 & 1u) * half, brick_z + (child >> 2) * half, level - 1, most, out)) return false;
+  return true;
+}
+
+Result<std::vector<Int3>> EditShape::bricks(size_t most) const {
+  std::vector<Int3> found;
+  bool fits = true;
+  if (shape_ == Shape::line && radius_ <= 0) {
+    fits = thin_line_.size() <= most;
+    for (const auto& [at, mask] : thin_line_) found.push_back(at);
+  } else {
+    const Int3 first = brick_of(bounds_.min), last = brick_of(bounds_.max);
+    const int64_t longest = std::max({int64_t(last.x) - first.x, int64_t(last.y) - first.y, int64_t(last.z) - first.z}) + 1;
+    uint32_t level = 0;
+    while ((int64_t(1) << level) < longest) ++level;
+    fits = collect(first.x, first.y, first.z, level, most, found);
+    std::sort(found.begin(), found.end());
+  }
+  if (!fits)
+    return fail(ErrorCode::full, "edit: the shape covers more than " + std::to_string(most) + " bricks of 8 x 8 x 8 voxels; make it smaller or split it");
+  return found;
+}
+
+}  // namespace quarry

@@ -1,0 +1,42 @@
+// edit_shape.hpp - the shape of one edit, prepared for evaluation brick by brick. Integers decide membership, so that a sphere is the
+// same sphere on every machine; floating point is only used to skip regions that are safely far away.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "voxel/worlds/edit.hpp"
+
+namespace quarry {
+
+class EditShape {
+ public:
+  // Errors: see edit_bounds().
+  static Result<EditShape> create(const Edit& edit);
+
+  const Box3& bounds() const { return bounds_; }
+  BrickMask mask(Int3 brick) const;
+  // The bricks that may hold a voxel of the shape (few hold none), sorted. Errors: full (more than `most`).
+  Result<std::vector<Int3>> bricks(size_t most) const;
+  // False if no voxel of the brick is in the shape; true if some may be.
+  bool may_meet(Int3 brick) const { return meets_cube(brick.x, brick.y, brick.z, 0); }
+
+ private:
+  EditShape() = default;
+  bool meets_cube(int64_t brick_x, int64_t brick_y, int64_t brick_z, uint32_t level) const;
+  bool collect(int64_t brick_x, int64_t brick_y, int64_t brick_z, uint32_t level, size_t most, std::vector<Int3>& out) const;
+  bool in_capsule(int64_t x, int64_t y, int64_t z) const;
+  void walk_line(Int3 from, Int3 to);
+
+  Shape shape_ = Shape::box;
+  Box3 bounds_;
+  Int3 a_, b_;
+  double radius_ = 0;
+  int64_t radius2_ = 0;        // floor(radius^2): what an integer squared distance is compared with
+  int64_t segment2_ = 0;       // |b - a|^2
+  int64_t cross2_ = 0;         // floor(radius^2 * |b - a|^2): what |v x (b - a)|^2 is compared with
+  std::map<Int3, BrickMask> thin_line_;  // radius 0: the line's voxels, brick by brick
+};
+
+}  // namespace quarry

@@ -1,0 +1,265 @@
+#include "voxel/worlds/flatten.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+#include "base/parallel.hpp"
+
+namespace quarry {
+namespace {
+
+constexpr size_t kFlattenBatchBricks = 8192;  // bricks flattened in parallel before they are linked into the result: 4.6 MiB
+
+int32_t component(Int3 v, uint32_t axis) { return axis == 0 ? v.x : axis == 1 ? v.y : v.z; }
+bool part_bit(uint32_t part, uint32_t axis) { return (part >> axis & 1u) != 0; }
+
+bool meets(const BrickMask& a, const BrickMask& b) {
+  uint64_t any = 0;
+  for (size_t i = 0; i < 8; ++i) any |= a[i] & b[i];
+  return any != 0;
+}
+
+bool in_world(const std::array<int64_t, 3>& b) {
+  if (b[0] < -1024 || b[0] > 1023 || b[1] < -512 || b[1] > 511 || b[2] < -1024 || b[2] > 1023) return false;
+  return brick_in_world({int32_t(b[0]), int32_t(b[1]), int32_t(b[2])});
+}
+
+// A world brick's coordinate as 32 bits whose order is the order of Int3.
+uint32_t ordered_key(const std::array<int64_t, 3>& b) { return uint32_t(b[0] + 1024) << 21 | uint32_t(b[1] + 512) << 11 | uint32_t(b[2] + 1024); }
+Int3 brick_of_ordered_key(uint32_t key) { return {int32_t(key >> 21) - 1024, int32_t(key >> 11 & 1023u) - 512, int32_t(key & 2047u) - 1024}; }
+
+// Puts the voxels of `source` that fall into `part` where `target` is still empty.
+void lay(const BrickRemap& remap, uint32_t part, const Brick& source, Brick& target) {
+  if (remap.aligned) {
+    for (size_t i = 0; i < kVoxelsPerBrick; ++i) target.materials[i] = target.materials[i] ? target.materials[i] : source.materials[i];
+    for (size_t w = 0; w < 8; ++w) target.mask[w] |= source.mask[w];
+    return;
+  }
+  for (uint32_t w = 0; w < 8; ++w) {
+    for (uint64_t left = source.mask[w] & remap.window[part][w]; left; left &= left - 1) {
+      const uint32_t from = w * 64 + uint32_t(std::countr_zero(left));
+      const uint32_t to = remap.place[from] & 511u;
+      const uint64_t bit = uint64_t(1) << (to & 63u);
+      if (target.mask[to >> 6] & bit) continue;
+      target.mask[to >> 6] |= bit;
+      target.materials[to] = source.materials[from];
+    }
+  }
+}
+
+// What falls into a world brick from where. Sorting by `order` brings all of a world brick together, in order of precedence.
+struct Contribution {
+  uint64_t order;  // ordered key << 32 | place in placed_ << 3 | part
+  const Brick* source;
+  uint32_t key() const { return uint32_t(order >> 32); }
+};
+
+}  // namespace
+
+BrickRemap make_brick_remap(const Rotation& rotation, Int3 offset) {
+  BrickRemap remap;
+  remap.aligned = rotation.identity() && ((offset.x | offset.y | offset.z) & 7) == 0;
+  for (uint32_t from = 0; from < kVoxelsPerBrick; ++from) {
+    const Int3 cell = voxel_from_index(from);
+    uint32_t to[3], part = 0;
+    for (uint32_t row = 0; row < 3; ++row) {
+      const int32_t along = component(cell, rotation.axis[row]);
+      const auto shifted = uint32_t((rotation.sign[row] > 0 ? along : 7 - along) + (component(offset, row) & 7));
+      to[row] = shifted & 7u;
+      part |= (shifted >> 3) << row;
+    }
+    remap.place[from] = uint16_t(part << 9 | voxel_index({int32_t(to[0]), int32_t(to[1]), int32_t(to[2])}));
+    remap.window[part][from >> 6] |= uint64_t(1) << (from & 63u);
+  }
+  return remap;
+}
+
+Flattener::Flattener(const Scene& scene, bool visible_only) : scene_(&scene) {
+  for (uint32_t i = 0; i < scene.instances.size(); ++i) {
+    const Instance& instance = scene.instances[i];
+    if (instance.volume >= scene.volumes.size() || (visible_only && !scene.instance_visible(instance))) continue;
+    const Rotation& r = instance.rotation;
+    uint32_t alike = 0;
+    for (uint32_t row = 0; row < 3; ++row)
+      alike = alike << 6 | uint32_t(r.axis[row]) << 4 | uint32_t(r.sign[row] < 0) << 3 | uint32_t(component(instance.offset, row) & 7);
+    std::unique_ptr<BrickRemap>& remap = remaps_[alike];
+    if (!remap) remap = std::make_unique<BrickRemap>(make_brick_remap(r, instance.offset));
+    uint32_t parts = 0;
+    for (uint32_t p = 0; p < 8; ++p) parts |= uint32_t(meets(remap->window[p], remap->window[p])) << p;
+    placed_.push_back({i, instance.volume, r, instance.offset, remap.get(), parts});
+  }
+  if (scene.overlap == OverlapRule::last_instance_wins) std::reverse(placed_.begin(), placed_.end());
+  volume_bricks_.reserve(scene.volumes.size());
+  for (const Volume& volume : scene.volumes) volume_bricks_.push_back(volume.bricks.brick_bounds());
+}
+
+void Flattener::volume_has(uint32_t volume, Int3 brick) { volume_bricks_[volume] = united(volume_bricks_[volume], {brick, brick}); }
+
+Error Flattener::outside(const Placed& placed) const {
+  const Instance& instance = scene_->instances[placed.instance];
+  const std::string& name = instance.name.empty() ? scene_->volumes[placed.volume].name : instance.name;
+  return {ErrorCode::out_of_bounds,
+          "instance " + std::to_string(placed.instance) + (name.empty() ? "" : " (\"" + name + "\")") + " at offset (" + std::to_string(instance.offset.x) +
+              ", " + std::to_string(instance.offset.y) + ", " + std::to_string(instance.offset.z) +
+              ") has voxels outside the world, which is x and z in [-8192, 8191], y in [-4096, 4095]; move it or make it smaller"};
+}
+
+// The world brick of part 0. 64 bits: a volume may lie anywhere.
+std::array<int64_t, 3> Flattener::target_of(const Placed& placed, Int3 source) {
+  std::array<int64_t, 3> target;
+  for (uint32_t row = 0; row < 3; ++row) {
+    const int64_t along = component(source, placed.rotation.axis[row]);
+    target[row] = (placed.rotation.sign[row] > 0 ? along : -1 - along) + (component(placed.offset, row) >> 3);
+  }
+  return target;
+}
+
+bool Flattener::source_of(const Placed& placed, Int3 world_brick, uint32_t part, Int3* source) {
+  int64_t found[3];
+  for (uint32_t row = 0; row < 3; ++row) {
+    const int64_t along = int64_t(component(world_brick, row)) - part_bit(part, row) - (component(placed.offset, row) >> 3);
+    found[placed.rotation.axis[row]] = placed.rotation.sign[row] > 0 ? along : -1 - along;
+  }
+  for (const int64_t c : found)
+    if (c != int32_t(c)) return false;
+  *source = {int32_t(found[0]), int32_t(found[1]), int32_t(found[2])};
+  return true;
+}
+
+Result<BrickMap> Flattener::all(uint32_t threads) const {
+  if (placed_.size() == 1 && placed_[0].remap->aligned && placed_[0].offset == Int3{}) {
+    // A scene of one volume at the origin is its own flattening: the copy shares every brick.
+    const BrickMap& only = scene_->volumes[placed_[0].volume].bricks;
+    for (const auto& [at, brick] : only.bricks())
+      if (!brick_in_world(at)) return tl::unexpected(outside(placed_[0]));
+    return only;
+  }
+
+  std::vector<Contribution> contributions;
+  for (size_t rank = 0; rank < placed_.size(); ++rank) {
+    const Placed& placed = placed_[rank];
+    for (const auto& [source, brick] : scene_->volumes[placed.volume].bricks.bricks()) {
+      const std::array<int64_t, 3> base = target_of(placed, source);
+      for (uint32_t part = 0; part < 8; ++part) {
+        if (!(placed.parts >> part & 1u) || !meets(brick.mask, placed.remap->window[part])) continue;
+        const std::array<int64_t, 3> target{base[0] + part_bit(part, 0), base[1] + part_bit(part, 1), base[2] + part_bit(part, 2)};
+        if (!in_world(target)) return tl::unexpected(outside(placed));
+        contributions.push_back({uint64_t(ordered_key(target)) << 32 | uint64_t(rank) << 3 | part, &brick});
+      }
+    }
+  }
+  // Two contributions of one instance to one brick never fill the same cell, so their order among themselves does not matter.
+  const auto earlier = [](const Contribution& a, const Contribution& b) { return a.order < b.order; };
+  if (!std::is_sorted(contributions.begin(), contributions.end(), earlier)) std::sort(contributions.begin(), contributions.end(), earlier);
+
+  std::vector<size_t> firsts;  // where each world brick's contributions begin, and the end
+  for (size_t i = 0; i < contributions.size(); ++i)
+    if (i == 0 || contributions[i].key() != contributions[i - 1].key()) firsts.push_back(i);
+  firsts.push_back(contributions.size());
+
+  BrickMap flat;
+  const size_t count = firsts.size() - 1;
+  std::vector<Brick> batch(std::min(count, kFlattenBatchBricks));
+  for (size_t done = 0; done < count; done += batch.size()) {
+    const size_t now = std::min(batch.size(), count - done);
+    parallel_for(
+        now, 64,
+        [&](size_t begin, size_t end) {
+          for (size_t i = begin; i < end; ++i) {
+            Brick& target = batch[i];
+            size_t c = firsts[done + i];
+            const size_t stop = firsts[done + i + 1];
+            const auto remap_of = [&](const Contribution& from) { return placed_[uint32_t(from.order) >> 3].remap; };
+            if (remap_of(contributions[c])->aligned) target = *contributions[c++].source; else target = Brick{};
+            for (; c < stop; ++c) lay(*remap_of(contributions[c]), uint32_t(contributions[c].order & 7u), *contributions[c].source, target);
+          }
+        },
+        threads);
+    for (size_t i = 0; i < now; ++i) flat.put(brick_of_ordered_key(contributions[firsts[done + i]].key()), batch[i]);
+  }
+  return flat;
+}
+
+std::vector<Flattener::Candidate> Flattener::candidates(const Box3& world_bricks) const {
+  std::vector<Candidate> found;
+  for (const Placed& placed : placed_) {
+    const Box3& box = volume_bricks_[placed.volume];
+    if (box.empty()) continue;
+    const std::array<int64_t, 3> a = target_of(placed, box.min), b = target_of(placed, box.max);
+    Candidate candidate{&placed, {}, {}};
+    bool reaches = true;
+    for (uint32_t row = 0; row < 3; ++row) {
+      candidate.min[row] = std::min(a[row], b[row]);
+      candidate.max[row] = std::max(a[row], b[row]) + ((component(placed.offset, row) & 7) != 0);
+      reaches = reaches && candidate.min[row] <= component(world_bricks.max, row) && candidate.max[row] >= component(world_bricks.min, row);
+    }
+    if (reaches) found.push_back(candidate);
+  }
+  return found;
+}
+
+void Flattener::lay_all(const std::vector<Candidate>& from, Int3 world_brick, Brick& out) const {
+  out = Brick{};
+  for (const Candidate& candidate : from) {
+    bool reaches = true;
+    for (uint32_t row = 0; row < 3; ++row)
+      reaches = reaches && component(world_brick, row) >= candidate.min[row] && component(world_brick, row) <= candidate.max[row];
+    if (!reaches) continue;
+    const Placed& placed = *candidate.placed;
+    const BrickMap& bricks = scene_->volumes[placed.volume].bricks;
+    for (uint32_t part = 0; part < 8; ++part) {
+      Int3 source;
+      if (!(placed.parts >> part & 1u) || !source_of(placed, world_brick, part, &source)) continue;
+      if (const Brick* brick = bricks.find(source)) lay(*placed.remap, part, *brick, out);
+    }
+  }
+}
+
+Brick Flattener::brick(Int3 world_brick) const {
+  Brick out;
+  lay_all(candidates({world_brick, world_brick}), world_brick, out);
+  return out;
+}
+
+void Flattener::bricks(std::span<const Int3> world_bricks, std::span<Brick> out, uint32_t threads) const {
+  Box3 box;
+  for (const Int3 b : world_bricks) box = united(box, {b, b});
+  const std::vector<Candidate> near = candidates(box);
+  parallel_for(
+      world_bricks.size(), 64,
+      [&](size_t begin, size_t end) {
+        for (size_t i = begin; i < end; ++i) lay_all(near, world_bricks[i], out[i]);
+      },
+      threads);
+}
+
+Result<void> Flattener::touched(uint32_t volume, Int3 source, const BrickMask& mask, std::vector<Int3>& touched) const {
+  for (const Placed& placed : placed_) {
+    if (placed.volume != volume) continue;
+    const std::array<int64_t, 3> base = target_of(placed, source);
+    for (uint32_t part = 0; part < 8; ++part) {
+      if (!(placed.parts >> part & 1u) || !meets(mask, placed.remap->window[part])) continue;
+      const std::array<int64_t, 3> target{base[0] + part_bit(part, 0), base[1] + part_bit(part, 1), base[2] + part_bit(part, 2)};
+      if (!in_world(target)) return tl::unexpected(outside(placed));
+      touched.push_back({int32_t(target[0]), int32_t(target[1]), int32_t(target[2])});
+    }
+  }
+  return {};
+}
+
+Result<void> Flattener::check_box(uint32_t volume, const Box3& box) const {
+  for (const Placed& placed : placed_) {
+    if (placed.volume != volume) continue;
+    for (uint32_t row = 0; row < 3; ++row) {
+      const int64_t a = component(box.min, placed.rotation.axis[row]), b = component(box.max, placed.rotation.axis[row]);
+      const bool up = placed.rotation.sign[row] > 0;
+      const int64_t offset = component(placed.offset, row);
+      if ((up ? a : -1 - b) + offset < component(kWorldMin, row) || (up ? b : -1 - a) + offset > component(kWorldMax, row))
+        return tl::unexpected(outside(placed));
+    }
+  }
+  return {};
+}
+
+}  // namespace quarry

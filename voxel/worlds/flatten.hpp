@@ -1,0 +1,73 @@
+// flatten.hpp - a scene's instances laid into world bricks. scene.hpp's flatten and flatten_brick stand on it; so does Document, which
+// flattens again only the world bricks that an edit touches.
+//
+// A rotation by 90 degrees carries a brick to a brick of some offset grid; with an offset that is no multiple of 8 its voxels fall
+// into up to eight world bricks ("parts", one bit per axis). Which part, and which place in it, depends only on the rotation and on
+// the offset's low three bits: one table of 512 entries, shared by all instances alike in these (BrickRemap).
+// An instance without rotation whose offset is a multiple of 8 is merged brick by brick, without looking at voxels.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "voxel/worlds/scene.hpp"
+
+namespace quarry {
+
+struct BrickRemap {
+  bool aligned = false;                  // identity, and everything in part 0
+  std::array<uint16_t, 512> place{};     // source voxel index -> part << 9 | voxel index in that part
+  std::array<BrickMask, 8> window{};     // the source voxels that fall into each part
+};
+BrickRemap make_brick_remap(const Rotation& rotation, Int3 offset);
+
+class Flattener {
+ public:
+  // Refers to `scene`, whose instances, layers and overlap rule must not change while this lives; its volumes' bricks may.
+  // Instances of a volume that does not exist are left out (flatten() reports them).
+  Flattener(const Scene& scene, bool visible_only);
+
+  // The whole scene. Errors: out_of_bounds. Memory beside the result: 16 bytes per source brick and part.
+  Result<BrickMap> all(uint32_t threads = 0) const;
+  // One world brick, from all instances that reach it.
+  Brick brick(Int3 world_brick) const;
+  // The same for many, written to out[i].
+  void bricks(std::span<const Int3> world_bricks, std::span<Brick> out, uint32_t threads = 0) const;
+
+  // Which world bricks hold the voxels `mask` of brick `source` of volume `volume`, through all its instances. Appended to `touched`,
+  // possibly more than once. Errors: out_of_bounds, if such a voxel would lie outside the world.
+  Result<void> touched(uint32_t volume, Int3 source, const BrickMask& mask, std::vector<Int3>& touched) const;
+  // Errors: out_of_bounds if an instance carries some voxel of the box outside the world's outer box.
+  Result<void> check_box(uint32_t volume, const Box3& box) const;
+  // Says that the volume now has a brick there. brick() may miss bricks that were added without this call.
+  void volume_has(uint32_t volume, Int3 brick);
+
+ private:
+  struct Placed {
+    uint32_t instance, volume;
+    Rotation rotation;
+    Int3 offset;
+    const BrickRemap* remap;
+    uint32_t parts;  // bit p: part p can hold voxels
+  };
+  struct Candidate {
+    const Placed* placed;
+    std::array<int64_t, 3> min, max;  // world bricks that it can reach
+  };
+  static std::array<int64_t, 3> target_of(const Placed& placed, Int3 source);
+  static bool source_of(const Placed& placed, Int3 world_brick, uint32_t part, Int3* source);
+  std::vector<Candidate> candidates(const Box3& world_bricks) const;
+  void lay_all(const std::vector<Candidate>& from, Int3 world_brick, Brick& out) const;
+  Error outside(const Placed& placed) const;
+
+  const Scene* scene_;
+  std::vector<Placed> placed_;  // in order of precedence: the first to fill a cell keeps it
+  std::map<uint32_t, std::unique_ptr<BrickRemap>> remaps_;
+  std::vector<Box3> volume_bricks_;  // per volume, never too small
+};
+
+}  // namespace quarry

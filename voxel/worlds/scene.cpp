@@ -1,0 +1,121 @@
+#include "voxel/worlds/scene.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <string>
+
+#include "base/parallel.hpp"
+#include "voxel/worlds/flatten.hpp"
+
+namespace quarry {
+namespace {
+
+Result<void> check_volumes(const Scene& scene) {
+  for (size_t i = 0; i < scene.instances.size(); ++i) {
+    if (scene.instances[i].volume >= scene.volumes.size())
+      return fail(ErrorCode::invalid_argument, "instance " + std::to_string(i) + " shows volume " + std::to_string(scene.instances[i].volume) +
+                                                   ", but the scene has only " + std::to_string(scene.volumes.size()) + " volumes");
+  }
+  return {};
+}
+
+// The splitmix64 finaliser (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
+uint64_t mixed(uint64_t h) {
+  h ^= h >> 30;
+  h *= 0xbf58476d1ce4e5b9u;
+  h ^= h >> 27;
+  h *= 0x94d049bb133111ebu;
+  return h ^ (h >> 31);
+}
+
+}  // namespace
+
+bool Scene::instance_visible(const Instance& instance) const {
+  const bool layer_hidden = instance.layer >= 0 && size_t(instance.layer) < layers.size() && layers[size_t(instance.layer)].hidden;
+  return !instance.hidden && !layer_hidden;
+}
+
+Result<BrickMap> flatten(const Scene& scene, bool visible_only) {
+  if (auto checked = check_volumes(scene); !checked) return tl::unexpected(checked.error());
+  return Flattener(scene, visible_only).all();
+}
+
+Brick flatten_brick(const Scene& scene, Int3 brick, bool visible_only) { return Flattener(scene, visible_only).brick(brick); }
+
+Result<SceneFacts> scene_facts(const Scene& scene, Axes axes) {
+  const auto all = flatten(scene, false);
+  if (!all) return tl::unexpected(all.error());
+
+  SceneFacts facts;
+  facts.volumes = scene.volumes.size();
+  facts.instances = scene.instances.size();
+  std::vector<uint64_t> volume_voxels(scene.volumes.size());
+  std::vector<uint8_t> volume_placed(scene.volumes.size());
+  for (size_t v = 0; v < scene.volumes.size(); ++v) volume_voxels[v] = scene.volumes[v].bricks.voxel_count();
+  for (const Instance& instance : scene.instances) {
+    facts.placed += volume_voxels[instance.volume];
+    volume_placed[instance.volume] = 1;
+  }
+  std::array<uint8_t, 256> used{};
+  for (size_t v = 0; v < scene.volumes.size(); ++v) {
+    if (!volume_placed[v]) continue;
+    for (const auto& [at, brick] : scene.volumes[v].bricks.bricks())
+      for (const uint8_t material : brick.materials) used[material] = 1;
+  }
+  facts.colors_used = uint32_t(std::count(used.begin() + 1, used.end(), uint8_t(1)));
+
+  facts.flat_all = all->voxel_count();
+  facts.flat_visible = facts.flat_all;
+  if (std::any_of(scene.instances.begin(), scene.instances.end(), [&](const Instance& i) { return !scene.instance_visible(i); })) {
+    const auto visible = flatten(scene, true);
+    if (!visible) return tl::unexpected(visible.error());
+    facts.flat_visible = visible->voxel_count();
+  }
+  const bool z_up = axes == Axes::z_up;
+  facts.bounds = all->bounds();
+  if (z_up && !facts.bounds.empty()) {
+    const Box3 b = facts.bounds;
+    facts.bounds = {{b.min.x, -1 - b.max.z, b.min.y}, {b.max.x, -1 - b.min.z, b.max.y}};
+  }
+
+  std::array<uint64_t, 256> colors{};
+  for (size_t m = 0; m < 256; ++m) {
+    const Material& material = scene.palette.materials[m];
+    colors[m] = material.r | uint64_t(material.g) << 8 | uint64_t(material.b) << 16 | uint64_t(material.a) << 24;
+  }
+  std::vector<const BrickMap::value_type*> bricks;
+  bricks.reserve(all->bricks().size());
+  for (const auto& brick : all->bricks()) bricks.push_back(&brick);
+  std::atomic<uint64_t> pos_sum{0}, col_sum{0};  // sums modulo 2^64: the same in any order
+  parallel_for(bricks.size(), 256, [&](size_t begin, size_t end) {
+    uint64_t positions = 0, coloured = 0;
+    for (size_t i = begin; i < end; ++i) {
+      const auto& [at, brick] = *bricks[i];
+      // The hash takes x, then a second and a third axis: its first two rounds are shared by a column of up to eight voxels.
+      std::array<uint64_t, 64> columns;
+      for (uint32_t x = 0; x < 8; ++x) {
+        const uint64_t first = mixed(uint64_t(uint32_t(at.x * 8 + int32_t(x))) + 0x9e3779b97f4a7c15u);
+        for (int32_t s = 0; s < 8; ++s) columns[x + 8 * uint32_t(s)] = mixed(first + uint32_t(z_up ? -1 - (at.z * 8 + s) : at.y * 8 + s));
+      }
+      for (uint32_t w = 0; w < 8; ++w) {
+        for (uint64_t left = brick.mask[w]; left; left &= left - 1) {
+          const uint32_t index = w * 64 + uint32_t(std::countr_zero(left));
+          const Int3 local = voxel_from_index(index);
+          const int32_t third = z_up ? at.y * 8 + local.y : at.z * 8 + local.z;
+          const uint64_t h = mixed(columns[uint32_t(local.x + 8 * (z_up ? local.z : local.y))] + uint32_t(third));
+          positions += h;
+          coloured += mixed(h + colors[brick.materials[index]]);
+        }
+      }
+    }
+    pos_sum.fetch_add(positions, std::memory_order_relaxed);
+    col_sum.fetch_add(coloured, std::memory_order_relaxed);
+  });
+  facts.pos_sum = pos_sum;
+  facts.col_sum = col_sum;
+  return facts;
+}
+
+}  // namespace quarry

@@ -1,0 +1,79 @@
+// scene.hpp - what a world file holds: named volumes, instances of them, layers, one palette, cameras.
+// The scene flattened into one World is what the hash grid addresses and the renderer shows (world.hpp).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "voxel/bricks/map.hpp"
+#include "voxel/worlds/palette.hpp"
+
+namespace quarry {
+
+struct Volume {
+  std::string name;
+  BrickMap bricks;
+  Int3 size{};  // extent declared by the source, from (0,0,0) in the volume's own axes; {0,0,0}: none declared
+};
+
+struct Layer {
+  std::string name;
+  bool hidden = false;
+};
+
+// One placing of a volume: cell -> rotation.apply_to_cell(cell) + offset, in world axes.
+struct Instance {
+  uint32_t volume = 0;
+  Rotation rotation;
+  Int3 offset;
+  int32_t layer = -1;         // index into layers, -1: none
+  bool hidden = false;        // by itself or by a group it is in
+  std::string name;
+  std::string group_path;     // names of the groups above it, '/'-separated, outermost first
+};
+
+struct Camera {
+  std::string name;
+  double position[3] = {0, 0, 0};
+  double target[3] = {0, 0, -1};
+  double vertical_fov_degrees = 45;
+};
+
+enum class OverlapRule : uint8_t { first_instance_wins, last_instance_wins };
+
+struct Scene {
+  std::vector<Volume> volumes;
+  std::vector<Instance> instances;
+  std::vector<Layer> layers;
+  std::vector<Camera> cameras;
+  Palette palette = Palette::standard();
+  OverlapRule overlap = OverlapRule::first_instance_wins;
+  std::map<std::string, std::string> metadata;  // "source_format", "source_file", "voxel_size_m", ...
+
+  bool instance_visible(const Instance& instance) const;  // not hidden, nor its layer
+};
+
+// All distinct cells of the scene in world axes, by the scene's overlap rule. `visible_only` leaves hidden instances out.
+// Deterministic whatever the number of threads. Errors: out_of_bounds if a voxel lies outside the world (naming the instance).
+Result<BrickMap> flatten(const Scene& scene, bool visible_only);
+// The same, for one world brick: what an edit recomputes for each brick that it touches.
+Brick flatten_brick(const Scene& scene, Int3 brick, bool visible_only);
+
+// Counts and checksums that do not depend on order, the same whichever reader or device made the voxels.
+// ph = m(m(m(u64(u32 x) + 0x9e3779b97f4a7c15) + u32 y) + u32 z), m = the splitmix64 finaliser; pos_sum = sum of ph over distinct cells;
+// col_sum = sum of m(ph + rgba). Coordinates are given to `m` in the axes asked for.
+struct SceneFacts {
+  uint64_t volumes = 0, instances = 0;
+  uint64_t placed = 0;        // voxels over all instances
+  uint64_t flat_all = 0, flat_visible = 0;  // distinct cells, with and without hidden ones
+  uint32_t colors_used = 0;   // distinct palette indices among placed voxels
+  Box3 bounds;                // of flat_all
+  uint64_t pos_sum = 0, col_sum = 0;  // of flat_all
+};
+enum class Axes : uint8_t { y_up, z_up };  // z_up: world (x,y,z) = file (x, z, -1-y): MagicaVoxel's own axes
+Result<SceneFacts> scene_facts(const Scene& scene, Axes axes);
+
+}  // namespace quarry

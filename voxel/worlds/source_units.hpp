@@ -1,0 +1,28 @@
+// source_units.hpp - where a scene's voxels lie in the units of the file it was made from: two entries of its metadata, which readers leave,
+// operations keep true and writers pass on where their format has a place for them (docs/formats.md).
+//
+//   "voxel_size"  the edge of a voxel
+//   "origin"      the place, in those units and in world axes (y up), of the corner of world cell (0, 0, 0): "x y z"
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "voxel/worlds/scene.hpp"
+
+namespace quarry {
+
+struct SourceUnits {
+  double voxel_size = 1;
+  std::array<double, 3> origin{0, 0, 0};
+};
+
+// Nothing if either entry is missing or is no (positive, finite) number.
+std::optional<SourceUnits> source_units(const Scene& scene);
+// The shortest texts that read back as the same numbers.
+void set_source_units(Scene& scene, const SourceUnits& units);
+std::string origin_text(const SourceUnits& units);  // "x y z"
+std::string shortest_text(double value);
+
+}  // namespace quarry

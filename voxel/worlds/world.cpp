@@ -1,0 +1,376 @@
+#include "voxel/worlds/world.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/parallel.hpp"
+
+namespace quarry {
+namespace {
+
+constexpr uint32_t kAbsent = kQryReservedValue;
+constexpr size_t kWorldBricksPerPiece = 256;  // of work for one thread: 150 KiB
+constexpr double kPackedLoads[] = {0.95, 0.93, 0.90, 0.85};  // of a packed world's grid: the first at which all keys find a place
+constexpr double kFitted = 0.8, kFullest = 0.9;  // load factors of a grid that was sized for its keys, and of the same when it grows
+
+void sort_unique(std::vector<uint32_t>& keys) {
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+}
+
+uint32_t count_of(const BrickMask& mask) {
+  uint32_t count = 0;
+  for (const uint64_t word : mask) count += uint32_t(std::popcount(word));
+  return count;
+}
+
+std::string name_of(Int3 brick) { return "(" + std::to_string(brick.x) + ", " + std::to_string(brick.y) + ", " + std::to_string(brick.z) + ")"; }
+
+}  // namespace
+
+struct World::State {
+  std::unique_ptr<hashgrid::Executor> own_executor;
+  hashgrid::Executor* executor = nullptr;
+  MemorySource* source = nullptr;
+  uint32_t max_bricks = 0;
+  hashgrid::Grid grid;
+  BrickPool pool;
+  OccupancyPyramid pyramid;
+  uint64_t version = 0, voxels = 0;
+  std::vector<uint32_t> dirty_keys;
+  size_t dirty_sorted = 0;  // how many dirty keys the last compaction left
+  mutable std::mutex bounds_lock;
+  mutable Box3 bounds;
+  mutable uint64_t bounds_version = 0;
+
+  State(std::unique_ptr<hashgrid::Executor> its_executor, hashgrid::Grid its_grid, BrickPool its_pool, OccupancyPyramid its_pyramid)
+      : own_executor(std::move(its_executor)), grid(std::move(its_grid)), pool(std::move(its_pool)), pyramid(std::move(its_pyramid)) {}
+
+  void note_dirty(std::span<const uint32_t> keys) {
+    dirty_keys.insert(dirty_keys.end(), keys.begin(), keys.end());
+    // Nobody may ever take them: without this, a long session without a renderer would only grow.
+    if (dirty_keys.size() > 2 * dirty_sorted + 65536) {
+      sort_unique(dirty_keys);
+      dirty_sorted = dirty_keys.size();
+    }
+  }
+
+  // The grid and the pyramid of bricks whose indices are 0, 1, 2 .., and those bricks; what it replaces goes.
+  Result<void> replace_bricks(const std::vector<uint32_t>& keys, BrickPool fresh) {
+    std::vector<uint32_t> indices(keys.size());
+    std::iota(indices.begin(), indices.end(), 0u);
+    auto fresh_grid = grid_of(keys, indices, fresh.packed());
+    if (!fresh_grid) return tl::unexpected(fresh_grid.error());
+    auto fresh_pyramid = OccupancyPyramid::create(*source);
+    if (!fresh_pyramid) return tl::unexpected(fresh_pyramid.error());
+    if (auto ok = fresh_pyramid->add(keys, indices); !ok) return ok;
+    if (auto ok = fresh_pyramid->fit(!fresh.packed()); !ok) return ok;
+    grid = std::move(*fresh_grid);
+    pyramid = std::move(*fresh_pyramid);
+    pool = std::move(fresh);
+    return {};
+  }
+
+  // A packed world's table is as full as its keys allow; under edit it may fill up that far before it grows.
+  Result<hashgrid::Grid> grid_of(const std::vector<uint32_t>& keys, const std::vector<uint32_t>& indices, bool full) {
+    for (const double load : kPackedLoads) {
+      if (!full) break;
+      auto fresh = hashgrid::Grid::create(*executor, {.capacity = keys.size(), .max_load_factor = load, .may_grow = false}, source);
+      if (!fresh) return fresh;
+      auto placed = fresh->insert(keys, indices);
+      if (placed) return fresh;
+      if (placed.error().code != ErrorCode::full) return tl::unexpected(placed.error());
+    }
+    auto fresh = hashgrid::Grid::create(*executor, {.capacity = uint64_t(double(keys.size()) * kFullest / kFitted), .max_load_factor = kFullest}, source);
+    if (!fresh) return fresh;
+    if (auto ok = fresh->insert(keys, indices); !ok) return tl::unexpected(ok.error());
+    return fresh;
+  }
+
+  // What a write has added so far; taken back unless kept, whether an error or an exception ends the write.
+  struct TakeBack {
+    State& world;
+    const std::vector<uint32_t>& indices;
+    const std::vector<uint32_t>& keys;
+    bool pyramid = false, grid = false, kept = false;
+    ~TakeBack() {
+      if (kept) return;
+      if (grid) (void)world.grid.erase(keys);
+      if (pyramid) world.pyramid.remove(keys);
+      for (const uint32_t index : indices) world.pool.free(index);
+    }
+  };
+
+  Result<void> pack() {
+    if (pool.packed()) return {};
+    const std::vector<uint32_t> keys = keys_by_place();
+    std::vector<uint32_t> indices(keys.size());
+    if (auto found = grid.find(keys, indices); !found) return tl::unexpected(found.error());
+    auto fresh = BrickPool::pack(*source, pool, indices);
+    if (!fresh) return tl::unexpected(fresh.error());
+    return replace_bricks(keys, std::move(*fresh));
+  }
+
+  Result<void> unpack() {
+    if (!pool.packed()) return {};
+    const std::vector<uint32_t> keys = keys_by_place();  // in which order the packed bricks lie
+    std::vector<uint32_t> indices(keys.size());
+    std::iota(indices.begin(), indices.end(), 0u);
+    return move_bricks(keys, indices);
+  }
+
+  // Makes the world one under edit of these bricks, from the pool's `indices`, in this order.
+  Result<void> move_bricks(const std::vector<uint32_t>& keys, const std::vector<uint32_t>& indices) {
+    BrickPool fresh(*source, max_bricks);
+    if (auto ok = fresh.fit(uint32_t(keys.size())); !ok) return ok;
+    if (auto ok = fresh.allocate(keys.size()); !ok) return tl::unexpected(ok.error());
+    parallel_for(keys.size(), kWorldBricksPerPiece, [&](size_t begin, size_t end) {
+      for (auto i = uint32_t(begin); i < end; ++i) fresh.put(i, pool.get(indices[i]));
+    });
+    return replace_bricks(keys, std::move(fresh));
+  }
+
+  Result<void> fit() {
+    if (pool.packed()) return {};
+    const uint64_t live = pool.live(), slabs = pool.mask_slabs().slabs().size();
+    // What lies between bricks, and numbers of slabs that earlier cuts left, go only if the bricks move.
+    const bool move = pool.free_count() > live / 16 || slabs > 2 * (live / kBricksPerSlab) + 8;
+    const bool smaller_grid = double(live) <= kFitted * double(grid.page_count() - 1) * kQrySlotsPerPage;
+    std::vector<uint32_t> keys, indices;
+    if (move || smaller_grid) {
+      keys = move ? keys_by_place() : pyramid.keys();
+      indices.resize(keys.size());
+      if (auto found = grid.find(keys, indices); !found) return tl::unexpected(found.error());
+    }
+    if (move) return move_bricks(keys, indices);
+    std::optional<hashgrid::Grid> fresh;
+    if (smaller_grid) {
+      auto made = grid_of(keys, indices, false);
+      if (!made) return tl::unexpected(made.error());
+      fresh = std::move(*made);
+    }
+    if (auto ok = pyramid.fit(true); !ok) return ok;
+    if (fresh && fresh->page_count() < grid.page_count()) grid = std::move(*fresh);
+    pool.cut();
+    return {};
+  }
+
+  // Bricks that are near each other follow each other: in the order of the pyramid's levels.
+  std::vector<uint32_t> keys_by_place() const {
+    std::vector<std::pair<uint32_t, uint32_t>> places;
+    for (const uint32_t key : pyramid.keys()) {
+      const PyramidPlace at = pyramid_place(brick_from_key(key));
+      places.emplace_back(at.level3 << 18 | at.level3_bit << 12 | at.region_bit << 6 | at.chunk_bit, key);
+    }
+    std::sort(places.begin(), places.end());
+    std::vector<uint32_t> keys(places.size());
+    for (size_t i = 0; i < keys.size(); ++i) keys[i] = places[i].second;
+    return keys;
+  }
+
+  Result<void> write(size_t count, const auto& at) {  // at(i) -> BrickRef
+    std::vector<uint32_t> keys(count);
+    for (size_t i = 0; i < count; ++i) {
+      const Int3 brick = at(i).brick;
+      if (!brick_in_world(brick))
+        return fail(ErrorCode::out_of_bounds, "brick " + name_of(brick) + " lies outside the world's x and z in [-1024, 1023], y in [-512, 511]");
+      keys[i] = brick_key(brick);
+    }
+    if (std::adjacent_find(keys.begin(), keys.end(), std::greater_equal<>()) != keys.end()) {  // not strictly rising as it is
+      std::vector<uint32_t> sorted = keys;
+      std::sort(sorted.begin(), sorted.end());
+      if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
+        return fail(ErrorCode::invalid_argument, "brick " + name_of(brick_from_key(*twice)) + " is in the batch more than once");
+    }
+
+    if (auto ok = unpack(); !ok) return ok;
+    std::vector<uint32_t> indices(count);
+    if (auto found = grid.find(keys, indices); !found) return tl::unexpected(found.error());
+    std::vector<size_t> added;             // positions of bricks that are new
+    std::vector<uint32_t> removed_keys, reusable;  // and what goes, with its index
+    for (size_t i = 0; i < count; ++i) {
+      const bool empty = at(i).value->empty();
+      if (indices[i] == kAbsent && !empty) added.push_back(i);
+      if (indices[i] != kAbsent && empty) {
+        removed_keys.push_back(keys[i]);
+        reusable.push_back(indices[i]);
+      }
+    }
+
+    // All memory first: from the first change on, only steps that can be taken back may fail.
+    const size_t reused = std::min(added.size(), reusable.size());
+    std::vector<uint32_t> added_keys(added.size()), added_indices(added.size());
+    for (size_t i = 0; i < added.size(); ++i) added_keys[i] = keys[added[i]];
+    pyramid.reserve_changes(count);
+    if (dirty_keys.capacity() < dirty_keys.size() + count) dirty_keys.reserve(std::max(dirty_keys.size() + count, 2 * dirty_keys.capacity()));
+    std::atomic<int64_t> change{0};
+    const std::function<void(size_t, size_t)> put_bricks = [&](size_t begin, size_t end) {
+      int64_t voxels_more = 0;
+      for (size_t i = begin; i < end; ++i) {
+        const Brick& value = *at(i).value;
+        if (indices[i] == kAbsent || value.empty()) continue;
+        voxels_more += int64_t(count_of(value.mask)) - int64_t(count_of(pool.mask(indices[i])));
+        pool.put(indices[i], value);
+      }
+      change.fetch_add(voxels_more, std::memory_order_relaxed);
+    };
+
+    source->about_to_write();
+    auto allocated = pool.allocate(added.size() - reused);
+    if (!allocated) return tl::unexpected(allocated.error());
+    for (size_t i = 0; i < added.size(); ++i) added_indices[i] = indices[added[i]] = i < reused ? reusable[i] : (*allocated)[i - reused];
+    TakeBack take_back{*this, *allocated, added_keys};
+    if (!added.empty()) {
+      if (auto ok = pyramid.add(added_keys, added_indices); !ok) return ok;
+      take_back.pyramid = true;
+      take_back.grid = true;  // some keys may be placed before others are refused
+      if (auto ok = grid.insert(added_keys, added_indices); !ok) return tl::unexpected(ok.error());
+    }
+    if (!removed_keys.empty()) {
+      if (auto ok = grid.erase(removed_keys); !ok) return tl::unexpected(ok.error());
+      pyramid.remove(removed_keys);
+    }
+    take_back.kept = true;
+
+    // From here on nothing fails. A reused index still holds the removed brick: its voxels are counted before it is overwritten.
+    parallel_for(count, kWorldBricksPerPiece, put_bricks);
+    for (size_t i = reused; i < reusable.size(); ++i) {
+      change -= int64_t(count_of(pool.mask(reusable[i])));
+      pool.free(reusable[i]);
+    }
+    voxels = uint64_t(int64_t(voxels) + change);
+    note_dirty(keys);
+    ++version;
+    return {};
+  }
+};
+
+World::World(std::unique_ptr<State> state) : state_(std::move(state)) {}
+World::World(World&&) noexcept = default;
+World& World::operator=(World&&) noexcept = default;
+World::~World() = default;
+
+Result<World> World::create(const WorldMemory& memory) {
+  std::unique_ptr<hashgrid::Executor> own;
+  hashgrid::Executor* executor = memory.executor;
+  if (!executor) {
+    own = hashgrid::make_host_executor();
+    executor = own.get();
+  }
+  if (std::strcmp(executor->name(), "host") != 0)
+    return fail(ErrorCode::unsupported, std::string("a world works with a host executor, not \"") + executor->name() +
+                                            "\": give it none and mirror it to the device");
+  MemorySource& source = memory.memory ? *memory.memory : host_memory_source();
+  auto grid = hashgrid::Grid::create(*executor, {}, &source);
+  if (!grid) return tl::unexpected(grid.error());
+  auto pyramid = OccupancyPyramid::create(source);
+  if (!pyramid) return tl::unexpected(pyramid.error());
+  auto state = std::make_unique<State>(std::move(own), std::move(*grid), BrickPool(source, memory.max_bricks), std::move(*pyramid));
+  state->executor = executor;
+  state->source = &source;
+  state->max_bricks = memory.max_bricks;
+  return World(std::move(state));
+}
+
+Result<void> World::write(std::span<const BrickWrite> writes) {
+  return state_->write(writes.size(), [&](size_t i) { return BrickRef{writes[i].brick, &writes[i].value}; });
+}
+
+Result<void> World::write(std::span<const BrickRef> writes) {
+  return state_->write(writes.size(), [&](size_t i) { return writes[i]; });
+}
+
+Result<void> World::pack() { return state_->pack(); }
+Result<void> World::unpack() { return state_->unpack(); }
+Result<void> World::fit() { return state_->fit(); }
+bool World::packed() const { return state_->pool.packed(); }
+
+Result<void> World::clear() {
+  if (auto ok = state_->unpack(); !ok) return ok;
+  const std::vector<uint32_t> keys = state_->pyramid.keys();
+  std::vector<uint32_t> indices(keys.size());
+  if (auto found = state_->grid.find(keys, indices); !found) return tl::unexpected(found.error());
+  state_->source->about_to_write();
+  if (auto ok = state_->grid.clear(); !ok) return ok;
+  for (const uint32_t index : indices) state_->pool.free(index);
+  state_->pyramid.clear();
+  state_->voxels = 0;
+  state_->note_dirty(keys);
+  ++state_->version;
+  return {};
+}
+
+uint8_t World::get(Int3 voxel) const {
+  if (!voxel_in_world(voxel)) return 0;
+  const hashgrid::Found found = hashgrid::find(state_->grid.view(), brick_key(brick_of(voxel)));
+  return found.hit ? state_->pool.material(found.value, voxel_index(voxel)) : uint8_t(0);
+}
+
+bool World::find_brick(Int3 brick, Brick* out) const {
+  if (!brick_in_world(brick)) return false;
+  const hashgrid::Found found = hashgrid::find(state_->grid.view(), brick_key(brick));
+  if (found.hit) *out = state_->pool.get(found.value);
+  return found.hit;
+}
+
+uint64_t World::version() const { return state_->version; }
+uint64_t World::voxel_count() const { return state_->voxels; }
+uint32_t World::brick_count() const { return state_->pool.live(); }
+uint64_t World::size_bytes() const { return state_->grid.block().size_bytes + state_->pool.size_bytes() + state_->pyramid.size_bytes(); }
+uint64_t World::packed_bytes() const {
+  const State& s = *state_;
+  if (s.pool.packed()) return size_bytes();
+  uint64_t bricks = 0, words = 0;
+  for (const MemoryBlock& slab : s.pool.mask_slabs().slabs())
+    for (const BrickMask& mask : std::span(static_cast<const BrickMask*>(slab.data), slab.size_bytes / sizeof(BrickMask))) {
+      const uint32_t voxels = count_of(mask);  // 0: a place that no brick has
+      bricks += voxels != 0;
+      words += (voxels + 3) / 4;
+    }
+  const uint64_t materials = ((words + bricks) * 4 + sizeof(BrickMaterials) - 1) / sizeof(BrickMaterials) * sizeof(BrickMaterials);
+  const auto pages = uint64_t(double(bricks) / (kPackedLoads[0] * kQrySlotsPerPage)) + 1;
+  return pages * kQryPageBytes + bricks * sizeof(BrickMask) + materials + s.pyramid.used_bytes() + 64 * kGranuleBytes;
+}
+const hashgrid::Grid& World::grid() const { return state_->grid; }
+const BrickPool& World::pool() const { return state_->pool; }
+const OccupancyPyramid& World::pyramid() const { return state_->pyramid; }
+std::vector<uint32_t> World::take_dirty_regions() { return state_->pyramid.take_dirty_regions(); }
+Result<hashgrid::Stats> World::stats() const { return state_->grid.stats(); }
+
+std::vector<uint32_t> World::take_dirty_keys() {
+  sort_unique(state_->dirty_keys);
+  state_->dirty_sorted = 0;
+  return std::exchange(state_->dirty_keys, {});
+}
+
+Box3 World::bounds() const {
+  const std::lock_guard lock(state_->bounds_lock);
+  if (state_->bounds_version == state_->version) return state_->bounds;
+  const std::vector<uint32_t> keys = state_->pyramid.keys();
+  Box3 bricks, box;
+  for (const uint32_t key : keys) bricks = united(bricks, {brick_from_key(key), brick_from_key(key)});
+  // No brick is empty: only the outermost ones can hold an extreme voxel.
+  for (const uint32_t key : keys) {
+    const Int3 at = brick_from_key(key);
+    if (at.x == bricks.min.x || at.y == bricks.min.y || at.z == bricks.min.z || at.x == bricks.max.x || at.y == bricks.max.y || at.z == bricks.max.z)
+      box = united(box, voxel_bounds(at, state_->pool.mask(hashgrid::find(state_->grid.view(), key).value)));
+  }
+  state_->bounds = box;
+  state_->bounds_version = state_->version;
+  return box;
+}
+
+void World::for_each_brick(const std::function<void(Int3, const Brick&)>& visit) const {
+  for (const uint32_t key : state_->pyramid.keys())
+    visit(brick_from_key(key), state_->pool.get(hashgrid::find(state_->grid.view(), key).value));
+}
+
+}  // namespace quarry

@@ -18,6 +18,7 @@
 #include "voxel/io/quarry/reader.hpp"
 #include "voxel/io/quarry/writer.hpp"
 #include "voxel/io/files/temporary_name.hpp"
+#include "voxel/io/files/names.hpp"
 #include "voxel/io/quarry/visible_regions.hpp"
 #include "voxel/operations/whole_scene.hpp"
 #include "voxel/worlds/source_units.hpp"

@@ -16,6 +16,7 @@
 #include "app/console/terminal.hpp"
 #include "base/parallel.hpp"
 #include "base/suggest.hpp"
+#include "voxel/io/files/names.hpp"
 
 namespace quarry::app {
 namespace {

@@ -7,7 +7,7 @@
 #include "app/console/output_file.hpp"
 #include "app/console/terminal.hpp"
 #include "voxel/generate/scenes.hpp"
-#include "voxel/io/format.hpp"
+#include "voxel/io/formats.hpp"
 #include "base/suggest.hpp"
 
 namespace quarry::app {

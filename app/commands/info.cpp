@@ -9,7 +9,7 @@
 #include "app/console/load.hpp"
 #include "app/console/terminal.hpp"
 #include "voxel/io/vox/read.hpp"
-#include "voxel/worlds/world.hpp"
+#include "voxel/worlds/document.hpp"
 
 namespace quarry::app {
 namespace {

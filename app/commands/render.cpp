@@ -13,7 +13,7 @@
 #include "engine/pictures/exr_file.hpp"
 #include "engine/pictures/path_tracer.hpp"
 #include "engine/pictures/png_file.hpp"
-#include "voxel/worlds/world.hpp"
+#include "voxel/worlds/document.hpp"
 
 namespace quarry::app {
 namespace {

@@ -9,7 +9,7 @@
 #include <set>
 #include <string_view>
 
-#include "voxel/io/format.hpp"
+#include "voxel/io/formats.hpp"
 #include "base/suggest.hpp"
 
 namespace quarry::app {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "app/console/arguments.hpp"
-#include "voxel/io/format.hpp"
+#include "voxel/io/formats.hpp"
 
 namespace quarry::app {
 

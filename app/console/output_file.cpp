@@ -12,10 +12,11 @@
 #include <set>
 
 #include "voxel/io/files/bytes.hpp"
-#include "voxel/io/format.hpp"
+#include "voxel/io/formats.hpp"
 #include "voxel/io/quarry/store.hpp"
 #include "voxel/io/files/temporary_name.hpp"
 #include "voxel/io/files/whole_file.hpp"
+#include "voxel/io/files/names.hpp"
 
 namespace quarry::app {
 namespace fs = std::filesystem;

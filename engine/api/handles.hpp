@@ -19,7 +19,7 @@
 #include "engine/api/quarry.h"
 #include "engine/render/ray_marcher.hpp"
 #include "base/progress.hpp"
-#include "voxel/worlds/world.hpp"
+#include "voxel/worlds/document.hpp"
 
 namespace quarry::c_api {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "engine/api/handles.hpp"
-#include "voxel/io/format.hpp"
+#include "voxel/io/formats.hpp"
 #include "voxel/io/quarry/store.hpp"
 
 using namespace quarry;

@@ -19,7 +19,7 @@
 #include "engine/render/camera.hpp"
 #include "engine/vulkan/device.hpp"
 #include "engine/sharing/buffer.hpp"
-#include "voxel/worlds/world.hpp"
+#include "voxel/worlds/document.hpp"
 
 struct QryWorldRoot;  // shaders/shared/world_root.h
 

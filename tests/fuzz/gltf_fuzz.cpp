@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "voxel/foreign/gltf/reader.hpp"
-#include "voxel/foreign/mesh_stream.hpp"
+#include "voxel/foreign/pipe/mesh_stream.hpp"
 
 using namespace quarry;
 

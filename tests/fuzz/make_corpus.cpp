@@ -20,8 +20,8 @@
 #include "tests/voxel/io/quarry/store_edits.hpp"
 #include "tests/voxel/io/vox/vox_builder.hpp"
 #include "voxel/io/quarry/store.hpp"
-#include "voxel/foreign/voxel_stream.hpp"
-#include "voxel/foreign/mesh_stream.hpp"
+#include "voxel/foreign/pipe/voxel_stream.hpp"
+#include "voxel/foreign/pipe/mesh_stream.hpp"
 
 using namespace quarry;
 using test::file_bytes, test::VoxBuilder, test::write_bytes;

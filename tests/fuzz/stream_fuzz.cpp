@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
-#include "voxel/foreign/voxel_stream.hpp"
-#include "voxel/foreign/mesh_stream.hpp"
+#include "voxel/foreign/pipe/voxel_stream.hpp"
+#include "voxel/foreign/pipe/mesh_stream.hpp"
 
 using namespace quarry;
 

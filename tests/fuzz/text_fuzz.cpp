@@ -10,7 +10,7 @@
 #include "app/editor/session/script.hpp"
 #include "app/console/inputs.hpp"
 #include "app/batch/resume.hpp"
-#include "voxel/io/format.hpp"
+#include "voxel/io/formats.hpp"
 
 using namespace quarry;
 using namespace quarry::app;

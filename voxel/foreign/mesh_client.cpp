@@ -1,7 +1,7 @@
 // mesh_client.cpp - the client of quarry-mesh-reader.
 #include "voxel/foreign/mesh_client.hpp"
 
-#include "voxel/foreign/mesh_stream.hpp"
+#include "voxel/foreign/pipe/mesh_stream.hpp"
 #include "voxel/foreign/process.hpp"
 
 namespace quarry {

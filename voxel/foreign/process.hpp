@@ -12,7 +12,7 @@
 
 #include "base/result.hpp"
 #include "base/byte_store.hpp"
-#include "voxel/io/format.hpp"
+#include "voxel/io/streams/format.hpp"
 
 namespace quarry {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "voxel/io/format.hpp"
+#include "voxel/io/streams/format.hpp"
 
 namespace quarry::io {
 

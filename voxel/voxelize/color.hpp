@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "voxel/foreign/mesh_client.hpp"
+#include "voxel/voxelize/mesh.hpp"
 #include "voxel/voxelize/texturing.hpp"
 
 namespace quarry::voxelize_detail {

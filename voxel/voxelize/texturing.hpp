@@ -11,7 +11,7 @@
 
 #include "hashgrid/view.hpp"
 #include "voxel/bricks/coords.hpp"
-#include "voxel/foreign/mesh_client.hpp"
+#include "voxel/voxelize/mesh.hpp"
 #include "voxel/voxelize/overlap.hpp"
 
 namespace quarry::voxelize_detail {

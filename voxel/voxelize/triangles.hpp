@@ -21,7 +21,7 @@
 // point nearest to the voxel's centre; textures are filtered to the voxel's size. Sums are integers: no order of triangles matters.
 #pragma once
 
-#include "voxel/foreign/mesh_client.hpp"
+#include "voxel/voxelize/mesh.hpp"
 #include "base/progress.hpp"
 #include "voxel/worlds/scene.hpp"
 #include "voxel/voxelize/options.hpp"

@@ -1,4 +1,4 @@
-// Document: a scene, the world it flattens into, and the history of its edits. See world.hpp.
+// document.cpp - a scene, the world it flattens into, and the history of its edits. See document.hpp.
 //
 //   edit -> plan_edit: bricks of one volume, before and after -> the volume's BrickMap
 //                                                             -> the world bricks they show up in, flattened again -> World
@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "voxel/worlds/document.hpp"
 #include "voxel/worlds/flatten.hpp"
-#include "voxel/worlds/world.hpp"
 
 namespace quarry {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "app/editor/panels/editor.hpp"
 #include "app/console/terminal.hpp"
-#include "voxel/io/format.hpp"
+#include "voxel/io/formats.hpp"
 
 namespace quarry::app {
 namespace fs = std::filesystem;

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "app/editor/session/pick.hpp"
-#include "voxel/io/format.hpp"
+#include "voxel/io/formats.hpp"
 #include "voxel/io/quarry/store.hpp"
-#include "voxel/worlds/world.hpp"
+#include "voxel/worlds/document.hpp"
 
 namespace quarry::app {
 

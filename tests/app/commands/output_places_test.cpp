@@ -13,7 +13,7 @@
 
 #include "tests/app/program_output.hpp"
 #include "tests/file_bytes.hpp"
-#include "voxel/io/format.hpp"
+#include "voxel/io/formats.hpp"
 
 using namespace quarry;
 using namespace quarry::test;

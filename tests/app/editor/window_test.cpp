@@ -12,7 +12,7 @@
 #include "tests/app/spawn.hpp"
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
-#include "voxel/io/format.hpp"
+#include "voxel/io/formats.hpp"
 #include "voxel/io/quarry/store.hpp"
 
 using namespace quarry;

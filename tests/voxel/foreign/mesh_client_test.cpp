@@ -14,7 +14,7 @@
 #include <limits>
 
 #include "tests/test_data.hpp"
-#include "voxel/foreign/mesh_stream.hpp"
+#include "voxel/foreign/pipe/mesh_stream.hpp"
 
 using namespace quarry;
 namespace fs = std::filesystem;

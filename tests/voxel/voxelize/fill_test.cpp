@@ -6,7 +6,7 @@
 #include <random>
 
 #include "tests/test_data.hpp"
-#include "voxel/io/format.hpp"
+#include "voxel/io/formats.hpp"
 #include "voxel/foreign/mesh_client.hpp"
 #include "voxel/voxelize/triangles.hpp"
 

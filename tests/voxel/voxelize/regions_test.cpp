@@ -8,7 +8,7 @@
 #include <set>
 
 #include "tests/test_data.hpp"
-#include "voxel/io/format.hpp"
+#include "voxel/io/formats.hpp"
 #include "voxel/foreign/mesh_client.hpp"
 
 using namespace quarry;

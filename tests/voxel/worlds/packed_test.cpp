@@ -6,7 +6,7 @@
 #include <random>
 
 #include "tests/voxel/limited_memory.hpp"
-#include "voxel/worlds/world.hpp"
+#include "voxel/worlds/document.hpp"
 
 using namespace quarry;
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "voxel/foreign/mesh_client.hpp"
+#include "voxel/voxelize/mesh.hpp"
 
 namespace quarry::mesh_reader {
 

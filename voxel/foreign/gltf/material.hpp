@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "voxel/foreign/mesh_client.hpp"
+#include "voxel/voxelize/mesh.hpp"
 #include "voxel/foreign/gltf/document.hpp"
 
 namespace quarry::mesh_reader {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "voxel/foreign/vertex_color.hpp"
+#include "voxel/foreign/pipe/vertex_color.hpp"
 #include "voxel/foreign/gltf/accessor.hpp"
 #include "voxel/foreign/gltf/compressed.hpp"
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "voxel/foreign/mesh_client.hpp"
-#include "voxel/foreign/vertex_color.hpp"
-#include "voxel/foreign/named_files.hpp"
+#include "voxel/voxelize/mesh.hpp"
+#include "voxel/foreign/pipe/vertex_color.hpp"
+#include "voxel/foreign/pipe/named_files.hpp"
 #include "voxel/foreign/gltf/document.hpp"
 
 namespace quarry::mesh_reader {

@@ -14,7 +14,7 @@
 #include <cstring>
 
 #include "voxel/foreign/meshes/readers.hpp"
-#include "voxel/foreign/vertex_color.hpp"
+#include "voxel/foreign/pipe/vertex_color.hpp"
 #include "voxel/foreign/gltf/reader.hpp"
 #include "voxel/foreign/meshes/collada.hpp"
 #include "voxel/foreign/meshes/ply.hpp"

@@ -9,8 +9,8 @@
 #include <new>
 
 #include "voxel/foreign/meshes/readers.hpp"
-#include "voxel/foreign/mesh_stream.hpp"
-#include "voxel/foreign/program.hpp"
+#include "voxel/foreign/pipe/mesh_stream.hpp"
+#include "voxel/foreign/pipe/program.hpp"
 
 namespace {
 using namespace quarry;

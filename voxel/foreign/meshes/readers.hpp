@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "voxel/foreign/mesh_client.hpp"
-#include "voxel/foreign/named_files.hpp"
+#include "voxel/voxelize/mesh.hpp"
+#include "voxel/foreign/pipe/named_files.hpp"
 
 namespace quarry::mesh_reader {
 

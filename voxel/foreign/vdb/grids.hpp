@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "voxel/foreign/voxel_stream.hpp"
+#include "voxel/foreign/pipe/voxel_stream.hpp"
 
 namespace quarry::vdb {
 

@@ -9,7 +9,7 @@
 #include <iostream>
 #include <new>
 
-#include "voxel/foreign/program.hpp"
+#include "voxel/foreign/pipe/program.hpp"
 #include "voxel/foreign/vdb/grids.hpp"
 
 namespace {

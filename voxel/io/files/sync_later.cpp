@@ -10,6 +10,8 @@
 #include <cstring>
 #include <string>
 
+#include "voxel/io/files/names.hpp"
+
 namespace quarry::io {
 namespace fs = std::filesystem;
 namespace {
@@ -67,8 +69,6 @@ Result<void> not_on_disk(const fs::path& folder, const std::vector<fs::path>& fi
 }
 
 }  // namespace
-
-fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
 
 int sync_file(int fd) {
   while (::fsync(fd) != 0)

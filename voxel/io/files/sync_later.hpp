@@ -39,9 +39,6 @@ class SyncLater {
   std::set<std::filesystem::path> folders_;  // whose entries are new
 };
 
-// The folder in which a name is; "." of a name alone.
-std::filesystem::path folder_of(const std::filesystem::path& file);
-
 // What was written to an open file, and where it is; what was renamed, made or removed in a folder. 0 or an errno. A folder that may be written to
 // but not opened, or a file system that knows no such thing, counts as done once `fd`'s file system is synced.
 int sync_file(int fd);

@@ -13,6 +13,7 @@
 #include "voxel/io/files/companion_mark.hpp"
 #include "voxel/io/files/bytes.hpp"
 #include "voxel/io/files/temporary_name.hpp"
+#include "voxel/io/files/names.hpp"
 
 namespace quarry::io {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "voxel/io/files/bytes.hpp"
 #include "voxel/io/streams/volume_builder.hpp"
-#include "voxel/foreign/voxel_stream.hpp"
+#include "voxel/foreign/pipe/voxel_stream.hpp"
 #include "voxel/io/files/whole_file.hpp"
 #include "voxel/foreign/process.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "voxel/io/format.hpp"
+#include "voxel/io/streams/format.hpp"
 
 namespace quarry::io {
 

@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "voxel/io/files/bytes.hpp"
-#include "voxel/io/format.hpp"
+#include "voxel/io/files/names.hpp"
+#include "voxel/io/streams/format.hpp"
 #include "base/one_line.hpp"
 #include "voxel/io/quarry/visible_regions.hpp"
 #include "voxel/io/files/whole_file.hpp"

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "voxel/io/files/bytes.hpp"
-#include "voxel/io/format.hpp"
+#include "voxel/io/streams/format.hpp"
 #include "voxel/io/meshes/write.hpp"
 #include "voxel/io/points/cloud.hpp"
 #include "voxel/foreign/mesh_client.hpp"

@@ -5,7 +5,7 @@
 #include <charconv>
 
 #include "voxel/io/files/bytes.hpp"
-#include "voxel/io/format.hpp"
+#include "voxel/io/files/names.hpp"
 #include "voxel/io/meshes/write.hpp"
 #include "base/one_line.hpp"
 #include "voxel/io/meshes/surface_source.hpp"

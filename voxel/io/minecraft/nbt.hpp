@@ -11,15 +11,9 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "base/byte_store.hpp"
 #include "voxel/io/files/byte_reader.hpp"
-#include "base/memory_budget.hpp"
 
 namespace quarry::io {
-
-// The whole of a gzip or zlib stream; other bytes come back as they are. Errors: malformed_input with the byte, unsupported if more
-// than `limit` bytes come out; out_of_memory if what comes out passes `memory` (may be null).
-Result<ByteStore> inflated(std::span<const uint8_t> bytes, uint64_t limit, const MemoryBudget* memory = nullptr);
 
 constexpr size_t kNbtMaxDepth = 512;  // Minecraft's own limit
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "voxel/io/format.hpp"
+#include "voxel/io/streams/format.hpp"
 #include "voxel/worlds/scene.hpp"
 
 namespace quarry::io {

@@ -10,7 +10,7 @@
 
 #include "base/result.hpp"
 #include "voxel/io/files/pieces.hpp"
-#include "voxel/io/format.hpp"
+#include "voxel/io/streams/format.hpp"
 #include "voxel/worlds/scene.hpp"
 
 namespace quarry::io {

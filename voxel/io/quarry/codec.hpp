@@ -23,7 +23,6 @@ constexpr uint32_t kBrickBytesMax = 64 + 512;
 constexpr uint32_t kChunkBytesMax = 2 + kChunkBricks * (2 + kBrickBytesMax);
 constexpr uint32_t kPartChanges = 4096;  // of an undo record in one row: some 5 MiB at most, far below what SQLite holds in a value
 constexpr uint32_t kPartBytesMax = 4 + kPartChanges * (12 + 2 * kBrickBytesMax);
-constexpr size_t kMaxValueBytes = 64u << 20;  // any value of the database: texts, blobs
 
 // Brick coordinates whose voxels have 32-bit coordinates.
 constexpr int32_t kMaxBrickCoordinate = 1 << 28;

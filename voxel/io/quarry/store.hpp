@@ -13,7 +13,7 @@
 #include "voxel/io/files/whole_file.hpp"
 #include "base/progress.hpp"
 #include "voxel/worlds/scene.hpp"
-#include "voxel/worlds/world.hpp"
+#include "voxel/worlds/document.hpp"
 
 namespace quarry::io {
 

@@ -1,6 +1,5 @@
 #include "voxel/io/sqlite/db.hpp"
 
-#include "voxel/io/quarry/codec.hpp"
 
 namespace quarry::io {
 

@@ -5,6 +5,7 @@
 
 #include <sqlite3.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -14,6 +15,8 @@
 #include "base/result.hpp"
 
 namespace quarry::io {
+
+constexpr size_t kMaxValueBytes = 64u << 20;  // any value of the database: texts, blobs
 
 class Db {
  public:

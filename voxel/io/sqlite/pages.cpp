@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "voxel/io/quarry/codec.hpp"
+#include "voxel/io/sqlite/db.hpp"
 
 namespace quarry::io {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "voxel/io/format.hpp"
+#include "voxel/io/streams/format.hpp"
 #include "voxel/io/streams/volume_builder.hpp"
 
 namespace quarry::io {

@@ -8,7 +8,7 @@
 #include "tests/test_data.hpp"
 #include "tests/voxel/foreign_file.hpp"
 #include "voxel/generate/scenes.hpp"
-#include "voxel/foreign/voxel_stream.hpp"
+#include "voxel/foreign/pipe/voxel_stream.hpp"
 
 using namespace quarry;
 using test::Bytes;

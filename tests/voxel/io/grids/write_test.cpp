@@ -9,7 +9,7 @@
 
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
-#include "voxel/io/format.hpp"
+#include "voxel/io/formats.hpp"
 
 using namespace quarry;
 using test::file_text;

@@ -12,7 +12,7 @@
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
 #include "voxel/generate/scenes.hpp"
-#include "voxel/io/format.hpp"
+#include "voxel/io/formats.hpp"
 #include "voxel/foreign/mesh_client.hpp"
 #include "voxel/voxelize/triangles.hpp"
 

@@ -11,7 +11,7 @@
 #include "tests/test_data.hpp"
 #include "tests/voxel/io/vox/vox_builder.hpp"
 #include "voxel/io/export_loss.hpp"
-#include "voxel/io/format.hpp"
+#include "voxel/io/formats.hpp"
 #include "voxel/io/meshes/write.hpp"
 #include "voxel/io/files/spill.hpp"
 #include "voxel/io/quarry/store.hpp"

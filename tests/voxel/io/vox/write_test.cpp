@@ -12,7 +12,7 @@
 #include "tests/voxel/io/quarry/store_edits.hpp"
 #include "tests/voxel/io/vox/vox_builder.hpp"
 #include "tests/voxel/io/vox/vox_known.hpp"
-#include "voxel/io/format.hpp"
+#include "voxel/io/formats.hpp"
 #include "voxel/io/vox/read.hpp"
 
 using namespace quarry;

@@ -1,5 +1,5 @@
 // The registry: which file is read or written by whom, and what is said where nobody can.
-#include "voxel/io/format.hpp"
+#include "voxel/io/formats.hpp"
 
 #include <catch2/catch.hpp>
 #include <fstream>

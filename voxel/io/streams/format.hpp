@@ -1,4 +1,5 @@
-// format.hpp - the registry of file formats: one row per format, one file per reader or writer.
+// format.hpp - what a file format is: its names, how it is recognised, its reader and its writer, and what of a scene it keeps. The table of
+// all formats is voxel/io/formats.hpp.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "base/result.hpp"
-#include "voxel/io/streams/salvage.hpp"
-#include "voxel/io/files/whole_file.hpp"
 #include "base/memory_budget.hpp"
 #include "base/progress.hpp"
+#include "base/result.hpp"
+#include "voxel/io/files/whole_file.hpp"
+#include "voxel/io/streams/salvage.hpp"
+#include "voxel/voxelize/options.hpp"
 #include "voxel/worlds/region_sink.hpp"
 #include "voxel/worlds/scene.hpp"
-#include "voxel/voxelize/options.hpp"
 
 namespace quarry::io {
 
@@ -82,22 +83,5 @@ struct Format {
   // it opened. Not what is made into voxels first (meshes, points, densities).
   bool returns = false;
 };
-
-std::span<const Format> formats();
-std::span<const Format> mesh_formats();  // the rows that meshes/formats.cpp adds to formats()
-// By content first, then by extension. not_found: no such file; unsupported: names the nearest known extension. Every message of
-// these and of the calls below begins with the file's name.
-Result<const Format*> format_for_reading(const std::filesystem::path& file);
-Result<const Format*> format_for_writing(const std::filesystem::path& file);
-
-// Reads any known file. Leaves "source_format" and "source_file" in the scene's metadata where the reader did not (a .quarry file
-// keeps those of the file that it was made from).
-Result<Scene> read_scene(const std::filesystem::path& file, const ReadOptions& options = {});
-// The same scene region by region. Errors: unsupported (the format has no such reader), those of the reader and of the sink.
-Result<RegionsDone> read_scene_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
-// The file appears whole or not at all (whole_file.hpp).
-Result<void> write_scene(const Scene& scene, const Destination& to, const Progress& progress = {});
-// What is written beside `file` and belongs to it: the materials of an .obj, the header of a .raw. Empty: nothing.
-std::filesystem::path companion_of(const std::filesystem::path& file);
 
 }  // namespace quarry::io

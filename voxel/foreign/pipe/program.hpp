@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "voxel/foreign/section_stream.hpp"
+#include "voxel/foreign/pipe/section_stream.hpp"
 
 namespace quarry {
 

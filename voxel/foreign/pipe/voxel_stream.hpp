@@ -12,7 +12,7 @@
 
 #include "voxel/bricks/brick.hpp"
 #include "voxel/worlds/palette.hpp"
-#include "voxel/foreign/section_stream.hpp"
+#include "voxel/foreign/pipe/section_stream.hpp"
 
 namespace quarry::io {
 

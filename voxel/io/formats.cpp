@@ -1,5 +1,5 @@
-// format.cpp - the registry of file formats, and the one way in and out for a program that does not care which it is.
-#include "voxel/io/format.hpp"
+// formats.cpp - the table of file formats, and the one way in and out for a program that does not care which it is.
+#include "voxel/io/formats.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -7,11 +7,11 @@
 
 #include "voxel/io/grids/binvox.hpp"
 #include "voxel/io/files/bytes.hpp"
+#include "voxel/io/files/names.hpp"
 #include "voxel/io/pictures/heightmap.hpp"
 #include "voxel/io/minecraft/schematic.hpp"
 #include "voxel/io/pictures/write.hpp"
 #include "voxel/io/points/cloud.hpp"
-#include "base/one_line.hpp"
 #include "voxel/io/grids/qb.hpp"
 #include "voxel/io/grids/raw.hpp"
 #include "voxel/io/quarry/store.hpp"
@@ -19,6 +19,7 @@
 #include "voxel/io/quarry/salvage.hpp"
 #include "voxel/io/quarry/tables.hpp"
 #include "voxel/io/grids/vdb.hpp"
+#include "voxel/io/meshes/formats.hpp"
 #include "voxel/io/grids/write.hpp"
 #include "voxel/io/vox/read.hpp"
 #include "voxel/io/vox/write.hpp"
@@ -104,13 +105,6 @@ const Format kOwnFormats[] = {
      kKeepsColours | kKeepsSurfaces | kKeepsMaterialNames, false, kVdbAbsent},
     {"nvdb", "NanoVDB volume", kNvdbExtensions, [](std::span<const uint8_t> head) { return begins_with(head, "NanoVDB"); }, read_vdb, write_vdb, kKeepsColours, false, kVdbAbsent},
 };
-
-std::string extension_of(const std::filesystem::path& file) {
-  std::string e = file.extension().string();
-  if (!e.empty()) e.erase(0, 1);
-  std::transform(e.begin(), e.end(), e.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
-  return e;
-}
 
 // "did you mean .vox?", or the list of what there is.
 std::string advice(const std::string& extension, bool writing) {
@@ -215,14 +209,6 @@ Result<RegionsDone> read_scene_regions(const std::filesystem::path& file, const 
   } catch (const std::bad_alloc&) {
     return tl::unexpected(named(file, {ErrorCode::out_of_memory, "not enough memory to read it, even region by region"}));
   }
-}
-
-std::filesystem::path companion_of(const std::filesystem::path& file) {
-  const std::string extension = extension_of(file);
-  if (extension != "obj" && extension != "raw") return {};
-  // An .obj names its materials in a line of text; a name that would end that line is another one.
-  std::filesystem::path out = file.parent_path() / one_line(file.filename().string());
-  return out.replace_extension(extension == "obj" ? ".mtl" : ".nhdr");
 }
 
 Result<void> write_scene(const Scene& scene, const Destination& to, const Progress& progress) {

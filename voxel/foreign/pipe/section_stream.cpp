@@ -1,4 +1,4 @@
-#include "voxel/foreign/section_stream.hpp"
+#include "voxel/foreign/pipe/section_stream.hpp"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

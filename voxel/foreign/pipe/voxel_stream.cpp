@@ -1,4 +1,4 @@
-#include "voxel/foreign/voxel_stream.hpp"
+#include "voxel/foreign/pipe/voxel_stream.hpp"
 
 #include <cmath>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "voxel/foreign/program.hpp"
+#include "voxel/foreign/pipe/program.hpp"
 
 #include <malloc.h>
 #include <sys/prctl.h>

@@ -1,5 +1,5 @@
 // named_files.cpp - see foreign/named_files.hpp.
-#include "voxel/foreign/named_files.hpp"
+#include "voxel/foreign/pipe/named_files.hpp"
 
 #include <algorithm>
 

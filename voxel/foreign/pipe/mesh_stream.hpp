@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/byte_store.hpp"
-#include "voxel/foreign/mesh_client.hpp"
-#include "voxel/foreign/section_stream.hpp"
+#include "voxel/voxelize/mesh.hpp"
+#include "voxel/foreign/pipe/section_stream.hpp"
 
 namespace quarry {
 

@@ -18,7 +18,7 @@
 #include "tests/voxel/io/points/cloud_seeds.hpp"
 #include "tests/voxel/io/grids/raw_seeds.hpp"
 #include "tests/voxel/io/quarry/store_edits.hpp"
-#include "tests/voxel/io/vox/vox_builder.hpp"
+#include "tests/voxel/io/vox/file_builder.hpp"
 #include "voxel/io/quarry/store.hpp"
 #include "voxel/foreign/pipe/voxel_stream.hpp"
 #include "voxel/foreign/pipe/mesh_stream.hpp"

@@ -13,7 +13,7 @@
 #include "base/parallel.hpp"
 #include "tests/app/program_output.hpp"
 #include "tests/file_bytes.hpp"
-#include "tests/voxel/io/vox/vox_builder.hpp"
+#include "tests/voxel/io/vox/file_builder.hpp"
 #include "voxel/io/quarry/store.hpp"
 
 using namespace quarry;

@@ -3,7 +3,7 @@
 
 #include "tests/app/program_output.hpp"
 #include "tests/file_bytes.hpp"
-#include "tests/voxel/io/vox/vox_builder.hpp"
+#include "tests/voxel/io/vox/file_builder.hpp"
 
 using namespace quarry;
 using namespace quarry::test;

@@ -6,7 +6,7 @@
 #include "tests/file_bytes.hpp"
 #include "tests/voxel/foreign/ply_builder.hpp"
 #include "tests/voxel/io/grids/qb_seeds.hpp"
-#include "tests/voxel/io/vox/vox_builder.hpp"
+#include "tests/voxel/io/vox/file_builder.hpp"
 
 using namespace quarry;
 using namespace quarry::test;

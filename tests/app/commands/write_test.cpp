@@ -15,7 +15,7 @@
 
 #include "tests/app/program_output.hpp"
 #include "tests/file_bytes.hpp"
-#include "tests/voxel/io/vox/vox_builder.hpp"
+#include "tests/voxel/io/vox/file_builder.hpp"
 #include "voxel/io/grids/vdb.hpp"
 
 using namespace quarry;

@@ -12,7 +12,7 @@
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
 #include "tests/voxel/foreign/ply_builder.hpp"
-#include "voxel/io/points/ply_header.hpp"
+#include "voxel/io/ply/header.hpp"
 #include "voxel/foreign/meshes/polygon.hpp"
 
 using namespace quarry;

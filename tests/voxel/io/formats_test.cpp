@@ -8,7 +8,7 @@
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
 #include "tests/voxel/io/quarry/store_edits.hpp"
-#include "tests/voxel/io/vox/vox_builder.hpp"
+#include "tests/voxel/io/vox/file_builder.hpp"
 
 using namespace quarry;
 using test::write_bytes;

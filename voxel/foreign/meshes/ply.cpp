@@ -11,7 +11,7 @@
 
 #include "voxel/io/files/byte_reader.hpp"
 #include "voxel/io/files/bytes.hpp"
-#include "voxel/io/points/ply_body.hpp"
+#include "voxel/io/ply/body.hpp"
 #include "voxel/foreign/meshes/polygon.hpp"
 #include "voxel/foreign/meshes/textures.hpp"
 

@@ -9,7 +9,7 @@
 // A compound's matrix shows its children merged, so both fill the same cells.
 #include "voxel/io/files/byte_reader.hpp"
 #include "voxel/io/files/bytes.hpp"
-#include "voxel/io/files/inflate.hpp"
+#include "voxel/io/streams/inflate.hpp"
 #include "voxel/io/grids/qb.hpp"
 #include "voxel/io/streams/volume_builder.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "voxel/io/files/bytes.hpp"
 #include "voxel/io/minecraft/blocks.hpp"
-#include "voxel/io/files/inflate.hpp"
+#include "voxel/io/streams/inflate.hpp"
 #include "voxel/io/minecraft/nbt.hpp"
 #include "voxel/io/streams/volume_builder.hpp"
 

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "voxel/io/files/byte_reader.hpp"
-#include "voxel/io/points/ply_body.hpp"
+#include "voxel/io/ply/body.hpp"
 #include "voxel/io/points/cloud.hpp"
 #include "voxel/io/streams/volume_builder.hpp"
 

@@ -9,7 +9,7 @@
 
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
-#include "tests/voxel/io/vox/vox_builder.hpp"
+#include "tests/voxel/io/vox/file_builder.hpp"
 #include "voxel/io/export_loss.hpp"
 #include "voxel/io/formats.hpp"
 #include "voxel/io/meshes/write.hpp"

@@ -12,8 +12,8 @@
 
 #include "tests/test_data.hpp"
 #include "tests/voxel/foreign_file.hpp"
-#include "tests/voxel/io/vox/vox_builder.hpp"
-#include "tests/voxel/io/vox/vox_known.hpp"
+#include "tests/voxel/io/vox/file_builder.hpp"
+#include "tests/voxel/io/vox/known_files.hpp"
 
 using namespace quarry;
 using quarry::io::parse_vox;

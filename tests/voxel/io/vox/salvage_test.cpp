@@ -4,7 +4,7 @@
 
 #include "tests/test_data.hpp"
 #include "tests/voxel/foreign_file.hpp"
-#include "tests/voxel/io/vox/vox_builder.hpp"
+#include "tests/voxel/io/vox/file_builder.hpp"
 #include "voxel/io/vox/read.hpp"
 
 using namespace quarry;

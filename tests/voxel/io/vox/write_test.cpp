@@ -10,8 +10,8 @@
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
 #include "tests/voxel/io/quarry/store_edits.hpp"
-#include "tests/voxel/io/vox/vox_builder.hpp"
-#include "tests/voxel/io/vox/vox_known.hpp"
+#include "tests/voxel/io/vox/file_builder.hpp"
+#include "tests/voxel/io/vox/known_files.hpp"
 #include "voxel/io/formats.hpp"
 #include "voxel/io/vox/read.hpp"
 

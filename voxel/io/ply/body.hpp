@@ -1,4 +1,4 @@
-// ply_body.hpp - what follows a PLY file's header, element by element, in its three encodings. What points and meshes share.
+// body.hpp - what follows a PLY file's header, element by element, in its three encodings. What points and meshes share.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "voxel/io/files/pieces.hpp"
-#include "voxel/io/points/ply_header.hpp"
+#include "voxel/io/ply/header.hpp"
 
 namespace quarry::io {
 

@@ -1,5 +1,5 @@
-// ply_header.cpp - see ply_header.hpp.
-#include "voxel/io/points/ply_header.hpp"
+// header.cpp - see ply/header.hpp.
+#include "voxel/io/ply/header.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,5 +1,5 @@
 // inflate.cpp - by zlib, a MiB of output at a time.
-#include "voxel/io/files/inflate.hpp"
+#include "voxel/io/streams/inflate.hpp"
 
 #include <zlib.h>
 

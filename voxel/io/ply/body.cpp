@@ -1,5 +1,5 @@
-// ply_body.cpp - see ply_body.hpp.
-#include "voxel/io/points/ply_body.hpp"
+// body.cpp - see ply/body.hpp.
+#include "voxel/io/ply/body.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -13,6 +13,7 @@
 #include "app/batch/tasks.hpp"
 #include "app/console/output_file.hpp"
 #include "app/console/terminal.hpp"
+#include "voxel/io/meshes/formats.hpp"
 #include "voxel/io/meshes/write.hpp"
 #include "voxel/io/pictures/write.hpp"
 #include "voxel/io/quarry/reader.hpp"

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "voxel/io/files/bytes.hpp"
+#include "voxel/io/meshes/formats.hpp"
 #include "voxel/io/points/cloud.hpp"
 #include "voxel/io/quarry/reader.hpp"
 

@@ -126,14 +126,14 @@ class CudaExecutor final : public Executor {
   Result<void> download(void* to_host, const void* from, size_t size_bytes) override { return copy(to_host, from, size_bytes, "download"); }
 
   Result<void> clear(const GridView& view) override {
-    if (auto ok = detail::check_view(view); !ok) return ok;
+    QRY_TRY(detail::check_view(view));
     const DeviceScope scope(device_);
     kernels::clear_pages<<<page_blocks(view.page_count), kernels::kPageThreads, 0, stream_>>>(view.words, view.page_count);
     return finish("clear");
   }
 
   Result<BulkReport> insert(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
-    if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_batch(view, keys, values, count));
     if (outcomes == nullptr && worth_windows(view.page_count, count)) {
       const DeviceScope scope(device_);
       auto inserted = bulk_put(stream_, view, keys, values, count, false);
@@ -142,7 +142,7 @@ class CudaExecutor final : public Executor {
     return for_keys(kernels::InsertKey<GridView>{view, keys, values}, count, outcomes, "insert");
   }
   Result<BulkReport> insert_alone(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool fresh) override {
-    if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_batch(view, keys, values, count));
     if (!worth_merging(view.page_count, count, fresh)) return insert(view, keys, values, count, nullptr);
     const DeviceScope scope(device_);
     auto merged = bulk_merge(stream_, view, keys, values, count, fresh);
@@ -151,7 +151,7 @@ class CudaExecutor final : public Executor {
     return merged;
   }
   Result<BulkReport> assign(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
-    if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_batch(view, keys, values, count));
     if (outcomes == nullptr && worth_windows(view.page_count, count)) {
       const DeviceScope scope(device_);
       auto assigned = bulk_put(stream_, view, keys, values, count, true);
@@ -160,16 +160,15 @@ class CudaExecutor final : public Executor {
     return for_keys(kernels::AssignKey<GridView>{view, keys, values}, count, outcomes, "assign");
   }
   Result<BulkReport> find_or_insert(const GridView& view, const uint32_t* keys, uint32_t* values, size_t count, Outcome* outcomes) override {
-    if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_batch(view, keys, values, count));
     return for_keys(kernels::FindOrInsertKey<GridView>{view, keys, values}, count, outcomes, "find_or_insert");
   }
   Result<BulkReport> find(const GridView& view, const uint32_t* keys, size_t count, uint32_t* values_out, uint8_t* depths_out) override {
-    if (auto ok = detail::check_batch(view, keys, keys, count); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_batch(view, keys, keys, count));
     if (count == 0) return BulkReport{};
     const DeviceScope scope(device_);
-    auto totals = zeroed(sizeof(unsigned long long) * kernels::kOutcomes);
-    if (!totals) return tl::unexpected(totals.error());
-    auto* const counts = totals->as<unsigned long long>();
+    QRY_TRY_ASSIGN(auto totals, zeroed(sizeof(unsigned long long) * kernels::kOutcomes));
+    auto* const counts = totals.as<unsigned long long>();
     if (view.locality == kQryRows) {
       constexpr uint32_t kKeys = kernels::kRowThreads * kernels::kRowKeys;
       kernels::find_in_rows<<<uint32_t((count + kKeys - 1) / kKeys), kernels::kRowThreads, 0, stream_>>>(
@@ -177,12 +176,12 @@ class CudaExecutor final : public Executor {
     } else
     kernels::find_keys<<<blocks((count + kernels::kFindThreads - 1) / kernels::kFindThreads, 64), kernels::kFindThreads, 0, stream_>>>(
         view, keys, count, values_out, depths_out, counts + size_t(Outcome::present), counts + size_t(Outcome::reserved));
-    auto report = read_report(*totals, "find");
+    auto report = read_report(totals, "find");
     if (report) report->absent = count - report->present - report->reserved;
     return report;
   }
   Result<void> find_neighbours(const GridView& view, const uint32_t* bricks, size_t count, Neighbourhood which, uint32_t* values_out) override {
-    if (auto ok = detail::check_batch(view, bricks, values_out, count); !ok) return ok;
+    QRY_TRY(detail::check_batch(view, bricks, values_out, count));
     if (count == 0) return {};
     const DeviceScope scope(device_);
     const bool rows = view.locality == kQryRows;
@@ -194,7 +193,7 @@ class CudaExecutor final : public Executor {
     return finish("find_neighbours");
   }
   Result<BulkReport> erase(const GridView& view, const uint32_t* keys, size_t count, uint32_t* old_values, Outcome* outcomes) override {
-    if (auto ok = detail::check_batch(view, keys, keys, count); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_batch(view, keys, keys, count));
     if (old_values == nullptr && outcomes == nullptr && worth_windows(view.page_count, count)) {
       const DeviceScope scope(device_);
       auto erased = bulk_erase(stream_, view, keys, count);
@@ -204,78 +203,71 @@ class CudaExecutor final : public Executor {
   }
 
   Result<BulkReport> settle(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
-    if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_batch(view, keys, values, count));
     if (count == 0) return BulkReport{};
     const DeviceScope scope(device_);
     const thrust::counting_iterator<uint64_t> all(0);
 
     // Which keys wait, in the order of the batch.
-    auto number = Scratch::allocate(stream_, sizeof(uint64_t));
-    if (!number) return tl::unexpected(number.error());
-    auto chosen = Scratch::allocate(stream_, count * sizeof(uint64_t));
-    if (!chosen) return tl::unexpected(chosen.error());
+    QRY_TRY_ASSIGN(auto number, Scratch::allocate(stream_, sizeof(uint64_t)));
+    QRY_TRY_ASSIGN(auto chosen, Scratch::allocate(stream_, count * sizeof(uint64_t)));
     auto ok = with_temporary("select refused keys", [&](void* temporary, size_t& size_bytes) {
-      return cub::DeviceSelect::If(temporary, size_bytes, all, chosen->as<uint64_t>(), number->as<uint64_t>(), count, IsFull{outcomes}, stream_);
+      return cub::DeviceSelect::If(temporary, size_bytes, all, chosen.as<uint64_t>(), number.as<uint64_t>(), count, IsFull{outcomes}, stream_);
     });
-    if (!ok) return tl::unexpected(ok.error());
+    QRY_TRY(ok);
     uint64_t waiting = 0;
-    if (ok = download(&waiting, number->as<uint64_t>(), sizeof(waiting)); !ok) return tl::unexpected(ok.error());
+    if (ok = download(&waiting, number.as<uint64_t>(), sizeof(waiting)); !ok) return tl::unexpected(ok.error());
     if (waiting == 0) return BulkReport{};
 
     // Sorted by page; the sort is stable, so within a page the order of the batch stays.
-    auto pages = Scratch::allocate(stream_, waiting * 2 * sizeof(uint32_t));
-    if (!pages) return tl::unexpected(pages.error());
-    auto positions = Scratch::allocate(stream_, waiting * sizeof(uint64_t));
-    if (!positions) return tl::unexpected(positions.error());
-    uint32_t* unsorted_pages = pages->as<uint32_t>();
+    QRY_TRY_ASSIGN(auto pages, Scratch::allocate(stream_, waiting * 2 * sizeof(uint32_t)));
+    QRY_TRY_ASSIGN(auto positions, Scratch::allocate(stream_, waiting * sizeof(uint64_t)));
+    uint32_t* unsorted_pages = pages.as<uint32_t>();
     uint32_t* sorted_pages = unsorted_pages + waiting;
-    pages_of_positions<<<simple_blocks(waiting), kSimpleThreads, 0, stream_>>>(keys, chosen->as<uint64_t>(), waiting, view.page_count, view.locality,
+    pages_of_positions<<<simple_blocks(waiting), kSimpleThreads, 0, stream_>>>(keys, chosen.as<uint64_t>(), waiting, view.page_count, view.locality,
                                                                                unsorted_pages);
     ok = with_temporary("sort refused keys", [&](void* temporary, size_t& size_bytes) {
-      return cub::DeviceRadixSort::SortPairs(temporary, size_bytes, unsorted_pages, sorted_pages, chosen->as<uint64_t>(), positions->as<uint64_t>(),
+      return cub::DeviceRadixSort::SortPairs(temporary, size_bytes, unsorted_pages, sorted_pages, chosen.as<uint64_t>(), positions.as<uint64_t>(),
                                              waiting, 0, 32, stream_);
     });
-    if (!ok) return tl::unexpected(ok.error());
+    QRY_TRY(ok);
 
     // One group for each page that is touched.
-    auto groups = Scratch::allocate(stream_, waiting * (sizeof(uint32_t) + 2 * sizeof(uint64_t)) + sizeof(uint64_t));
-    if (!groups) return tl::unexpected(groups.error());
-    uint64_t* sizes = groups->as<uint64_t>();
+    QRY_TRY_ASSIGN(auto groups, Scratch::allocate(stream_, waiting * (sizeof(uint32_t) + 2 * sizeof(uint64_t)) + sizeof(uint64_t)));
+    uint64_t* sizes = groups.as<uint64_t>();
     uint64_t* begins = sizes + waiting;
     uint32_t* group_pages = reinterpret_cast<uint32_t*>(begins + waiting);
     ok = with_temporary("group refused keys", [&](void* temporary, size_t& size_bytes) {
-      return cub::DeviceRunLengthEncode::Encode(temporary, size_bytes, sorted_pages, group_pages, sizes, number->as<uint64_t>(), waiting, stream_);
+      return cub::DeviceRunLengthEncode::Encode(temporary, size_bytes, sorted_pages, group_pages, sizes, number.as<uint64_t>(), waiting, stream_);
     });
-    if (!ok) return tl::unexpected(ok.error());
+    QRY_TRY(ok);
     uint64_t group_count = 0;
-    if (ok = download(&group_count, number->as<uint64_t>(), sizeof(group_count)); !ok) return tl::unexpected(ok.error());
+    if (ok = download(&group_count, number.as<uint64_t>(), sizeof(group_count)); !ok) return tl::unexpected(ok.error());
     ok = with_temporary("place groups", [&](void* temporary, size_t& size_bytes) {
       return cub::DeviceScan::ExclusiveSum(temporary, size_bytes, sizes, begins, group_count, stream_);
     });
-    if (!ok) return tl::unexpected(ok.error());
+    QRY_TRY(ok);
 
-    auto totals = zeroed(sizeof(unsigned long long) * kernels::kOutcomes);
-    if (!totals) return tl::unexpected(totals.error());
+    QRY_TRY_ASSIGN(auto totals, zeroed(sizeof(unsigned long long) * kernels::kOutcomes));
     kernels::settle_pages<<<page_blocks(group_count), kernels::kPageThreads, 0, stream_>>>(view, keys, values, outcomes, group_pages, begins, sizes,
-                                                                                          positions->as<uint64_t>(), group_count);
-    count_outcomes_at<<<simple_blocks(waiting), kSimpleThreads, 0, stream_>>>(outcomes, positions->as<uint64_t>(), waiting,
-                                                                             totals->as<unsigned long long>());
-    return read_report(*totals, "settle");
+                                                                                          positions.as<uint64_t>(), group_count);
+    count_outcomes_at<<<simple_blocks(waiting), kSimpleThreads, 0, stream_>>>(outcomes, positions.as<uint64_t>(), waiting,
+                                                                             totals.as<unsigned long long>());
+    return read_report(totals, "settle");
   }
 
   Result<uint64_t> enumerate(const GridView& view, uint32_t* keys, uint32_t* values, size_t capacity) override {
-    if (auto ok = detail::check_view(view); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_view(view));
     const DeviceScope scope(device_);
     // One more than pages: the last sum is the number of pairs.
-    auto counts = zeroed((size_t{view.page_count} + 1) * 2 * sizeof(uint64_t));
-    if (!counts) return tl::unexpected(counts.error());
-    uint64_t* per_page = counts->as<uint64_t>();
+    QRY_TRY_ASSIGN(auto counts, zeroed((size_t{view.page_count} + 1) * 2 * sizeof(uint64_t)));
+    uint64_t* per_page = counts.as<uint64_t>();
     uint64_t* begins = per_page + view.page_count + 1;
     kernels::count_pairs<<<page_blocks(view.page_count), kernels::kPageThreads, 0, stream_>>>(view.words, view.page_count, per_page);
     auto ok = with_temporary("sum pairs of pages", [&](void* temporary, size_t& size_bytes) {
       return cub::DeviceScan::ExclusiveSum(temporary, size_bytes, per_page, begins, view.page_count + 1, stream_);
     });
-    if (!ok) return tl::unexpected(ok.error());
+    QRY_TRY(ok);
     if (capacity != 0)
       kernels::write_pairs<<<page_blocks(view.page_count), kernels::kPageThreads, 0, stream_>>>(view.words, view.page_count, view.locality, begins, keys, values,
                                                                                               capacity);
@@ -286,20 +278,19 @@ class CudaExecutor final : public Executor {
   }
 
   Result<uint64_t> rehash(const GridView& from, const GridView& to) override {
-    if (auto ok = detail::check_view(from); !ok) return tl::unexpected(ok.error());
-    if (auto ok = detail::check_view(to); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_view(from));
+    QRY_TRY(detail::check_view(to));
     const DeviceScope scope(device_);
-    auto refused = zeroed(sizeof(unsigned long long));
-    if (!refused) return tl::unexpected(refused.error());
-    kernels::rehash_pages<<<page_blocks(to.page_count), kernels::kPageThreads, 0, stream_>>>(from, to, refused->as<unsigned long long>());
-    if (auto ok = finish("rehash"); !ok) return tl::unexpected(ok.error());
+    QRY_TRY_ASSIGN(auto refused, zeroed(sizeof(unsigned long long)));
+    kernels::rehash_pages<<<page_blocks(to.page_count), kernels::kPageThreads, 0, stream_>>>(from, to, refused.as<unsigned long long>());
+    QRY_TRY(finish("rehash"));
     unsigned long long count = 0;
-    if (auto ok = download(&count, refused->as<unsigned long long>(), sizeof(count)); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(download(&count, refused.as<unsigned long long>(), sizeof(count)));
     return uint64_t{count};
   }
 
   Result<void> sweep(const GridView& view) override {
-    if (auto ok = detail::check_view(view); !ok) return ok;
+    QRY_TRY(detail::check_view(view));
     const DeviceScope scope(device_);
     kernels::sweep_pages<<<page_blocks(view.page_count), kernels::kPageThreads, 0, stream_>>>(view.words, view.page_count);
     kernels::sweep_stashes<<<qry_group_count(view.page_count), kernels::kPageThreads, 0, stream_>>>(view.words, view.page_count);
@@ -307,15 +298,14 @@ class CudaExecutor final : public Executor {
   }
 
   Result<Stats> stats(const GridView& view) override {
-    if (auto ok = detail::check_view(view); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_view(view));
     const DeviceScope scope(device_);
-    auto sums = zeroed(sizeof(kernels::StatsSums));
-    if (!sums) return tl::unexpected(sums.error());
+    QRY_TRY_ASSIGN(auto sums, zeroed(sizeof(kernels::StatsSums)));
     kernels::sum_stats<<<page_blocks(view.page_count), kernels::kPageThreads, 0, stream_>>>(view.words, view.page_count,
-                                                                                          sums->as<kernels::StatsSums>());
-    if (auto ok = finish("stats"); !ok) return tl::unexpected(ok.error());
+                                                                                          sums.as<kernels::StatsSums>());
+    QRY_TRY(finish("stats"));
     kernels::StatsSums got{};
-    if (auto ok = download(&got, sums->as<kernels::StatsSums>(), sizeof(got)); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(download(&got, sums.as<kernels::StatsSums>(), sizeof(got)));
     Stats stats = kernels::stats_of(got);
     detail::finish_stats(stats, view.page_count);
     return stats;
@@ -330,22 +320,21 @@ class CudaExecutor final : public Executor {
   uint32_t simple_blocks(uint64_t count) const { return blocks((count + kSimpleThreads - 1) / kSimpleThreads, 32); }
 
   Result<void> finish(const char* doing) const {
-    if (auto ok = cuda_result(cudaGetLastError(), doing); !ok) return ok;
+    QRY_TRY(cuda_result(cudaGetLastError(), doing));
     return cuda_result(cudaStreamSynchronize(stream_), doing);
   }
 
   Result<void> copy(void* to, const void* from, size_t size_bytes, const char* doing) const {
     if (size_bytes == 0) return {};
     const DeviceScope scope(device_);
-    if (auto ok = cuda_result(cudaMemcpyAsync(to, from, size_bytes, cudaMemcpyDefault, stream_), doing); !ok) return ok;
+    QRY_TRY(cuda_result(cudaMemcpyAsync(to, from, size_bytes, cudaMemcpyDefault, stream_), doing));
     return finish(doing);
   }
 
   Result<Scratch> zeroed(size_t size_bytes) const {
     auto scratch = Scratch::allocate(stream_, size_bytes);
-    if (!scratch) return scratch;
-    if (auto ok = cuda_result(cudaMemsetAsync(scratch->as<void>(), 0, size_bytes, stream_), "clear scratch memory"); !ok)
-      return tl::unexpected(ok.error());
+    QRY_TRY(scratch);
+    QRY_TRY(cuda_result(cudaMemsetAsync(scratch->as<void>(), 0, size_bytes, stream_), "clear scratch memory"));
     return scratch;
   }
 
@@ -353,16 +342,15 @@ class CudaExecutor final : public Executor {
   template <class Call>
   Result<void> with_temporary(const char* doing, const Call& call) const {
     size_t size_bytes = 0;
-    if (auto ok = cuda_result(call(nullptr, size_bytes), doing); !ok) return ok;
-    auto temporary = Scratch::allocate(stream_, size_bytes);
-    if (!temporary) return tl::unexpected(temporary.error());
-    return cuda_result(call(temporary->template as<void>(), size_bytes), doing);
+    QRY_TRY(cuda_result(call(nullptr, size_bytes), doing));
+    QRY_TRY_ASSIGN(auto temporary, Scratch::allocate(stream_, size_bytes));
+    return cuda_result(call(temporary.template as<void>(), size_bytes), doing);
   }
 
   Result<BulkReport> read_report(const Scratch& totals, const char* doing) {
-    if (auto ok = cuda_result(cudaGetLastError(), doing); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(cuda_result(cudaGetLastError(), doing));
     unsigned long long got[kernels::kOutcomes] = {};
-    if (auto ok = download(got, totals.as<void>(), sizeof(got)); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(download(got, totals.as<void>(), sizeof(got)));
     return report_of(got);
   }
 
@@ -370,11 +358,10 @@ class CudaExecutor final : public Executor {
   Result<BulkReport> for_keys(const Operate& operate, size_t count, Outcome* outcomes, const char* doing) {
     if (count == 0) return BulkReport{};
     const DeviceScope scope(device_);
-    auto totals = zeroed(sizeof(unsigned long long) * kernels::kOutcomes);
-    if (!totals) return tl::unexpected(totals.error());
+    QRY_TRY_ASSIGN(auto totals, zeroed(sizeof(unsigned long long) * kernels::kOutcomes));
     const uint32_t grid = blocks((count + kernels::kKeyThreads - 1) / kernels::kKeyThreads, 64);
-    kernels::for_each_key<<<grid, kernels::kKeyThreads, 0, stream_>>>(operate, count, outcomes, totals->template as<unsigned long long>());
-    return read_report(*totals, doing);
+    kernels::for_each_key<<<grid, kernels::kKeyThreads, 0, stream_>>>(operate, count, outcomes, totals.template as<unsigned long long>());
+    return read_report(totals, doing);
   }
 
   int device_;
@@ -400,10 +387,8 @@ Result<std::unique_ptr<Executor>> make_cuda_executor(int device) {
     return fail(ErrorCode::not_found, "no CUDA device " + std::to_string(device) + ": there are " + std::to_string(count));
   const DeviceScope scope(device);
   int multiprocessors = 0, pools = 0;
-  if (auto ok = cuda_result(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), "ask the device"); !ok)
-    return tl::unexpected(ok.error());
-  if (auto ok = cuda_result(cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, device), "ask the device"); !ok)
-    return tl::unexpected(ok.error());
+  QRY_TRY(cuda_result(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), "ask the device"));
+  QRY_TRY(cuda_result(cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, device), "ask the device"));
   if (pools == 0) return fail(ErrorCode::unsupported, "CUDA device " + std::to_string(device) + " has no stream-ordered memory");
   cudaFuncAttributes attributes{};
   if (cudaFuncGetAttributes(&attributes, kernels::clear_pages) != cudaSuccess) {
@@ -414,11 +399,10 @@ Result<std::unique_ptr<Executor>> make_cuda_executor(int device) {
   // Scratch memory stays with the pool between calls: getting it from the system anew takes longer than most calls.
   cudaMemPool_t pool = nullptr;
   uint64_t kept_bytes = uint64_t{4} << 30;
-  if (auto ok = cuda_result(cudaDeviceGetDefaultMemPool(&pool, device), "find the memory pool"); !ok) return tl::unexpected(ok.error());
-  if (auto ok = cuda_result(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept_bytes), "set up the memory pool"); !ok)
-    return tl::unexpected(ok.error());
+  QRY_TRY(cuda_result(cudaDeviceGetDefaultMemPool(&pool, device), "find the memory pool"));
+  QRY_TRY(cuda_result(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept_bytes), "set up the memory pool"));
   cudaStream_t stream = nullptr;
-  if (auto ok = cuda_result(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "make a stream"); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(cuda_result(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "make a stream"));
   return std::make_unique<CudaExecutor>(device, stream, uint32_t(multiprocessors));
 }
 

@@ -44,7 +44,7 @@ class HostExecutor final : public Executor {
   BulkOperations<CompactView>& compact() override { return *compact_; }
 
   Result<void> clear(const GridView& view) override {
-    if (auto ok = check_view(view); !ok) return ok;
+    QRY_TRY(check_view(view));
     for_pages(view.page_count, [&](uint32_t page) { detail::clear_page(page_words(view, page)); });
     return {};
   }
@@ -53,23 +53,23 @@ class HostExecutor final : public Executor {
     return put_all<detail::IfPresent::keep>(view, keys, values, count, outcomes, [](size_t, uint32_t) {});
   }
   Result<BulkReport> insert_alone(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool) override {
-    if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_batch(view, keys, values, count));
     if (const auto report = detail::insert_by_windows(view, keys, values, count, threads_)) return *report;
     return insert(view, keys, values, count, nullptr);
   }
   Result<BulkReport> assign_alone(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count) override {
-    if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_batch(view, keys, values, count));
     if (!may_own(count)) return assign(view, keys, values, count, nullptr);
     // Read only, as the way of visiting says.
     return put_owned(view, keys, const_cast<uint32_t*>(values), count, detail::Present::assign);
   }
   Result<BulkReport> find_or_insert_alone(const GridView& view, const uint32_t* keys, uint32_t* values, size_t count) override {
-    if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_batch(view, keys, values, count));
     if (!may_own(count)) return find_or_insert(view, keys, values, count, nullptr);
     return put_owned(view, keys, values, count, detail::Present::tell);
   }
   Result<BulkReport> erase_alone(const GridView& view, const uint32_t* keys, size_t count) override {
-    if (auto ok = detail::check_batch(view, keys, keys, count); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_batch(view, keys, keys, count));
     if (!may_own(count)) return erase(view, keys, count, nullptr, nullptr);
     return detail::erase_owned(view, keys, count, threads_);
   }
@@ -100,7 +100,7 @@ class HostExecutor final : public Executor {
     });
   }
   Result<void> find_neighbours(const GridView& view, const uint32_t* bricks, size_t count, Neighbourhood which, uint32_t* values_out) override {
-    if (auto ok = detail::check_batch(view, bricks, values_out, count); !ok) return ok;
+    QRY_TRY(detail::check_batch(view, bricks, values_out, count));
     if (which == Neighbourhood::faces)
       neighbours<Neighbourhood::faces>(view, bricks, count, values_out);
     else
@@ -141,7 +141,7 @@ class HostExecutor final : public Executor {
   }
 
   Result<BulkReport> settle(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
-    if (auto ok = check_view(view); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(check_view(view));
     struct Waiting {
       uint32_t page;
       uint64_t position;
@@ -177,7 +177,7 @@ class HostExecutor final : public Executor {
   }
 
   Result<uint64_t> enumerate(const GridView& view, uint32_t* keys, uint32_t* values, size_t capacity) override {
-    if (auto ok = check_view(view); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(check_view(view));
     // Where each page's pairs begin, then the pairs.
     const detail::GroupLook& look = detail::group_look();
     constexpr uint32_t kSlotWords = kQryPageWords - detail::kFirstSlotWord;
@@ -196,20 +196,20 @@ class HostExecutor final : public Executor {
   }
 
   Result<uint64_t> rehash(const GridView& from, const GridView& to) override {
-    if (auto ok = check_view(from); !ok) return tl::unexpected(ok.error());
-    if (auto ok = check_view(to); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(check_view(from));
+    QRY_TRY(check_view(to));
     return detail::rehash_by_windows(from, to, threads_);
   }
 
   Result<void> sweep(const GridView& view) override {
-    if (auto ok = check_view(view); !ok) return ok;
+    QRY_TRY(check_view(view));
     for_pages(view.page_count, [&](uint32_t page) { detail::sweep_page(view, page); });
     for_pages(qry_group_count(view.page_count), [&](uint32_t group) { detail::sweep_stash(view, group); });
     return {};
   }
 
   Result<Stats> stats(const GridView& view) override {
-    if (auto ok = check_view(view); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(check_view(view));
     constexpr uint32_t kPagesPerPiece = 64;
     std::vector<Stats> pieces((view.page_count + kPagesPerPiece - 1) / kPagesPerPiece);
     parallel_for(pieces.size(), 1, [&](size_t begin, size_t end) {
@@ -239,15 +239,14 @@ class HostExecutor final : public Executor {
     if (absent.empty()) return report;
     std::vector<uint32_t> new_keys(absent.size()), new_values(absent.size());
     for (size_t i = 0; i < absent.size(); ++i) new_keys[i] = keys[absent[i]], new_values[i] = values[absent[i]];
-    const auto inserted = insert_alone(view, new_keys.data(), new_values.data(), absent.size(), false);
-    if (!inserted) return inserted;
-    report.inserted += inserted->inserted;
-    report.full += inserted->full;
-    if (inserted->present == 0) return report;
+    QRY_TRY_ASSIGN(const auto inserted, insert_alone(view, new_keys.data(), new_values.data(), absent.size(), false));
+    report.inserted += inserted.inserted;
+    report.full += inserted.full;
+    if (inserted.present == 0) return report;
     // Copies of a new key: once more, now that the first of them is in.
     std::vector<uint32_t> refused;
     const BulkReport again = detail::visit_owned(view, new_keys.data(), new_values.data(), absent.size(), what, threads_, refused);
-    (what == detail::Present::assign ? report.assigned : report.present) += again.assigned + again.present - inserted->inserted;
+    (what == detail::Present::assign ? report.assigned : report.present) += again.assigned + again.present - inserted.inserted;
     for (size_t i = 0; i < absent.size() && what == detail::Present::tell; ++i) values[absent[i]] = new_values[i];
     return report;
   }
@@ -305,7 +304,7 @@ class HostExecutor final : public Executor {
   // work(begin, end, report) for pieces of a batch, on all threads.
   template <class Work>
   Result<BulkReport> for_pieces(const GridView& view, const uint32_t* keys, const uint32_t* inputs, size_t count, const Work& work) const {
-    if (auto ok = detail::check_batch(view, keys, inputs, count); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_batch(view, keys, inputs, count));
     std::vector<BulkReport> reports((count + kKeysPerPiece - 1) / kKeysPerPiece);
     parallel_for(count, kKeysPerPiece, [&](size_t begin, size_t end) {
       BulkReport report;

@@ -18,9 +18,8 @@ constexpr uint64_t kMostPages = uint64_t{1} << 21;  // more slots than there are
 class Scratch {
  public:
   static Result<Scratch> allocate(Executor& executor, size_t size_bytes, const char* label) {
-    auto block = executor.memory().allocate(std::max<size_t>(size_bytes, 1), label);
-    if (!block) return tl::unexpected(block.error());
-    return Scratch(&executor.memory(), *block);
+    QRY_TRY_ASSIGN(auto block, executor.memory().allocate(std::max<size_t>(size_bytes, 1), label));
+    return Scratch(&executor.memory(), block);
   }
   Scratch(Scratch&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)), block_(other.block_) {}
   Scratch& operator=(Scratch&&) = delete;
@@ -96,7 +95,7 @@ struct Grid::State {
     if (pages > kMostPages)
       return fail(ErrorCode::out_of_memory, "hash grid: " + std::to_string(pages) + " pages asked for, more than 32-bit keys can fill");
     auto fresh = memory->allocate(size_t(pages) * kQryPageBytes, "hash grid");
-    if (!fresh) return fresh;
+    QRY_TRY(fresh);
     const auto cleared = on_layout([&](auto& operations, const auto& view_of) { return operations.clear(view_of(*fresh, uint32_t(pages))); });
     if (!cleared) {
       memory->release(*fresh);
@@ -113,19 +112,18 @@ struct Grid::State {
   // A new table of at least `pages`, larger if the keys need it; the old one is given back only once every key is in the new one.
   Result<void> grow_to(uint64_t pages) {
     for (;; pages *= 2) {
-      auto fresh = make_table(pages);
-      if (!fresh) return tl::unexpected(fresh.error());
+      QRY_TRY_ASSIGN(auto fresh, make_table(pages));
       const auto refused = on_layout([&](auto& operations, const auto& view_of) {
-        return operations.rehash(view_of(block, page_count), view_of(*fresh, uint32_t(pages)));
+        return operations.rehash(view_of(block, page_count), view_of(fresh, uint32_t(pages)));
       });
-      if (!refused || *refused != 0) memory->release(*fresh);
-      if (!refused) return tl::unexpected(refused.error());
+      if (!refused || *refused != 0) memory->release(fresh);
+      QRY_TRY(refused);
       if (*refused != 0) {
         if (may_have(pages * 2, size)) continue;
         return fail(ErrorCode::full, "hash grid: the keys crowd into few pages; left at " + std::to_string(page_count) + " pages");
       }
       memory->release(block);
-      block = *fresh;
+      block = fresh;
       page_count = uint32_t(pages);
       erased = 0;
       return {};
@@ -154,15 +152,14 @@ struct Grid::State {
     // Places of erased keys may fill a sixteenth of the table beyond its load factor: so sweeps stay rare however small the batches.
     const double slots = double(page_count) * slots_per_page() * (options.max_load_factor + 1.0 / 16);
     if (compact() && erased != 0 && double(size + erased + keys.size()) > slots)
-      if (auto ok = sweep(); !ok) return ok;
+      QRY_TRY(sweep());
     if (!options.may_grow || pages_for(size + keys.size()) <= page_count) return {};
     // Only absent keys will take slots. To count them costs a look-up each, much less than a growth that a batch of known keys does not need.
     uint64_t added = keys.size();
     if (size != 0) {
       if (pages_for(size) <= page_count && seem_known(keys)) return {};
-      const auto there = on_table([&](auto& operations, const auto& view) { return operations.find(view, keys.data(), keys.size(), nullptr, nullptr); });
-      if (!there) return tl::unexpected(there.error());
-      added = there->absent;
+      QRY_TRY_ASSIGN(const auto there, on_table([&](auto& operations, const auto& view) { return operations.find(view, keys.data(), keys.size(), nullptr, nullptr); }));
+      added = there.absent;
     }
     const uint64_t wanted = pages_for(size + added);
     if (wanted <= page_count) return {};
@@ -180,7 +177,7 @@ struct Grid::State {
                                bool assigns, const Operate& operate, const OperateAlone& operate_alone) {
     if (refused != nullptr) refused->clear();
     begin_change();
-    if (auto ok = make_room(keys); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(make_room(keys));
     uint64_t inserted = 0;
     std::string why = "growth is turned off";
     const bool fresh = untouched.exchange(false);
@@ -188,10 +185,10 @@ struct Grid::State {
     bool alone = fresh || options.may_grow;
     for (;;) {
       auto report = alone ? operate_alone(fresh) : operate(nullptr);
-      if (!report) return report;
+      QRY_TRY(report);
       if (alone && report->full != 0) {
         auto rest = operate(nullptr);
-        if (!rest) return rest;
+        QRY_TRY(rest);
         rest->inserted += report->inserted;
         (assigns ? rest->assigned : rest->present) -= report->inserted;
         report = rest;
@@ -202,25 +199,22 @@ struct Grid::State {
       std::vector<Outcome> outcomes;
       if (report->full != 0 || (report->reserved != 0 && refused != nullptr)) {
         // Once more with an outcome for each key: nothing has changed since, so the same keys are refused.
-        auto scratch = Scratch::allocate(*executor, keys.size(), "hash grid outcomes");
-        if (!scratch) return tl::unexpected(scratch.error());
-        Outcome* each = scratch->template as<Outcome>();
-        if (auto again = operate(each); !again) return again;
+        QRY_TRY_ASSIGN(auto scratch, Scratch::allocate(*executor, keys.size(), "hash grid outcomes"));
+        Outcome* each = scratch.template as<Outcome>();
+        QRY_TRY(operate(each));
         if (report->full != 0) {
           begin_change();
-          auto moved = on_table([&](auto& operations, const auto& view) { return operations.settle(view, keys.data(), values, keys.size(), each); });
-          if (!moved) return moved;
+          QRY_TRY_ASSIGN(auto moved, on_table([&](auto& operations, const auto& view) { return operations.settle(view, keys.data(), values, keys.size(), each); }));
           erased = 0;
           // Duplicates of a settled key learn the table's value; and the moves may have left a place that settling gave up to look for.
-          auto again = operate(each);
-          if (!again) return again;
-          settled = moved->inserted + again->inserted;
+          QRY_TRY_ASSIGN(auto again, operate(each));
+          settled = moved.inserted + again.inserted;
           size += settled;
-          still_full = again->full;
+          still_full = again.full;
         }
         if (refused != nullptr) {
           outcomes.resize(keys.size());
-          if (auto ok = executor->download(outcomes.data(), each, keys.size()); !ok) return tl::unexpected(ok.error());
+          QRY_TRY(executor->download(outcomes.data(), each, keys.size()));
         }
       }
       // A repeated batch finds the keys of earlier rounds again: only `inserted` adds up.
@@ -283,9 +277,8 @@ Result<Grid> Grid::create(Executor& executor, const GridOptions& options, Memory
   state->memory = memory != nullptr ? memory : &executor.memory();
   state->options = options;
   const uint64_t pages = state->pages_for(options.capacity);
-  auto block = state->make_table(pages);
-  if (!block) return tl::unexpected(block.error());
-  state->block = *block;
+  QRY_TRY_ASSIGN(auto block, state->make_table(pages));
+  state->block = block;
   state->page_count = uint32_t(pages);
   return Grid(std::move(state));
 }
@@ -318,7 +311,7 @@ Result<void> same_length(const char* what, size_t keys, size_t values) {
 }  // namespace
 
 Result<BulkReport> Grid::insert(std::span<const uint32_t> keys, std::span<const uint32_t> values, std::vector<uint64_t>* refused) {
-  if (auto ok = same_length("insert", keys.size(), values.size()); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(same_length("insert", keys.size(), values.size()));
   return state_->place_all(keys, values.data(), refused, "insert", false, [&](Outcome* outcomes) {
     return state_->on_table([&](auto& operations, const auto& view) { return operations.insert(view, keys.data(), values.data(), keys.size(), outcomes); });
   }, [&](bool fresh) {
@@ -327,7 +320,7 @@ Result<BulkReport> Grid::insert(std::span<const uint32_t> keys, std::span<const 
 }
 
 Result<BulkReport> Grid::assign(std::span<const uint32_t> keys, std::span<const uint32_t> values, std::vector<uint64_t>* refused) {
-  if (auto ok = same_length("assign", keys.size(), values.size()); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(same_length("assign", keys.size(), values.size()));
   return state_->place_all(keys, values.data(), refused, "assign", true, [&](Outcome* outcomes) {
     return state_->on_table([&](auto& operations, const auto& view) { return operations.assign(view, keys.data(), values.data(), keys.size(), outcomes); });
   }, [&](bool) {
@@ -336,7 +329,7 @@ Result<BulkReport> Grid::assign(std::span<const uint32_t> keys, std::span<const 
 }
 
 Result<BulkReport> Grid::find_or_insert(std::span<const uint32_t> keys, std::span<uint32_t> values, std::vector<uint64_t>* refused) {
-  if (auto ok = same_length("find_or_insert", keys.size(), values.size()); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(same_length("find_or_insert", keys.size(), values.size()));
   return state_->place_all(keys, values.data(), refused, "find_or_insert", false, [&](Outcome* outcomes) {
     return state_->on_table([&](auto& operations, const auto& view) { return operations.find_or_insert(view, keys.data(), values.data(), keys.size(), outcomes); });
   }, [&](bool) {
@@ -345,7 +338,7 @@ Result<BulkReport> Grid::find_or_insert(std::span<const uint32_t> keys, std::spa
 }
 
 Result<BulkReport> Grid::find(std::span<const uint32_t> keys, std::span<uint32_t> values_out) const {
-  if (auto ok = same_length("find", keys.size(), values_out.size()); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(same_length("find", keys.size(), values_out.size()));
   return state_->on_table([&](auto& operations, const auto& view) { return operations.find(view, keys.data(), keys.size(), values_out.data(), nullptr); });
 }
 
@@ -409,28 +402,25 @@ Result<Grid::Pairs> Grid::enumerate(bool ordered) const {
     if (straight) {
       pairs.keys.resize(capacity);
       pairs.values.resize(capacity);
-      const auto count = list(pairs.keys.data(), pairs.values.data());
-      if (!count) return tl::unexpected(count.error());
-      const bool all = *count <= capacity;
-      capacity = *count;
+      QRY_TRY_ASSIGN(const auto count, list(pairs.keys.data(), pairs.values.data()));
+      const bool all = count <= capacity;
+      capacity = count;
       if (!all) continue;
       pairs.keys.resize(capacity);
       pairs.values.resize(capacity);
       break;
     }
-    auto scratch = Scratch::allocate(executor, size_t(capacity) * 2 * sizeof(uint32_t), "hash grid enumeration");
-    if (!scratch) return tl::unexpected(scratch.error());
-    uint32_t* keys = scratch->as<uint32_t>();
-    const auto count = list(keys, keys + capacity);
-    if (!count) return tl::unexpected(count.error());
-    if (*count > capacity) {
-      capacity = *count;
+    QRY_TRY_ASSIGN(auto scratch, Scratch::allocate(executor, size_t(capacity) * 2 * sizeof(uint32_t), "hash grid enumeration"));
+    uint32_t* keys = scratch.as<uint32_t>();
+    QRY_TRY_ASSIGN(const auto count, list(keys, keys + capacity));
+    if (count > capacity) {
+      capacity = count;
       continue;
     }
-    pairs.keys.resize(*count);
-    pairs.values.resize(*count);
-    if (auto ok = executor.download(pairs.keys.data(), keys, *count * sizeof(uint32_t)); !ok) return tl::unexpected(ok.error());
-    if (auto ok = executor.download(pairs.values.data(), keys + capacity, *count * sizeof(uint32_t)); !ok) return tl::unexpected(ok.error());
+    pairs.keys.resize(count);
+    pairs.values.resize(count);
+    QRY_TRY(executor.download(pairs.keys.data(), keys, count * sizeof(uint32_t)));
+    QRY_TRY(executor.download(pairs.values.data(), keys + capacity, count * sizeof(uint32_t)));
     break;
   }
   if (ordered) {

@@ -99,7 +99,7 @@ Result<Scene> coarser(const Scene& scene, bool mesh, int64_t level) {
 
 Result<void> check_free(const fs::path& file, const ConversionJob& job, const ConversionOptions& options, OutputNames& names, Conversion& done) {
   std::error_code error;
-  if (auto free = check_output(file, options.overwrite && options.picture != PictureKind::slices); !free) return free;
+  QRY_TRY(check_output(file, options.overwrite && options.picture != PictureKind::slices));
   const fs::path beside_it = io::companion_of(file);
   for (const Input& input : job.inputs)
     if (fs::equivalent(input.file, file, error) || (!beside_it.empty() && fs::equivalent(input.file, beside_it, error)))
@@ -140,15 +140,14 @@ class PassingWorld {
 // One input without steps. Its bricks are written as they come if the output is a world; else they go into one that only lasts until the output has
 // been made of it, layer by layer.
 Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& options, OutputNames& names, const Progress& progress, Conversion& done) {
-  const auto file = job.file();
-  if (!file) return tl::unexpected<Error>(file.error());
-  if (auto ok = check_free(*file, job, options, names, done); !ok) return ok;
+  QRY_TRY_ASSIGN(const auto file, job.file());
+  QRY_TRY(check_free(file, job, options, names, done));
   const fs::path& input = job.inputs[0].file;
-  const auto from = io::format_for_reading(input), to = io::format_for_writing(*file);
+  const auto from = io::format_for_reading(input), to = io::format_for_writing(file);
   if (!from || !to) return tl::unexpected<Error>((from ? to : from).error());
   const bool from_world = is_world(**from), to_world = is_world(**to);
-  const PassingWorld passing(*file);
-  const io::Destination target(*file, options.overwrite, options.sync_later);
+  const PassingWorld passing(file);
+  const io::Destination target(file, options.overwrite, options.sync_later);
   io::ReadOptions read = options.load.read_options();
   read.budget = options.budget;
   read.asked_for = &done.asked_for;
@@ -160,7 +159,7 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
   Progress quiet;  // what is written is no stage of its own
   quiet.cancel = progress.cancel;
   RegionSink sink;
-  sink.beside = *file;
+  sink.beside = file;
   sink.room = [&] {
     malloc_trim(0);
     return options.budget->room();
@@ -169,11 +168,10 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
     if (!from_world) palette_loss(scene, done.losses);
     head = scene;
     volumes.resize(scene.volumes.size());
-    if (auto ok = check_strict(options, done); !ok) return ok;
+    QRY_TRY(check_strict(options, done));
     if (from_world && !to_world) return {};  // is there already
-    auto made = io::StoreWriter::create(scene, to_world ? target : passing.to(), quiet);
-    if (!made) return tl::unexpected<Error>(made.error());
-    writer.emplace(std::move(*made));
+    QRY_TRY_ASSIGN(auto made, io::StoreWriter::create(scene, to_world ? target : passing.to(), quiet));
+    writer.emplace(std::move(made));
     return {};
   };
   sink.take = [&](uint32_t volume, BrickMap&& bricks) -> Result<void> {
@@ -187,25 +185,24 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
   const auto read_all = io::read_scene_regions(input, read, sink);
   if (!read_all) return tl::unexpected<Error>(with_salvage_hint(input, read_all.error()));
   if (writer)
-    if (auto written = writer->commit(); !written) return written;
+    QRY_TRY(writer->commit());
   done.regions = read_all->regions;
   if (!to_world) {
     writer.reset();
     add_losses(done.losses, io::export_losses(head, volumes, **to), false);
-    if (auto ok = check_strict(options, done); !ok) return ok;
-    auto store = io::StoreReader::open(from_world ? input : passing.path());
-    if (!store) return tl::unexpected<Error>(store.error());
+    QRY_TRY(check_strict(options, done));
+    QRY_TRY_ASSIGN(auto store, io::StoreReader::open(from_world ? input : passing.path()));
     passing.forget();
     std::vector<Box3> bounds;
     for (const io::VolumeSummary& v : volumes) bounds.push_back(v.bounds);
-    const auto visible = io::VisibleRegions::of(*store, bounds, sink.room, progress);
+    const auto visible = io::VisibleRegions::of(store, bounds, sink.room, progress);
     const auto written = visible ? (*to)->write_regions(*visible, target, progress) : tl::unexpected<Error>(visible.error());
-    if (!written) return fail(written.error().code, shown(visible ? *file : input) + ": " + written.error().message);
+    if (!written) return fail(written.error().code, shown(visible ? file : input) + ": " + written.error().message);
     done.regions = std::max(done.regions, visible->read_regions());
   }
-  done.outputs.push_back(*file);
+  done.outputs.push_back(file);
   for (const Instance& instance : head.instances) done.voxels += volumes[instance.volume].voxels;
-  done.bytes = size_of(*file);
+  done.bytes = size_of(file);
   if (done.regions == 1) done.regions = 0;  // one region is the whole
   return {};
 }
@@ -216,10 +213,9 @@ Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& op
   const bool splits = options.steps.splits();
   fs::path whole;
   if (!splits) {
-    const auto file = job.file();
-    if (!file) return tl::unexpected<Error>(file.error());
-    whole = *file;
-    if (auto ok = check_target(whole); !ok) return ok;
+    QRY_TRY_ASSIGN(const auto file, job.file());
+    whole = file;
+    QRY_TRY(check_target(whole));
   }
 
   std::vector<ScenePart> parts;
@@ -243,35 +239,32 @@ Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& op
     parts.push_back({"", std::move(*scene)});
   }
   SceneSteps::Losses step_losses;
-  auto changed = options.steps.apply(std::move(parts), step_losses, progress.cancel);
-  if (!changed) return tl::unexpected<Error>(changed.error());
+  QRY_TRY_ASSIGN(auto changed, options.steps.apply(std::move(parts), step_losses, progress.cancel));
   for (const std::string& text : step_losses) done.losses.push_back({"palette", 1, text});
-  if (changed->empty()) return fail(ErrorCode::invalid_argument, "--split: there is no voxel in it, so there are no parts");
+  if (changed.empty()) return fail(ErrorCode::invalid_argument, "--split: there is no voxel in it, so there are no parts");
 
   std::vector<fs::path> files;
   std::set<std::string> part_names;
-  for (ScenePart& part : *changed) {
+  for (ScenePart& part : changed) {
     if (!splits) {
       files.push_back(whole);
     } else {
       const std::string name = file_part(part.name);
       std::string distinct = name;
       for (size_t n = 2; !part_names.insert(distinct).second; ++n) distinct = fmt::format("{}-{}", name, n);
-      const auto file = job.file(distinct);
-      if (!file) return tl::unexpected<Error>(file.error());
-      if (auto ok = check_target(*file); !ok) return ok;
-      files.push_back(*file);
+      QRY_TRY_ASSIGN(const auto file, job.file(distinct));
+      QRY_TRY(check_target(file));
+      files.push_back(file);
     }
     for (int64_t level = 1; level <= options.lod_levels; ++level)
-      if (auto ok = check_target(lod_file(files.back(), level)); !ok) return ok;
-    const auto format = io::format_for_writing(options.picture == PictureKind::slices ? fs::path(files.back()) += ".png" : files.back());
-    if (!format) return tl::unexpected<Error>(format.error());
-    add_losses(done.losses, io::export_losses(part.scene, **format), changed->size() > 1);
+      QRY_TRY(check_target(lod_file(files.back(), level)));
+    QRY_TRY_ASSIGN(const auto format, io::format_for_writing(options.picture == PictureKind::slices ? fs::path(files.back()) += ".png" : files.back()));
+    add_losses(done.losses, io::export_losses(part.scene, *format), changed.size() > 1);
   }
-  if (auto ok = check_strict(options, done); !ok) return ok;
-  for (size_t i = 0; i < changed->size(); ++i) {
-    Scene& scene = (*changed)[i].scene;
-    if (auto written = write(scene, {files[i], options.overwrite, options.sync_later}, options.picture, progress); !written) return written;
+  QRY_TRY(check_strict(options, done));
+  for (size_t i = 0; i < changed.size(); ++i) {
+    Scene& scene = changed[i].scene;
+    QRY_TRY(write(scene, {files[i], options.overwrite, options.sync_later}, options.picture, progress));
     done.outputs.push_back(files[i]);
     for (const Instance& instance : scene.instances)
       if (instance.volume < scene.volumes.size()) done.voxels += scene.volumes[instance.volume].bricks.voxel_count();
@@ -280,11 +273,10 @@ Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& op
     const auto meshes = io::mesh_formats();
     const bool mesh = format && std::ranges::any_of(meshes, [&](const io::Format& f) { return std::string_view(f.name) == (*format)->name; });
     for (int64_t level = 1; level <= options.lod_levels; ++level) {
-      auto half = coarser(scene, mesh, level);
-      if (!half) return tl::unexpected<Error>(half.error());
-      scene = std::move(*half);
+      QRY_TRY_ASSIGN(auto half, coarser(scene, mesh, level));
+      scene = std::move(half);
       const fs::path file = lod_file(files[i], level);
-      if (auto written = write(scene, {file, options.overwrite, options.sync_later}, options.picture, progress); !written) return written;
+      QRY_TRY(write(scene, {file, options.overwrite, options.sync_later}, options.picture, progress));
       done.outputs.push_back(file);
       done.bytes += size_of(file);
     }

@@ -71,7 +71,7 @@ Result<std::string> content_hash(const std::vector<Input>& inputs, const std::st
   ContentHash hash;
   hash.add(options);
   for (const Input& input : inputs)
-    if (auto added = hash.add_file(input.file, cancel); !added) return tl::unexpected<Error>(added.error());
+    QRY_TRY(hash.add_file(input.file, cancel));
   return hash.hex();
 }
 

@@ -42,9 +42,8 @@ template <class Operation>
 Step each(Operation operation) {
   return [operation](Parts parts, Losses& losses) -> Result<Parts> {
     for (ScenePart& part : parts) {
-      auto changed = operation(part.scene, losses);
-      if (!changed) return tl::unexpected<Error>(changed.error());
-      part.scene = std::move(*changed);
+      QRY_TRY_ASSIGN(auto changed, operation(part.scene, losses));
+      part.scene = std::move(changed);
     }
     return parts;
   };
@@ -134,11 +133,10 @@ Result<Step> merge_step(const std::string&) {
     std::vector<const Scene*> scenes;
     for (const ScenePart& part : parts) scenes.push_back(&part.scene);
     PaletteError error;
-    auto merged = merge(scenes, &error);
-    if (!merged) return tl::unexpected<Error>(merged.error());
+    QRY_TRY_ASSIGN(auto merged, merge(scenes, &error));
     say_palette(error, losses);
     parts.clear();
-    parts.push_back({"", std::move(*merged)});
+    parts.push_back({"", std::move(merged)});
     return parts;
   });
 }
@@ -149,12 +147,11 @@ Result<Step> boolean_step(const std::string&) {
     Scene all = std::move(parts[0].scene);
     for (size_t i = 1; i < parts.size(); ++i) {
       PaletteError error;
-      auto both = boolean(all, parts[i].scene, kKind, &error);
-      if (!both) return tl::unexpected<Error>(both.error());
+      QRY_TRY_ASSIGN(auto both, boolean(all, parts[i].scene, kKind, &error));
       say_palette(error, losses);
       parts[i].scene = {};  // its memory is not needed any more
-      if (const auto units = source_units(all)) set_source_units(*both, *units);
-      all = std::move(*both);
+      if (const auto units = source_units(all)) set_source_units(both, *units);
+      all = std::move(both);
     }
     parts.clear();
     parts.push_back({"", std::move(all)});
@@ -181,10 +178,9 @@ Result<Step> split_step(const std::string& value) {
   return Step([kind, edge](Parts parts, Losses&) -> Result<Parts> {
     Parts out;
     for (ScenePart& whole : parts) {
-      auto pieces = split(whole.scene, kind, edge);
-      if (!pieces) return tl::unexpected<Error>(pieces.error());
+      QRY_TRY_ASSIGN(auto pieces, split(whole.scene, kind, edge));
       whole.scene = {};
-      for (ScenePart& piece : *pieces) {
+      for (ScenePart& piece : pieces) {
         if (!whole.name.empty()) piece.name = whole.name + "-" + piece.name;
         out.push_back(std::move(piece));
       }

@@ -62,11 +62,9 @@ Result<nlohmann::json> bench_hashgrid(const BenchOptions& options) {
   wanted.rounds = options.repeats;
   wanted.only = options.only;
   if (options.keys != 0) wanted.sizes = {options.keys};
-  auto device = bench_on_device(options.only, wanted.progress);
-  if (!device) return tl::unexpected<Error>(device.error());
-  auto host = bench::bench_hashgrid_host(wanted);
-  if (!host) return host;
-  return nlohmann::json{{"table", device->text + bench::hashgrid_host_table(*host)}, {"host", *host}, {"cuda", device->record}};
+  QRY_TRY_ASSIGN(auto device, bench_on_device(options.only, wanted.progress));
+  QRY_TRY_ASSIGN(auto host, bench::bench_hashgrid_host(wanted));
+  return nlohmann::json{{"table", device.text + bench::hashgrid_host_table(host)}, {"host", host}, {"cuda", device.record}};
 }
 
 }  // namespace quarry::app

@@ -305,9 +305,8 @@ class ConvertCommand {
       if (!one_file) options.sync_later = &sync_later_;
       options.in_regions = context.save_memory;
       if (manifest) {
-        const auto hashed = content_hash(job.inputs, text, context.cancel);
-        if (!hashed) return tl::unexpected<Error>(hashed.error());
-        hash = *hashed;
+        QRY_TRY_ASSIGN(const auto hashed, content_hash(job.inputs, text, context.cancel));
+        hash = hashed;
         if (is_unchanged(*manifest, job, hash, context.cancel)) {
           skipped[i] = true;
           return {};
@@ -317,11 +316,11 @@ class ConvertCommand {
       }
       log.started(job, context.threads, context.save_memory, begun[i]++ ? std::string() : too_large(i));
       if (makes_folders_ || !wanted_.to.empty())
-        if (auto made = sync_later_.make_folders(file.has_parent_path() ? file.parent_path() : fs::path(".")); !made) return made;
+        QRY_TRY(sync_later_.make_folders(file.has_parent_path() ? file.parent_path() : fs::path(".")));
       Progress progress;
       progress.cancel = context.cancel;
       if (jobs_.size() == 1) progress = log.progress_of_one(shown(file), context.cancel);
-      if (auto converted = convert(job, options, names, progress, done[i]); !converted) return converted;
+      QRY_TRY(convert(job, options, names, progress, done[i]));
       if (!manifest) return {};
       return manifest->record(job_name(job), hash, done[i].outputs, dependencies_now(folder_of(job), done[i].asked_for, begin, context.cancel));
     };

@@ -38,17 +38,17 @@ Result<void> run(Editor& editor, const EditArguments& wanted, ScriptRunner* scri
       editor.window.poll();
     }
     if (script)
-      if (auto done = script->before_frame(editor); !done) return done;
+      QRY_TRY(script->before_frame(editor));
     const bool last = wanted.frames > 0 ? frames + 1 >= wanted.frames : script && script->finished();
     const bool for_script = script && script->wants_screenshot(editor);
     const bool for_user = !for_script && !pictured && (last || editor.quit) && editor.settled();
     if (editor.quit && pictured && !for_script) return {};
-    if (auto done = editor.frame(for_script || for_user); !done) return done;
+    QRY_TRY(editor.frame(for_script || for_user));
     ++frames;
     if (script)
-      if (auto done = script->after_frame(editor, for_script); !done) return done;
+      QRY_TRY(script->after_frame(editor, for_script));
     if (for_user) {
-      if (auto done = write_screenshot(editor, wanted.screenshot); !done) return done;
+      QRY_TRY(write_screenshot(editor, wanted.screenshot));
       pictured = true;
     }
     if (wanted.frames > 0 && frames >= wanted.frames && pictured) return {};

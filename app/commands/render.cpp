@@ -65,14 +65,13 @@ Result<std::vector<Job>> plan(const RenderArguments& wanted, const std::vector<I
     Job job{inputs[i].file, {}};
     for (size_t frame = 0; frame < frames; ++frame) {
       TemplateValues values{inputs[i].relative, i + 1, inputs.size(), fmt::format("{:0{}}", frame + 1, std::to_string(frames).size())};
-      auto file = is_template(name) ? fill_template(name, values) : Result<fs::path>(name);
-      if (!file) return tl::unexpected<Error>(file.error());
-      *file = file->lexically_normal();
-      const auto [at, fresh] = taken.try_emplace(*file, shown(inputs[i].file));
+      QRY_TRY_ASSIGN(auto file, is_template(name) ? fill_template(name, values) : Result<fs::path>(name));
+      file = file.lexically_normal();
+      const auto [at, fresh] = taken.try_emplace(file, shown(inputs[i].file));
       if (!fresh)
-        return fail(ErrorCode::bad_usage, fmt::format("'{}' and '{}' would both become '{}'.", at->second, shown(inputs[i].file), shown(*file)));
-      if (is_exr(*file) && !wanted.picture.paths) return fail(ErrorCode::bad_usage, "an .exr holds light as it was traced: say how many paths with --spp.");
-      job.outputs.push_back(std::move(*file));
+        return fail(ErrorCode::bad_usage, fmt::format("'{}' and '{}' would both become '{}'.", at->second, shown(inputs[i].file), shown(file)));
+      if (is_exr(file) && !wanted.picture.paths) return fail(ErrorCode::bad_usage, "an .exr holds light as it was traced: say how many paths with --spp.");
+      job.outputs.push_back(std::move(file));
     }
     jobs.push_back(std::move(job));
   }
@@ -92,17 +91,14 @@ class Batch {
       options.log = [](int severity, const char* message) {
         if (severity > 0) fmt::print(stderr, "quarry: validation: {}\n", message);
       };
-    auto device = engine::Device::create(options);
-    if (!device) return tl::unexpected<Error>(device.error());
-    device_ = std::move(*device);
+    QRY_TRY_ASSIGN(auto device, engine::Device::create(options));
+    device_ = std::move(device);
     if (wanted_.picture.paths) {
-      auto tracer = engine::PathTracer::create(*device_);
-      if (!tracer) return tl::unexpected<Error>(tracer.error());
-      tracer_ = std::move(*tracer);
+      QRY_TRY_ASSIGN(auto tracer, engine::PathTracer::create(*device_));
+      tracer_ = std::move(tracer);
     } else {
-      auto renderer = engine::Renderer::create(*device_);
-      if (!renderer) return tl::unexpected<Error>(renderer.error());
-      renderer_ = std::move(*renderer);
+      QRY_TRY_ASSIGN(auto renderer, engine::Renderer::create(*device_));
+      renderer_ = std::move(renderer);
     }
     return {};
   }
@@ -111,39 +107,36 @@ class Batch {
   Result<void> run(const Job& job, nlohmann::json& report) {
     for (const fs::path& output : job.outputs) {
       if (output.has_parent_path())
-        if (auto made = sync_later_.make_folders(output.parent_path()); !made) return made;
-      if (auto free = check_output(output, true); !free) return tl::unexpected<Error>(free.error());
+        QRY_TRY(sync_later_.make_folders(output.parent_path()));
+      QRY_TRY(check_output(output, true));
     }
-    auto shared = engine::SharedWorld::create(*device_, sharing_mode(wanted_.sharing));
-    if (!shared) return tl::unexpected<Error>(shared.error());
-    auto scene = load_scene(job.input, wanted_.load);
-    if (!scene) return tl::unexpected<Error>(scene.error());
+    QRY_TRY_ASSIGN(auto shared, engine::SharedWorld::create(*device_, sharing_mode(wanted_.sharing)));
+    QRY_TRY_ASSIGN(auto scene, load_scene(job.input, wanted_.load));
     const PictureOptions& picture = wanted_.picture;
-    if (picture.scene_camera >= static_cast<int64_t>(scene->cameras.size()))
-      return fail(ErrorCode::bad_usage, fmt::format("--scene-camera {}: the file has {} cameras", picture.scene_camera, scene->cameras.size()));
+    if (picture.scene_camera >= static_cast<int64_t>(scene.cameras.size()))
+      return fail(ErrorCode::bad_usage, fmt::format("--scene-camera {}: the file has {} cameras", picture.scene_camera, scene.cameras.size()));
     ProgressLine line(shown(job.input));
-    auto document = Document::create(std::move(*scene), (*shared)->memory(), line.progress());
-    if (!document) return tl::unexpected<Error>(document.error());
-    World& world = document->world();
+    QRY_TRY_ASSIGN(auto document, Document::create(std::move(scene), shared->memory(), line.progress()));
+    World& world = document.world();
     // Pictures only read: the device gets a third of the bytes. What cannot be packed, for want of memory perhaps, is drawn as it is.
     (void)world.pack();
     const auto frames = static_cast<uint32_t>(job.outputs.size());
     for (uint32_t frame = 0; frame < frames; ++frame) {
       const fs::path& output = job.outputs[frame];
       engine::RenderSettings settings = picture.settings;
-      const engine::View view = picture.view(document->scene(), world.bounds(), frame, frames, settings);
+      const engine::View view = picture.view(document.scene(), world.bounds(), frame, frames, settings);
       const auto start = Clock::now();
       Progress progress = line.progress();
       if (frames > 1) {
         // One bar for the whole turn.
         progress.report = [report = progress.report, frame, frames](std::string_view stage, double fraction) { report(stage, (frame + fraction) / frames); };
       }
-      if (auto written = make(**shared, *document, view, settings, output, progress); !written) return written;
+      QRY_TRY(make(*shared, document, view, settings, output, progress));
       const double seconds = seconds_since(start);
       if (frames > 1) progress.say("rendering", 1);
       report.push_back({{"input", shown(job.input)}, {"output", shown(output)}, {"ok", true}, {"width", settings.width}, {"height", settings.height},
                         {"view", picture.view_name}, {"paths", picture.paths}, {"device", device_->info().name}, {"driver", device_->info().driver},
-                        {"sharing", engine::to_string((*shared)->mode())}, {"sharing_reason", (*shared)->sharing_reason()}, {"voxels", world.voxel_count()},
+                        {"sharing", engine::to_string(shared->mode())}, {"sharing_reason", shared->sharing_reason()}, {"voxels", world.voxel_count()},
                         {"bricks", world.brick_count()}, {"world_bytes", world.size_bytes()}, {"packed", world.packed()}, {"seconds", seconds}, {"validation_errors", device_->validation_errors()}});
       if (wanted_.json) continue;
       line.clear();
@@ -151,7 +144,7 @@ class Batch {
                  with_commas(world.brick_count()), seconds);
     }
     if (!wanted_.json && !told_) {
-      fmt::print("  device   {}\n  sharing  {}: {}\n", device_->info().name, engine::to_string((*shared)->mode()), (*shared)->sharing_reason());
+      fmt::print("  device   {}\n  sharing  {}: {}\n", device_->info().name, engine::to_string(shared->mode()), shared->sharing_reason());
       told_ = true;
     }
     return {};
@@ -169,14 +162,12 @@ class Batch {
     World& world = document.world();
     const Palette& palette = document.scene().palette;
     if (!tracer_) {
-      const auto picture = renderer_->render(shared, world, palette, view, settings);
-      if (!picture) return tl::unexpected<Error>(picture.error());
+      QRY_TRY_ASSIGN(const auto picture, renderer_->render(shared, world, palette, view, settings));
       if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-      return engine::write_png(*picture, {output, true, together()});
+      return engine::write_png(picture, {output, true, together()});
     }
-    const auto traced = tracer_->render(shared, world, palette, view, settings, wanted_.picture.paths, is_exr(output) && wanted_.layers, progress);
-    if (!traced) return tl::unexpected<Error>(traced.error());
-    return is_exr(output) ? engine::write_exr(*traced, {output, true, together()}) : engine::write_png(traced->picture, {output, true, together()});
+    QRY_TRY_ASSIGN(const auto traced, tracer_->render(shared, world, palette, view, settings, wanted_.picture.paths, is_exr(output) && wanted_.layers, progress));
+    return is_exr(output) ? engine::write_exr(traced, {output, true, together()}) : engine::write_png(traced.picture, {output, true, together()});
   }
 
   const RenderArguments& wanted_;

@@ -20,9 +20,8 @@ struct Verdict {
 };
 
 Result<void> judge(const std::string& file, io::ReadOptions options, Verdict& verdict) {
-  const auto format = io::format_for_reading(file);
-  if (!format) return tl::unexpected<Error>(format.error());
-  verdict.format = (*format)->name;
+  QRY_TRY_ASSIGN(const auto format, io::format_for_reading(file));
+  verdict.format = format->name;
   options.warnings = &verdict.warnings;
   ProgressLine line(file);
   options.progress = line.progress();
@@ -30,12 +29,11 @@ Result<void> judge(const std::string& file, io::ReadOptions options, Verdict& ve
   std::vector<UndoRecord> history;
   const auto scene = verdict.format == "quarry" ? io::Store::read(file, options.progress, &history, nullptr, options.warnings) : io::read_scene(file, options);
   line.clear();
-  if (!scene) return tl::unexpected<Error>(scene.error());
-  const auto bricks = flatten(*scene, false);
-  if (!bricks) return tl::unexpected<Error>(bricks.error());
+  QRY_TRY(scene);
+  QRY_TRY_ASSIGN(const auto bricks, flatten(*scene, false));
   verdict.volumes = scene->volumes.size();
   verdict.instances = scene->instances.size();
-  verdict.voxels = bricks->voxel_count();
+  verdict.voxels = bricks.voxel_count();
   return {};
 }
 

@@ -53,13 +53,12 @@ bool walkable(const fs::directory_entry& entry) {
 }
 
 Result<void> files_below(const fs::path& directory, std::vector<fs::path>& out) {
-  const auto entries = entries_of(directory);
-  if (!entries) return tl::unexpected<Error>(entries.error());
-  for (const fs::directory_entry& entry : *entries) {
+  QRY_TRY_ASSIGN(const auto entries, entries_of(directory));
+  for (const fs::directory_entry& entry : entries) {
     std::error_code error;
     if (hidden(entry.path().filename())) continue;
     if (walkable(entry)) {
-      if (auto below = files_below(entry.path(), out); !below) return below;
+      QRY_TRY(files_below(entry.path(), out));
     } else if (entry.is_regular_file(error) && known_extension(entry.path())) {
       out.push_back(entry.path());
     }
@@ -74,12 +73,11 @@ Result<void> match_below(const fs::path& directory, std::span<const std::string>
   std::error_code error;
   if (name == "**") {
     if (last) return files_below(directory, out);
-    if (auto here = match_below(directory, pattern.subspan(1), out); !here) return here;
-    const auto entries = entries_of(directory);
-    if (!entries) return tl::unexpected<Error>(entries.error());
-    for (const fs::directory_entry& entry : *entries)
+    QRY_TRY(match_below(directory, pattern.subspan(1), out));
+    QRY_TRY_ASSIGN(const auto entries, entries_of(directory));
+    for (const fs::directory_entry& entry : entries)
       if (walkable(entry) && !hidden(entry.path().filename()))
-        if (auto below = match_below(entry.path(), pattern, out); !below) return below;
+        QRY_TRY(match_below(entry.path(), pattern, out));
     return {};
   }
   const auto take = [&](const fs::path& found) -> Result<void> {
@@ -89,11 +87,10 @@ Result<void> match_below(const fs::path& directory, std::span<const std::string>
     return {};
   };
   if (!has_wildcard(name)) return fs::exists(directory / name, error) ? take(directory / name) : Result<void>();
-  const auto entries = entries_of(directory);
-  if (!entries) return tl::unexpected<Error>(entries.error());
-  for (const fs::directory_entry& entry : *entries)
+  QRY_TRY_ASSIGN(const auto entries, entries_of(directory));
+  for (const fs::directory_entry& entry : entries)
     if (fnmatch(name.c_str(), entry.path().filename().c_str(), FNM_PERIOD) == 0)
-      if (auto taken = take(entry.path()); !taken) return taken;
+      QRY_TRY(take(entry.path()));
   return {};
 }
 
@@ -106,7 +103,7 @@ Result<void> expand_pattern(const std::string& word, fs::path& base, std::vector
   }
   std::error_code error;
   if (fs::is_directory(base.empty() ? fs::path(".") : base, error))
-    if (auto matched = match_below(base, pattern, out); !matched) return matched;
+    QRY_TRY(match_below(base, pattern, out));
   // ** reaches some files by several ways.
   std::ranges::sort(out, {}, [](const fs::path& p) -> const std::string& { return p.native(); });
   out.erase(std::unique(out.begin(), out.end()), out.end());
@@ -138,10 +135,10 @@ class Expansion {
     fs::path base;
     if (fs::is_directory(word, error)) {
       base = word;
-      if (auto below = files_below(base, found); !below) return below;
+      QRY_TRY(files_below(base, found));
       if (found.empty()) return fail(ErrorCode::not_found, word + ": no file in this directory has a name that a reader knows; name files or patterns to take others");
     } else if (!fs::exists(word, error) && has_wildcard(word)) {
-      if (auto matched = expand_pattern(word, base, found); !matched) return matched;
+      QRY_TRY(expand_pattern(word, base, found));
     } else {
       put(word, fs::path(word).filename());
     }
@@ -165,12 +162,11 @@ Result<std::vector<Input>> expand_inputs(std::span<const std::string> words) {
   Expansion expansion;
   for (const std::string& word : words) {
     if (word.size() < 2 || word[0] != '@') {
-      if (auto added = expansion.add(word); !added) return tl::unexpected<Error>(added.error());
+      QRY_TRY(expansion.add(word));
       continue;
     }
-    const auto list = words_of_list(word.substr(1));
-    if (!list) return tl::unexpected<Error>(list.error());
-    for (const std::string& name : *list)
+    QRY_TRY_ASSIGN(const auto list, words_of_list(word.substr(1)));
+    for (const std::string& name : list)
       if (auto added = expansion.add(name); !added) return fail(added.error().code, word + ": " + added.error().message);
   }
   return std::move(expansion.inputs);

@@ -82,11 +82,10 @@ bool is_report(const fs::path& file) {
 
 // Whether a report may be put where `report` is, which is no stream.
 Result<void> check_report_file(const fs::path& report) {
-  const auto target = io::find_target(report);
-  if (!target) return tl::unexpected<Error>(target.error());
+  QRY_TRY_ASSIGN(const auto target, io::find_target(report));
   std::error_code error;
-  if (!fs::is_directory(io::folder_of(*target), error)) return fail(ErrorCode::io, "there is no directory " + io::folder_of(*target).string());
-  if (fs::exists(*target, error) && !is_report(*target))
+  if (!fs::is_directory(io::folder_of(target), error)) return fail(ErrorCode::io, "there is no directory " + io::folder_of(target).string());
+  if (fs::exists(target, error) && !is_report(target))
     return fail(ErrorCode::conflict, "is there already and is no report of quarry's, so it is not replaced; give --report another name, or take the file away");
   return {};
 }

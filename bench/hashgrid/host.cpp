@@ -138,7 +138,7 @@ Result<void> uniform_round(Rounds& rounds, Contender& contender, size_t c, bool 
   const uint64_t count = u.keys.size(), half = count / 2;
   Result<void> made;
   rounds.step(c, keep, kUniform[0].name, count, [&] { return (made = table.make(count)) && table.insert(u.keys, u.values) == count; });
-  if (!made) return made;
+  QRY_TRY(made);
   table.clear();
   rounds.step(c, keep, kUniform[1].name, count, [&] { return table.insert(u.keys, u.values) == count; });
   rounds.step(c, keep, kUniform[2].name, count, [&] { return table.find(u.asked, out) == count; });
@@ -191,7 +191,7 @@ struct Bricks {
 Result<void> brick_round(Rounds& rounds, Contender& contender, size_t c, bool keep, const Bricks& v, Keys& out) {
   HostTable& table = *contender.table;
   const uint64_t count = v.keys.size();
-  if (auto made = table.make(count); !made) return made;
+  QRY_TRY(table.make(count));
   rounds.step(c, keep, kBricks[0].name, count, [&] { return table.insert(v.keys, v.values) == count; });
   rounds.step(c, keep, kBricks[1].name, count, [&] { return table.find(v.keys, std::span(out).first(count)) == count; });
   bool right = std::equal(v.values.begin(), v.values.end(), out.begin());
@@ -245,7 +245,7 @@ Result<json> bench_hashgrid_host(const HostBenchOptions& options) {
         for (size_t c = 0; c < contenders.size(); ++c) {
           if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "interrupted");
           options.progress.say(stage, double(round * contenders.size() + c) / double((options.rounds + 1) * contenders.size()));
-          if (auto done = one_round(c, round > 0); !done) return done;
+          QRY_TRY(one_round(c, round > 0));
           if (!rounds.wrong().empty()) return fail(ErrorCode::device, rounds.wrong() + ": the measurement is void");
         }
       return {};
@@ -253,15 +253,13 @@ Result<json> bench_hashgrid_host(const HostBenchOptions& options) {
     if (any(kUniform)) {
       const Uniform u(size);
       Keys out(size);
-      auto done = all_rounds(fmt::format("{} random keys on the host", size), [&](size_t c, bool keep) { return uniform_round(rounds, contenders[c], c, keep, u, out); });
-      if (!done) return tl::unexpected(done.error());
+      QRY_TRY(all_rounds(fmt::format("{} random keys on the host", size), [&](size_t c, bool keep) { return uniform_round(rounds, contenders[c], c, keep, u, out); }));
       for (const double load : options.loads) facts.push_back(grid_facts(load, u.keys, u.values));
     }
     if (any(kBricks)) {
       const Bricks v(size);
       Keys out(v.neighbours.size());
-      auto done = all_rounds(fmt::format("{} bricks of a terrain on the host", size), [&](size_t c, bool keep) { return brick_round(rounds, contenders[c], c, keep, v, out); });
-      if (!done) return tl::unexpected(done.error());
+      QRY_TRY(all_rounds(fmt::format("{} bricks of a terrain on the host", size), [&](size_t c, bool keep) { return brick_round(rounds, contenders[c], c, keep, v, out); }));
     }
 
     const auto add_rows = [&](std::span<const Operation> operations) {

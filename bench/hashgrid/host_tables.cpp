@@ -23,9 +23,8 @@ class GridTable final : public HostTable {
   explicit GridTable(double load) : load_(load), executor_(hashgrid::make_host_executor()) {}
   Result<void> make(uint64_t capacity) override {
     grid_.reset();
-    auto made = hashgrid::Grid::create(*executor_, {.capacity = capacity, .max_load_factor = load_});
-    if (!made) return tl::unexpected(made.error());
-    grid_ = std::make_unique<hashgrid::Grid>(std::move(*made));
+    QRY_TRY_ASSIGN(auto made, hashgrid::Grid::create(*executor_, {.capacity = capacity, .max_load_factor = load_}));
+    grid_ = std::make_unique<hashgrid::Grid>(std::move(made));
     return {};
   }
   uint64_t insert(std::span<const uint32_t> keys, std::span<const uint32_t> values) override { return count(grid_->insert(keys, values), &R::inserted); }

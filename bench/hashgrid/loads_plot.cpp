@@ -133,11 +133,10 @@ Result<void> write(const std::string& path, const std::string& text) {
 }  // namespace
 
 Result<void> plot_loads(const std::string& csv_path) {
-  auto columns = read_columns(csv_path);
-  if (!columns) return tl::unexpected(columns.error());
+  QRY_TRY_ASSIGN(auto columns, read_columns(csv_path));
   const std::string stem = csv_path.ends_with(".csv") ? csv_path.substr(0, csv_path.size() - 4) : csv_path;
-  if (auto ok = write(stem + ".md", table_of(*columns)); !ok) return ok;
-  return write(stem + ".svg", picture_of(*columns));
+  QRY_TRY(write(stem + ".md", table_of(columns)));
+  return write(stem + ".svg", picture_of(columns));
 }
 
 }  // namespace quarry::bench

@@ -88,8 +88,7 @@ Result<VkPipeline> Passes::make(const Pass& pass) {
   const auto& vk = device_->vk();
   VkShaderModuleCreateInfo module_info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, nullptr, 0, sizeof k_bench_rays_spirv, k_bench_rays_spirv};
   VkShaderModule module = VK_NULL_HANDLE;
-  if (auto ok = vk_check(vk.vkCreateShaderModule(device_->handle(), &module_info, nullptr, &module), "vkCreateShaderModule", pass.name); !ok)
-    return tl::unexpected(ok.error());
+  QRY_TRY(vk_check(vk.vkCreateShaderModule(device_->handle(), &module_info, nullptr, &module), "vkCreateShaderModule", pass.name));
   const bool beams = pass.pass == kQryBenchBeams;
   const uint32_t fused = device_->info().type != VK_PHYSICAL_DEVICE_TYPE_CPU;
   const uint32_t values[11] = {0, pass.only_pyramid, pass.pass, pass.from_beams, pass.rays_a_thread, pass.inside, beams ? kQryBeamGroup : 8u, beams ? 1u : pass.rows, fused, device_->info().beam_lanes, pass.by_columns};
@@ -105,7 +104,7 @@ Result<VkPipeline> Passes::make(const Pass& pass) {
   VkPipeline pipeline = VK_NULL_HANDLE;
   const VkResult result = vk.vkCreateComputePipelines(device_->handle(), VK_NULL_HANDLE, 1, &info, nullptr, &pipeline);
   vk.vkDestroyShaderModule(device_->handle(), module, nullptr);
-  if (auto ok = vk_check(result, "vkCreateComputePipelines", pass.name); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(vk_check(result, "vkCreateComputePipelines", pass.name));
   return pipeline;
 }
 
@@ -125,19 +124,16 @@ Result<std::unique_ptr<Passes>> Passes::create(engine::Device& device, uint32_t 
                 {&self->beams_, BufferHome::device, engine::beam_tiles(width, height) * 4},
                 {&self->seen_, BufferHome::host_readback, pixels * sizeof(QryVisibility)}, {&self->seen_beams_, BufferHome::host_readback, pixels * sizeof(QryVisibility)}};
   for (const auto& w : wanted) {
-    auto made = DeviceMemory::create(device, w.home, w.bytes, "quarry bench");
-    if (!made) return tl::unexpected(made.error());
-    *w.memory = std::move(*made);
+    QRY_TRY_ASSIGN(auto made, DeviceMemory::create(device, w.home, w.bytes, "quarry bench"));
+    *w.memory = std::move(made);
   }
-  auto offscreen = engine::Offscreen::create(device, "quarry bench");
-  if (!offscreen) return tl::unexpected(offscreen.error());
-  self->offscreen_ = std::move(*offscreen);
+  QRY_TRY_ASSIGN(auto offscreen, engine::Offscreen::create(device, "quarry bench"));
+  self->offscreen_ = std::move(offscreen);
   const VkQueryPoolCreateInfo queries{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO, nullptr, 0, VK_QUERY_TYPE_TIMESTAMP, 2 * kPassCount, 0};
-  if (auto ok = vk_check(vk.vkCreateQueryPool(device.handle(), &queries, nullptr, &self->queries_), "vkCreateQueryPool", "timestamps"); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(vk_check(vk.vkCreateQueryPool(device.handle(), &queries, nullptr, &self->queries_), "vkCreateQueryPool", "timestamps"));
   const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(QryBenchPush)};
   const VkPipelineLayoutCreateInfo layout{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 0, nullptr, 1, &range};
-  if (auto ok = vk_check(vk.vkCreatePipelineLayout(device.handle(), &layout, nullptr, &self->layout_), "vkCreatePipelineLayout", "benchmark"); !ok)
-    return tl::unexpected(ok.error());
+  QRY_TRY(vk_check(vk.vkCreatePipelineLayout(device.handle(), &layout, nullptr, &self->layout_), "vkCreatePipelineLayout", "benchmark"));
 
   Result<VkPipeline> made[kPassCount];
   parallel_for(kPassCount, 1, [&](size_t begin, size_t end) {
@@ -148,7 +144,7 @@ Result<std::unique_ptr<Passes>> Passes::create(engine::Device& device, uint32_t 
     if (made[i]) self->pipelines_[i] = *made[i];
     else outcome = tl::unexpected(made[i].error());
   }
-  if (!outcome) return tl::unexpected(outcome.error());
+  QRY_TRY(outcome);
   return self;
 }
 
@@ -210,9 +206,8 @@ Result<void> Passes::measure(const engine::SharedWorld& world, engine::Device::T
   const VkMemoryBarrier between{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, kShader | VK_ACCESS_TRANSFER_READ_BIT, kShader | VK_ACCESS_TRANSFER_READ_BIT};
   constexpr VkPipelineStageFlags kWork = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
   for (uint32_t round = 0; round < repeats + 2; ++round) {
-    auto begun = offscreen_->begin();
-    if (!begun) return tl::unexpected(begun.error());
-    commands_ = *begun;
+    QRY_TRY_ASSIGN(auto begun, offscreen_->begin());
+    commands_ = begun;
     vk.vkCmdResetQueryPool(commands_, queries_, 0, 2 * kPassCount);
     vk.vkCmdPushConstants(commands_, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
     for (uint32_t i = 0; i < kPassCount; ++i) {
@@ -228,12 +223,10 @@ Result<void> Passes::measure(const engine::SharedWorld& world, engine::Device::T
         vk.vkCmdPipelineBarrier(commands_, kWork, kWork, 0, 1, &between, 0, nullptr, 0, nullptr);
       }
     }
-    if (auto ok = offscreen_->submit_and_wait(ready); !ok) return ok;
+    QRY_TRY(offscreen_->submit_and_wait(ready));
     uint64_t ticks[2 * kPassCount];
-    if (auto ok = vk_check(vk.vkGetQueryPoolResults(device_->handle(), queries_, 0, 2 * kPassCount, sizeof ticks, ticks, 8, VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
-                           "vkGetQueryPoolResults", "timestamps");
-        !ok)
-      return ok;
+    QRY_TRY(vk_check(vk.vkGetQueryPoolResults(device_->handle(), queries_, 0, 2 * kPassCount, sizeof ticks, ticks, 8, VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
+                           "vkGetQueryPoolResults", "timestamps"));
     if (round >= 2)
       for (size_t i = 0; i < kPassCount; ++i) times[i].push_back(double(ticks[2 * i + 1] - ticks[2 * i]) * double(properties.limits.timestampPeriod) * 1e-3);
   }
@@ -301,31 +294,27 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
   wanted.validation = options.validation;
   wanted.pipeline_statistics = true;
   wanted.log = [](int severity, const char* message) { if (severity > 0) fmt::print(stderr, "{}\n", message); };
-  auto device = engine::Device::create(wanted);
-  if (!device) return tl::unexpected(device.error());
-  if (!(*device)->info().beam_lanes)
-    return fail(ErrorCode::unsupported, (*device)->info().name + " has no arithmetic over subgroups in compute shaders, which beams need");
-  auto passes = Passes::create(**device, options.width, options.height);
-  if (!passes) return tl::unexpected(passes.error());
-  nlohmann::json result{{"device", (*device)->info().name}, {"driver", (*device)->info().driver}, {"width", options.width}, {"height", options.height},
-                        {"repeats", options.repeats}, {"full_size", options.full_size}, {"pipelines", (*passes)->statistics()}, {"scenes", nlohmann::json::array()}};
+  QRY_TRY_ASSIGN(auto device, engine::Device::create(wanted));
+  if (!device->info().beam_lanes)
+    return fail(ErrorCode::unsupported, device->info().name + " has no arithmetic over subgroups in compute shaders, which beams need");
+  QRY_TRY_ASSIGN(auto passes, Passes::create(*device, options.width, options.height));
+  nlohmann::json result{{"device", device->info().name}, {"driver", device->info().driver}, {"width", options.width}, {"height", options.height},
+                        {"repeats", options.repeats}, {"full_size", options.full_size}, {"pipelines", passes->statistics()}, {"scenes", nlohmann::json::array()}};
   for (const int scene : options.scenes) {
     const RenderScene& about = render_scene(scene);
     const int size = options.full_size ? about.full_size : about.small_size;
-    auto shared = engine::SharedWorld::create(**device);
-    if (!shared) return tl::unexpected(shared.error());
-    auto world = World::create((*shared)->memory());
-    if (!world) return tl::unexpected(world.error());
-    if (auto ok = fill_scene(*world, scene, size, [&] { return options.progress.cancelled(); }); !ok) return tl::unexpected(ok.error());
-    if (auto ok = world->fit(); !ok) return tl::unexpected(ok.error());  // as worlds are that were read from files
-    if (options.full_size && (world->voxel_count() != about.voxels || world->brick_count() != about.bricks))
-      return fail(ErrorCode::device, fmt::format("{}: {} voxels in {} bricks instead of {} in {}: the measurement is void", about.name, world->voxel_count(),
-                                                 world->brick_count(), about.voxels, about.bricks));
-    auto ready = (*shared)->publish(*world, Palette::standard());
-    if (!ready) return tl::unexpected(ready.error());
-    const auto voxels = double(world->voxel_count());
+    QRY_TRY_ASSIGN(auto shared, engine::SharedWorld::create(*device));
+    QRY_TRY_ASSIGN(auto world, World::create(shared->memory()));
+    QRY_TRY(fill_scene(world, scene, size, [&] { return options.progress.cancelled(); }));
+    QRY_TRY(world.fit());  // as worlds are that were read from files
+    if (options.full_size && (world.voxel_count() != about.voxels || world.brick_count() != about.bricks))
+      return fail(ErrorCode::device, fmt::format("{}: {} voxels in {} bricks instead of {} in {}: the measurement is void", about.name, world.voxel_count(),
+                                                 world.brick_count(), about.voxels, about.bricks));
+    auto ready = shared->publish(world, Palette::standard());
+    QRY_TRY(ready);
+    const auto voxels = double(world.voxel_count());
     const auto per_voxel = [&](uint64_t bytes) { return double(bytes) / voxels; };
-    const double editable = per_voxel(world->size_bytes()), editable_device = per_voxel((*shared)->device_bytes());
+    const double editable = per_voxel(world.size_bytes()), editable_device = per_voxel(shared->device_bytes());
     std::vector<QryVisibility> seen[kCameraCount];
     nlohmann::json cameras = nlohmann::json::array();
     for (int camera = 0; camera < kCameraCount; ++camera) {
@@ -333,57 +322,56 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
       options.progress.say(about.title, double(camera) / kCameraCount);
       double us[kPassCount];
       const engine::View view = scene_view(scene, camera, size, options.width, options.height);
-      if (auto ok = (*passes)->measure(**shared, *ready, view, options.repeats, us); !ok) return tl::unexpected(ok.error());
-      const uint64_t hits = (*passes)->hits(), pixels = uint64_t(options.width) * options.height;
-      auto differing = (*passes)->differing();
-      if (!differing) return tl::unexpected(differing.error());
+      QRY_TRY(passes->measure(*shared, *ready, view, options.repeats, us));
+      const uint64_t hits = passes->hits(), pixels = uint64_t(options.width) * options.height;
+      QRY_TRY_ASSIGN(auto differing, passes->differing());
       // Directions are rounded differently by every driver, so a ray in 100,000 may pass on the other side of an edge.
       if (options.full_size && options.width == 1920 && options.height == 1080) {
         const uint64_t expected = about.hits[camera], off = hits > expected ? hits - expected : expected - hits;
         if (off > 20) return fail(ErrorCode::device, fmt::format("{}, {}: {} hits instead of {}: the measurement is void", about.name, camera_name(camera), hits, expected));
       }
-      if (*differing > pixels / 2000)
-        return fail(ErrorCode::device, fmt::format("{}, {}: {} pixels differ when rays start at beams: the measurement is void", about.name, camera_name(camera), *differing));
+      if (differing > pixels / 2000)
+        return fail(ErrorCode::device, fmt::format("{}, {}: {} pixels differ when rays start at beams: the measurement is void", about.name, camera_name(camera), differing));
       nlohmann::json rows = nlohmann::json::object();
       for (size_t i = 0; i < kPassCount; ++i) {
         const uint64_t rays = (kPasses[i].per_hit ? hits : pixels) * (kPasses[i].pass == kQryBenchAmbient ? 4 : 1);
         rows[kPasses[i].name] = row_of(rays, us[i]);
       }
-      rows["primary as drawn"] = row_of(pixels, primary_as_drawn(us, (*shared)->root(), view));
-      rows["shadow"] = row_of(hits, shadow_as_drawn(us, (*shared)->root(), view));
-      rows["whole frame"] = row_of(pixels + 5 * hits, whole_frame(us, (*shared)->root(), view));
-      seen[camera] = (*passes)->seen();
-      cameras.push_back({{"camera", camera_name(camera)}, {"hits", hits}, {"differ_with_beams", *differing}, {"passes", rows}});
+      rows["primary as drawn"] = row_of(pixels, primary_as_drawn(us, shared->root(), view));
+      rows["shadow"] = row_of(hits, shadow_as_drawn(us, shared->root(), view));
+      rows["whole frame"] = row_of(pixels + 5 * hits, whole_frame(us, shared->root(), view));
+      seen[camera] = passes->seen();
+      cameras.push_back({{"camera", camera_name(camera)}, {"hits", hits}, {"differ_with_beams", differing}, {"passes", rows}});
     }
     // The same world packed: less memory, and not a pixel different.
     const auto start = std::chrono::steady_clock::now();
-    if (auto ok = world->pack(); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(world.pack());
     const double pack_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    ready = (*shared)->publish(*world, Palette::standard());
-    if (!ready) return tl::unexpected(ready.error());
+    ready = shared->publish(world, Palette::standard());
+    QRY_TRY(ready);
     for (int camera = 0; camera < kCameraCount; ++camera) {
       if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "interrupted");
       options.progress.say(fmt::format("{}, packed", about.title), double(camera) / kCameraCount);
       double us[kPassCount];
       const engine::View view = scene_view(scene, camera, size, options.width, options.height);
-      if (auto ok = (*passes)->measure(**shared, *ready, view, options.repeats, us); !ok) return tl::unexpected(ok.error());
-      const std::vector<QryVisibility> packed = (*passes)->seen();
+      QRY_TRY(passes->measure(*shared, *ready, view, options.repeats, us));
+      const std::vector<QryVisibility> packed = passes->seen();
       if (std::memcmp(packed.data(), seen[camera].data(), packed.size() * sizeof(QryVisibility)) != 0)
         return fail(ErrorCode::device, fmt::format("{}, {}: the packed world is not seen as the editable one is: the measurement is void", about.name, camera_name(camera)));
       const uint64_t pixels = uint64_t(options.width) * options.height;
       auto& rows = cameras[size_t(camera)]["passes"];
       rows["primary, packed"] = row_of(pixels, time_of(us, "primary"));
       rows["primary with beams, packed"] = row_of(pixels, with_beams(us));
-      rows["whole frame, packed"] = row_of(pixels + 5 * (*passes)->hits(), whole_frame(us, (*shared)->root(), view));
+      rows["whole frame, packed"] = row_of(pixels + 5 * passes->hits(), whole_frame(us, shared->root(), view));
     }
-    result["sharing"] = engine::to_string((*shared)->mode());
-    result["scenes"].push_back({{"scene", about.name}, {"title", about.title}, {"size", size}, {"voxels", world->voxel_count()}, {"bricks", world->brick_count()},
+    result["sharing"] = engine::to_string(shared->mode());
+    result["scenes"].push_back({{"scene", about.name}, {"title", about.title}, {"size", size}, {"voxels", world.voxel_count()}, {"bricks", world.brick_count()},
                                 {"bytes_per_voxel", editable},
-                                {"device_bytes_per_voxel", editable_device}, {"packed_bytes_per_voxel", per_voxel(world->size_bytes())},
-                                {"packed_device_bytes_per_voxel", per_voxel((*shared)->device_bytes())}, {"pack_milliseconds", pack_ms},
-                                {"brick_bytes_per_voxel", double(world->brick_count()) * (sizeof(BrickMask) + sizeof(BrickMaterials)) / voxels}, {"cameras", cameras}});
+                                {"device_bytes_per_voxel", editable_device}, {"packed_bytes_per_voxel", per_voxel(world.size_bytes())},
+                                {"packed_device_bytes_per_voxel", per_voxel(shared->device_bytes())}, {"pack_milliseconds", pack_ms},
+                                {"brick_bytes_per_voxel", double(world.brick_count()) * (sizeof(BrickMask) + sizeof(BrickMaterials)) / voxels}, {"cameras", cameras}});
   }
-  result["validation_errors"] = (*device)->validation_errors();
+  result["validation_errors"] = device->validation_errors();
   return result;
 }
 

@@ -173,7 +173,7 @@ Result<void> fill_scene(World& world, int scene, int size, const std::function<b
       writes.insert(writes.end(), made.begin(), made.end());
     });
     std::ranges::sort(writes, {}, [](const World::BrickWrite& w) { return brick_key(w.brick); });
-    if (auto ok = world.write(writes); !ok) return ok;
+    QRY_TRY(world.write(writes));
   }
   return {};
 }

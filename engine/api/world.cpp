@@ -76,12 +76,11 @@ qry_result begin_world(qry_context* context, uint32_t max_bricks, const char* fu
 
 // One volume at the origin with the visible scene's voxels; its tree is gone, its palette, cameras and notes stay.
 Result<Scene> flattened_scene(Scene scene) {
-  auto cells = flatten(scene, true);
-  if (!cells) return tl::unexpected(cells.error());
+  QRY_TRY_ASSIGN(auto cells, flatten(scene, true));
   scene.volumes.clear();
   scene.instances.clear();
   scene.layers.clear();
-  scene.volumes.push_back(Volume{"world", std::move(*cells), {}});
+  scene.volumes.push_back(Volume{"world", std::move(cells), {}});
   scene.instances.push_back(Instance{});
   return scene;
 }
@@ -97,12 +96,10 @@ Result<Opened> read_file(const qry_open_info& info, const ContextState& context)
   const ProgressCall call(info.progress, info.progress_user);
   std::vector<std::string> warnings;
   Opened opened;
-  auto format = io::format_for_reading(file);
-  if (!format) return tl::unexpected(format.error());
-  if (std::string_view((*format)->name) == "quarry" && !(info.flags & QRY_OPEN_FLATTEN)) {
-    auto scene = io::Store::read(file, call.progress(), &opened.history, &opened.history_position, &warnings);
-    if (!scene) return tl::unexpected(scene.error());
-    opened.scene = std::move(*scene);
+  QRY_TRY_ASSIGN(auto format, io::format_for_reading(file));
+  if (std::string_view(format->name) == "quarry" && !(info.flags & QRY_OPEN_FLATTEN)) {
+    QRY_TRY_ASSIGN(auto scene, io::Store::read(file, call.progress(), &opened.history, &opened.history_position, &warnings));
+    opened.scene = std::move(scene);
   } else {
     io::ReadOptions options;
     options.resolution = info.resolution;
@@ -112,9 +109,8 @@ Result<Opened> read_file(const qry_open_info& info, const ContextState& context)
     options.threads = context.threads;
     options.progress = call.progress();
     options.warnings = &warnings;
-    auto scene = io::read_scene(file, options);
-    if (!scene) return tl::unexpected(scene.error());
-    opened.scene = std::move(*scene);
+    QRY_TRY_ASSIGN(auto scene, io::read_scene(file, options));
+    opened.scene = std::move(scene);
   }
   for (const std::string& warning : warnings) context.say(QRY_LOG_WARNING, warning.c_str());
   if (info.flags & QRY_OPEN_FLATTEN) {

@@ -62,9 +62,8 @@ struct PathTracer::State {
   Result<void> set_up();
   Result<void> grow(std::shared_ptr<DeviceMemory>& memory, uint64_t size_bytes, const char* label) {
     if (memory && memory->size_bytes() >= size_bytes) return {};
-    auto made = DeviceMemory::create(*device, BufferHome::device, size_bytes, label);
-    if (!made) return tl::unexpected(made.error());
-    memory = std::move(*made);
+    QRY_TRY_ASSIGN(auto made, DeviceMemory::create(*device, BufferHome::device, size_bytes, label));
+    memory = std::move(made);
     return {};
   }
   void show(VkCommandBuffer commands, const Tile& tile, uint32_t frame_index, uint32_t steps, VkImageView target);
@@ -74,27 +73,22 @@ struct PathTracer::State {
 
 Result<void> PathTracer::State::set_up() {
   const VulkanFunctions& vk = device->vk();
-  auto made_targets = TargetSets::create(*device, kFrames + 1, false);
-  if (!made_targets) return tl::unexpected(made_targets.error());
-  targets = std::move(*made_targets);
+  QRY_TRY_ASSIGN(auto made_targets, TargetSets::create(*device, kFrames + 1, false));
+  targets = std::move(made_targets);
   const VkDescriptorSetLayout target_layout = targets->layout();
   VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(QryPathPush)};
   VkPipelineLayoutCreateInfo layout_info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 1, &target_layout, 1, &push};
-  if (auto ok = vk_check(vk.vkCreatePipelineLayout(device->handle(), &layout_info, nullptr, &layout), "vkCreatePipelineLayout", "paths"); !ok) return ok;
-  auto cache = PipelineCache::open(*device);
-  if (!cache) return tl::unexpected(cache.error());
-  auto made_path = (*cache)->make(layout, k_path_spirv, sizeof k_path_spirv, "path", {.tiled = true});
-  if (!made_path) return tl::unexpected(made_path.error());
-  path = *made_path;
-  auto made_resolve = (*cache)->make(layout, k_path_resolve_spirv, sizeof k_path_resolve_spirv, "path_resolve", {.tiled = true});
-  if (!made_resolve) return tl::unexpected(made_resolve.error());
-  resolve = *made_resolve;
-  (*cache)->store();
+  QRY_TRY(vk_check(vk.vkCreatePipelineLayout(device->handle(), &layout_info, nullptr, &layout), "vkCreatePipelineLayout", "paths"));
+  QRY_TRY_ASSIGN(auto cache, PipelineCache::open(*device));
+  QRY_TRY_ASSIGN(auto made_path, cache->make(layout, k_path_spirv, sizeof k_path_spirv, "path", {.tiled = true}));
+  path = made_path;
+  QRY_TRY_ASSIGN(auto made_resolve, cache->make(layout, k_path_resolve_spirv, sizeof k_path_resolve_spirv, "path_resolve", {.tiled = true}));
+  resolve = made_resolve;
+  cache->store();
   for (Frame& frame : frames)
-    if (auto ok = ensure_memory(*device, frame.parameters, BufferHome::device_mapped, sizeof(QryPathFrame), "quarry path frame"); !ok) return ok;
-  auto made_offscreen = Offscreen::create(*device, "quarry path tracer");
-  if (!made_offscreen) return tl::unexpected(made_offscreen.error());
-  offscreen = std::move(*made_offscreen);
+    QRY_TRY(ensure_memory(*device, frame.parameters, BufferHome::device_mapped, sizeof(QryPathFrame), "quarry path frame"));
+  QRY_TRY_ASSIGN(auto made_offscreen, Offscreen::create(*device, "quarry path tracer"));
+  offscreen = std::move(made_offscreen);
   return {};
 }
 
@@ -111,19 +105,19 @@ void PathTracer::State::show(VkCommandBuffer commands, const Tile& tile, uint32_
 // `target` null: nothing is shown yet.
 Result<void> PathTracer::State::record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, uint32_t first_step,
                                        uint32_t steps, bool with_layers, VkImageView target, uint32_t frame_index, const std::optional<Tile>& tile) {
-  if (auto ok = check_frame(settings, world, frame_index); !ok) return ok;
+  QRY_TRY(check_frame(settings, world, frame_index));
   const bool whole = steps % kStepsAPath == 0 && first_step % kStepsAPath == 0;
   if (!steps || (!whole && steps != 1) || (uint64_t(first_step) + steps) / kStepsAPath > kMaxPaths)
     return fail(ErrorCode::invalid_argument, std::to_string(steps) + " steps after " + std::to_string(first_step) + ": must be 1, or whole paths of 16, and at most 2^24 paths");
   const Tile whole_picture{0, 0, settings.width, settings.height}, own = tile.value_or(whole_picture);
-  if (auto ok = check_tile(settings, own); !ok) return ok;
+  QRY_TRY(check_tile(settings, own));
   const auto at_block = [](uint32_t place, uint32_t end) { return place % kBlock == 0 || place == end; };
   if (!at_block(own.x, 0) || !at_block(own.y, 0) || !at_block(own.x + own.width, settings.width) || !at_block(own.y + own.height, settings.height))
     return fail(ErrorCode::invalid_argument, "a tile of light paths whose corners are not at multiples of 4 pixels");
   const uint64_t pixels = uint64_t(settings.width) * settings.height;
-  if (auto ok = grow(sums, pixels * kPixelBytes, "quarry path sums"); !ok) return ok;
+  QRY_TRY(grow(sums, pixels * kPixelBytes, "quarry path sums"));
   if (with_layers)
-    if (auto ok = grow(layers, pixels * 2 * kPixelBytes, "quarry path layers"); !ok) return ok;
+    QRY_TRY(grow(layers, pixels * 2 * kPixelBytes, "quarry path layers"));
   Frame& frame = frames[frame_index];
   frame.sums = sums;
   const bool asks = settings.light_list && world.lights().up_to_date() && world.lights().version() == lights_version;
@@ -161,7 +155,7 @@ PathTracer::~PathTracer() = default;
 Result<std::unique_ptr<PathTracer>> PathTracer::create(Device& device) {
   auto state = std::make_unique<State>();
   state->device = &device;
-  if (auto ok = state->set_up(); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(state->set_up());
   return std::unique_ptr<PathTracer>(new PathTracer(std::move(state)));
 }
 
@@ -170,25 +164,22 @@ Result<void> PathTracer::prepare(SharedWorld& world, const World& data, const Pa
   const LightList& list = world.update_lights(data, palette);
   if (list.version() == s.lights_version) return {};
   if (!s.upload) {
-    auto upload = Upload::create(*s.device);
-    if (!upload) return tl::unexpected(upload.error());
-    s.upload = std::move(*upload);
+    QRY_TRY_ASSIGN(auto upload, Upload::create(*s.device));
+    s.upload = std::move(upload);
   }
   uint64_t reached = 0;
   if (!s.on_their_way.empty())
-    if (auto ok = vk_check(s.device->vk().vkGetSemaphoreCounterValue(s.device->handle(), s.copies, &reached), "vkGetSemaphoreCounterValue", "lights"); !ok) return ok;
+    QRY_TRY(vk_check(s.device->vk().vkGetSemaphoreCounterValue(s.device->handle(), s.copies, &reached), "vkGetSemaphoreCounterValue", "lights"));
   std::erase_if(s.on_their_way, [&](const auto& copy) { return copy.first <= reached; });
   s.lights.reset();
   s.lights_version = 0;
   if (const uint64_t size = list.image_bytes()) {
-    auto memory = DeviceMemory::create(*s.device, BufferHome::device, size, "quarry lights");
-    if (!memory) return tl::unexpected(memory.error());
-    const std::vector<uint8_t> image = list.image((*memory)->address());
-    auto copied = s.upload->submit({{(*memory)->buffer(), 0, size, image.data()}});
-    if (!copied) return tl::unexpected(copied.error());
-    s.lights = std::move(*memory);
-    s.on_their_way.emplace_back(copied->value, s.lights);
-    s.copies = copied->semaphore;
+    QRY_TRY_ASSIGN(auto memory, DeviceMemory::create(*s.device, BufferHome::device, size, "quarry lights"));
+    const std::vector<uint8_t> image = list.image(memory->address());
+    QRY_TRY_ASSIGN(auto copied, s.upload->submit({{memory->buffer(), 0, size, image.data()}}));
+    s.lights = std::move(memory);
+    s.on_their_way.emplace_back(copied.value, s.lights);
+    s.copies = copied.semaphore;
   }
   s.lights_version = list.version();
   return {};
@@ -203,19 +194,18 @@ uint32_t PathTracer::paths_done() const { return state_->paths; }
 
 Result<PathPicture> PathTracer::render(SharedWorld& world, World& data, const Palette& palette, const View& view, const RenderSettings& settings, uint32_t paths,
                                        bool layers, const Progress& progress, uint32_t first_path) {
-  if (auto ok = check_settings(settings); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(check_settings(settings));
   if (!paths || paths > kMaxPaths || first_path > kMaxPaths - paths)
     return fail(ErrorCode::invalid_argument, std::to_string(uint64_t(first_path) + paths) + " paths a pixel: must be 1 to " + std::to_string(kMaxPaths));
   State& s = *state_;
   if (first_path != 0 && first_path != s.paths)
     return fail(ErrorCode::invalid_argument, "path " + std::to_string(first_path) + " does not follow the " + std::to_string(s.paths) + " that are done");
   const VulkanFunctions& vk = s.device->vk();
-  auto ready = world.publish(data, palette);
-  if (!ready) return tl::unexpected(ready.error());
+  QRY_TRY_ASSIGN(auto ready, world.publish(data, palette));
   if (settings.light_list)
-    if (auto ok = prepare(world, data, palette); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(prepare(world, data, palette));
   const uint64_t pixels = uint64_t(settings.width) * settings.height, sums_bytes = pixels * kPixelBytes, layers_bytes = layers ? 2 * sums_bytes : 0;
-  if (auto ok = ensure_memory(*s.device, s.back, BufferHome::host_readback, sums_bytes + layers_bytes, "quarry path pixels"); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(ensure_memory(*s.device, s.back, BufferHome::host_readback, sums_bytes + layers_bytes, "quarry path pixels"));
 
   constexpr double kWantedSeconds = 0.25;
   // llvmpipe (22.3 at least) ends all loops of an invocation after 65,535 rounds together, and says nothing; with 1024 paths at once pictures lacked light.
@@ -226,28 +216,25 @@ Result<PathPicture> PathTracer::render(SharedWorld& world, World& data, const Pa
     if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped after " + std::to_string(done) + " of " + std::to_string(wanted) + " paths a pixel");
     const uint32_t count = std::min(at_once, wanted - done);
     const bool last = done + count == wanted;
-    auto commands = s.offscreen->begin();
-    if (!commands) return tl::unexpected(commands.error());
+    QRY_TRY_ASSIGN(auto commands, s.offscreen->begin());
     VkImageView target = VK_NULL_HANDLE;
     if (last) {
-      auto image = s.offscreen->begin_image(settings.width, settings.height);
-      if (!image) return tl::unexpected(image.error());
-      target = *image;
+      QRY_TRY_ASSIGN(auto image, s.offscreen->begin_image(settings.width, settings.height));
+      target = image;
     }
-    if (auto ok = s.record(*commands, world, view, settings, done * kStepsAPath, count * kStepsAPath, layers, target, kOwnFrame, {}); !ok)
-      return tl::unexpected(ok.error());
+    QRY_TRY(s.record(commands, world, view, settings, done * kStepsAPath, count * kStepsAPath, layers, target, kOwnFrame, {}));
     if (last) {
-      if (auto ok = s.offscreen->read_image(); !ok) return tl::unexpected(ok.error());
+      QRY_TRY(s.offscreen->read_image());
       VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_SHADER_WRITE_BIT, VK_ACCESS_TRANSFER_READ_BIT};
-      vk.vkCmdPipelineBarrier(*commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 1, &barrier, 0, nullptr, 0, nullptr);
+      vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 1, &barrier, 0, nullptr, 0, nullptr);
       const VkBufferCopy sums_copy{0, 0, sums_bytes}, layers_copy{0, sums_bytes, layers_bytes};
-      vk.vkCmdCopyBuffer(*commands, s.sums->buffer(), s.back->buffer(), 1, &sums_copy);
-      if (layers) vk.vkCmdCopyBuffer(*commands, s.layers->buffer(), s.back->buffer(), 1, &layers_copy);
-      host_read_barrier(vk, *commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
+      vk.vkCmdCopyBuffer(commands, s.sums->buffer(), s.back->buffer(), 1, &sums_copy);
+      if (layers) vk.vkCmdCopyBuffer(commands, s.layers->buffer(), s.back->buffer(), 1, &layers_copy);
+      host_read_barrier(vk, commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
     }
     const auto start = std::chrono::steady_clock::now();
     s.paths = 0;  // if this fails, nobody knows what the sums hold
-    if (auto ok = s.offscreen->submit_and_wait(*ready); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(s.offscreen->submit_and_wait(ready));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     s.paths = done += count;
     progress.say("tracing paths", double(done - first_path) / paths);

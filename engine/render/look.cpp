@@ -55,7 +55,7 @@ Result<void> check_settings(const RenderSettings& s) {
 }
 
 Result<void> check_frame(const RenderSettings& settings, const SharedWorld& world, uint32_t frame_index, uint32_t frames) {
-  if (auto ok = check_settings(settings); !ok) return ok;
+  QRY_TRY(check_settings(settings));
   if (frame_index > frames)
     return fail(ErrorCode::invalid_argument, "frame " + std::to_string(frame_index) + ": frames in flight are counted 0 to " + std::to_string(frames - 1));
   if (!world.root_address()) return fail(ErrorCode::invalid_argument, "nothing was published yet: call SharedWorld::publish before recording a frame");

@@ -6,12 +6,10 @@ namespace quarry::engine {
 
 Result<std::unique_ptr<Offscreen>> Offscreen::create(Device& device, const char* label) {
   std::unique_ptr<Offscreen> self(new Offscreen(device));
-  auto commands = Commands::create(device, "rendering");
-  if (!commands) return tl::unexpected(commands.error());
-  self->commands_ = std::move(*commands);
-  auto timeline = Timeline::create(device, label);
-  if (!timeline) return tl::unexpected(timeline.error());
-  self->timeline_ = std::move(*timeline);
+  QRY_TRY_ASSIGN(auto commands, Commands::create(device, "rendering"));
+  self->commands_ = std::move(commands);
+  QRY_TRY_ASSIGN(auto timeline, Timeline::create(device, label));
+  self->timeline_ = std::move(timeline);
   return self;
 }
 
@@ -20,9 +18,8 @@ Result<VkCommandBuffer> Offscreen::begin() { return commands_->begin(); }
 Result<VkImageView> Offscreen::begin_image(uint32_t width, uint32_t height) {
   if (!image_ || image_->width() != width || image_->height() != height) {
     image_.reset();
-    auto made = TargetImage::create(*device_, width, height);
-    if (!made) return tl::unexpected(made.error());
-    image_ = std::move(*made);
+    QRY_TRY_ASSIGN(auto made, TargetImage::create(*device_, width, height));
+    image_ = std::move(made);
   }
   image_barrier(device_->vk(), commands_->handle(), image_->image(), VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_GENERAL, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, 0,
                 VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT);
@@ -32,7 +29,7 @@ Result<VkImageView> Offscreen::begin_image(uint32_t width, uint32_t height) {
 Result<void> Offscreen::read_image() {
   const VulkanFunctions& vk = device_->vk();
   const VkCommandBuffer commands = commands_->handle();
-  if (auto ok = ensure_memory(*device_, pixels_, BufferHome::host_readback, uint64_t(image_->width()) * image_->height() * 4, "quarry pixels"); !ok) return ok;
+  QRY_TRY(ensure_memory(*device_, pixels_, BufferHome::host_readback, uint64_t(image_->width()) * image_->height() * 4, "quarry pixels"));
   image_barrier(vk, commands, image_->image(), VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
                 VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT);
   VkBufferImageCopy copy{};
@@ -44,9 +41,9 @@ Result<void> Offscreen::read_image() {
 }
 
 Result<void> Offscreen::submit(Device::TimelinePoint ready) {
-  if (auto ok = commands_->end(); !ok) return ok;
+  QRY_TRY(commands_->end());
   const uint64_t value = timeline_->last() + 1;
-  if (auto ok = device_->submit(commands_->handle(), {ready}, {{timeline_->handle(), value}}); !ok) return ok;
+  QRY_TRY(device_->submit(commands_->handle(), {ready}, {{timeline_->handle(), value}}));
   timeline_->next();
   return {};
 }
@@ -54,13 +51,12 @@ Result<void> Offscreen::submit(Device::TimelinePoint ready) {
 Result<void> Offscreen::wait() const { return timeline_->wait(timeline_->last()); }
 
 Result<bool> Offscreen::done() const {
-  auto reached = timeline_->reached();
-  if (!reached) return tl::unexpected(reached.error());
-  return *reached >= timeline_->last();
+  QRY_TRY_ASSIGN(auto reached, timeline_->reached());
+  return reached >= timeline_->last();
 }
 
 Result<void> Offscreen::submit_and_wait(Device::TimelinePoint ready) {
-  if (auto ok = submit(ready); !ok) return ok;
+  QRY_TRY(submit(ready));
   return wait();
 }
 

@@ -55,18 +55,15 @@ Result<std::unique_ptr<Pipelines>> Pipelines::create(Device& device, VkDescripto
   static_assert(sizeof(QryTracePush) == sizeof(QryFindPush) && sizeof(QryTracePush) <= 128);
   VkPipelineLayoutCreateInfo frame_info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 1, &target_layout, 1, &frame_push};
   VkPipelineLayoutCreateInfo list_info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 0, nullptr, 1, &list_push};
-  if (auto ok = vk_check(vk.vkCreatePipelineLayout(device.handle(), &frame_info, nullptr, &self->frame_layout), "vkCreatePipelineLayout", "frames"); !ok)
-    return tl::unexpected(ok.error());
-  if (auto ok = vk_check(vk.vkCreatePipelineLayout(device.handle(), &list_info, nullptr, &self->list_layout), "vkCreatePipelineLayout", "lists"); !ok)
-    return tl::unexpected(ok.error());
-  auto cache = PipelineCache::open(device);
-  if (!cache) return tl::unexpected(cache.error());
-  self->cache_ = std::move(*cache);
+  QRY_TRY(vk_check(vk.vkCreatePipelineLayout(device.handle(), &frame_info, nullptr, &self->frame_layout), "vkCreatePipelineLayout", "frames"));
+  QRY_TRY(vk_check(vk.vkCreatePipelineLayout(device.handle(), &list_info, nullptr, &self->list_layout), "vkCreatePipelineLayout", "lists"));
+  QRY_TRY_ASSIGN(auto cache, PipelineCache::open(device));
+  self->cache_ = std::move(cache);
   self->first_start_ = self->cache_->begins();
   if (device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU) return self;
   std::array<Pass, kPasses> all;
   for (size_t i = 0; i < kPasses; ++i) all[i] = Pass(i);
-  if (auto ok = self->need(all); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(self->need(all));
   return self;
 }
 

@@ -93,9 +93,8 @@ struct Renderer::State {
   Result<Pipelines*> pipelines_for(bool tile) {
     if (!tile || pipelines->tiled()) return pipelines.get();
     if (!tiled_pipelines) {
-      auto made = Pipelines::create(*device, targets->layout(), true);
-      if (!made) return tl::unexpected(made.error());
-      tiled_pipelines = std::move(*made);
+      QRY_TRY_ASSIGN(auto made, Pipelines::create(*device, targets->layout(), true));
+      tiled_pipelines = std::move(made);
     }
     return tiled_pipelines.get();
   }
@@ -106,13 +105,12 @@ struct Renderer::State {
 Result<void> Renderer::State::run_list(Pass pass, SharedWorld& world, Device::TimelinePoint ready, const void* in, uint64_t in_bytes, uint64_t out_bytes,
                                        uint32_t count) {
   const VulkanFunctions& vk = device->vk();
-  if (auto ok = pipelines->need({pass}); !ok) return ok;
-  if (auto ok = ensure(list_in, BufferHome::host_upload, in_bytes, "quarry list in"); !ok) return ok;
-  if (auto ok = ensure(list_out, BufferHome::host_readback, out_bytes, "quarry list out"); !ok) return ok;
+  QRY_TRY(pipelines->need({pass}));
+  QRY_TRY(ensure(list_in, BufferHome::host_upload, in_bytes, "quarry list in"));
+  QRY_TRY(ensure(list_out, BufferHome::host_readback, out_bytes, "quarry list out"));
   std::memcpy(list_in->mapped(), in, in_bytes);
-  auto begun = offscreen->begin();
-  if (!begun) return tl::unexpected(begun.error());
-  const VkCommandBuffer commands = *begun;
+  QRY_TRY_ASSIGN(auto begun, offscreen->begin());
+  const VkCommandBuffer commands = begun;
   vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, (*pipelines)[pass]);
   QryTracePush push{world.root_address(), list_in->address(), list_out->address(), count};
   vk.vkCmdPushConstants(commands, pipelines->list_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
@@ -128,48 +126,44 @@ Result<std::unique_ptr<Renderer>> Renderer::create(Device& device, uint32_t fram
   auto state = std::make_unique<State>();
   State& s = *state;
   s.device = &device;
-  auto targets = TargetSets::create(device, frames + 1, true);
-  if (!targets) return tl::unexpected(targets.error());
-  s.targets = std::move(*targets);
-  auto pipelines = Pipelines::create(device, s.targets->layout());
-  if (!pipelines) return tl::unexpected(pipelines.error());
-  s.pipelines = std::move(*pipelines);
+  QRY_TRY_ASSIGN(auto targets, TargetSets::create(device, frames + 1, true));
+  s.targets = std::move(targets);
+  QRY_TRY_ASSIGN(auto pipelines, Pipelines::create(device, s.targets->layout()));
+  s.pipelines = std::move(pipelines);
   s.frames.resize(frames + 1);
   for (auto& frame : s.frames)
-    if (auto ok = s.ensure(frame.parameters, BufferHome::device_mapped, sizeof(QryFrame), "quarry frame"); !ok) return tl::unexpected(ok.error());
-  auto offscreen = Offscreen::create(device, "quarry renderer");
-  if (!offscreen) return tl::unexpected(offscreen.error());
-  s.offscreen = std::move(*offscreen);
+    QRY_TRY(s.ensure(frame.parameters, BufferHome::device_mapped, sizeof(QryFrame), "quarry frame"));
+  QRY_TRY_ASSIGN(auto offscreen, Offscreen::create(device, "quarry renderer"));
+  s.offscreen = std::move(offscreen);
   return std::unique_ptr<Renderer>(new Renderer(std::move(state)));
 }
 
 Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, VkImageView target, uint32_t frame_index,
                               const std::optional<Tile>& tile) {
   State& s = *state_;
-  if (auto ok = check_frame(settings, world, frame_index, s.own_frame()); !ok) return ok;
+  QRY_TRY(check_frame(settings, world, frame_index, s.own_frame()));
   const Tile whole{0, 0, settings.width, settings.height}, own = tile.value_or(whole);
-  if (auto ok = check_tile(settings, own); !ok) return ok;
-  auto chosen = s.pipelines_for(own != whole);
-  if (!chosen) return tl::unexpected(chosen.error());
-  Pipelines& with = **chosen;
+  QRY_TRY(check_tile(settings, own));
+  QRY_TRY_ASSIGN(auto chosen, s.pipelines_for(own != whole));
+  Pipelines& with = *chosen;
   State::Frame& frame = s.frames[frame_index];
   const uint64_t pixels = uint64_t(settings.width) * settings.height;
   const uint32_t samples = settings.samples * settings.samples;
-  if (auto ok = s.ensure(frame.visibility, BufferHome::device, pixels * sizeof(QryVisibility), "quarry visibility"); !ok) return ok;
+  QRY_TRY(s.ensure(frame.visibility, BufferHome::device, pixels * sizeof(QryVisibility), "quarry visibility"));
   const FramePlan plan = plan_of(s.device->info(), world, view, settings);
-  if (auto ok = with.need(plan.passes); !ok) return ok;
+  QRY_TRY(with.need(plan.passes));
   if (plan.lit)
-    if (auto ok = s.ensure(frame.light, BufferHome::device, pixels * 16, "quarry light"); !ok) return ok;
+    QRY_TRY(s.ensure(frame.light, BufferHome::device, pixels * 16, "quarry light"));
   if (plan.glass)
-    if (auto ok = s.ensure(frame.behind, BufferHome::device, pixels * sizeof(QryVisibility), "quarry behind"); !ok) return ok;
+    QRY_TRY(s.ensure(frame.behind, BufferHome::device, pixels * sizeof(QryVisibility), "quarry behind"));
   if (plan.mirrors)
-    if (auto ok = s.ensure(frame.mirror, BufferHome::device, pixels * sizeof(QryVisibility), "quarry mirror"); !ok) return ok;
-  if (auto ok = s.ensure(frame.accumulation, BufferHome::device, samples > 1 ? pixels * 16 : 16, "quarry accumulation"); !ok) return ok;
+    QRY_TRY(s.ensure(frame.mirror, BufferHome::device, pixels * sizeof(QryVisibility), "quarry mirror"));
+  QRY_TRY(s.ensure(frame.accumulation, BufferHome::device, samples > 1 ? pixels * 16 : 16, "quarry accumulation"));
   if (plan.beams)
-    if (auto ok = s.ensure(frame.beams, BufferHome::device, beam_tiles(settings.width, settings.height) * 4, "quarry beams"); !ok) return ok;
+    QRY_TRY(s.ensure(frame.beams, BufferHome::device, beam_tiles(settings.width, settings.height) * 4, "quarry beams"));
   const uint32_t pages = std::max(world.root().grid_pages, 1u);
   if (plan.loads)
-    if (auto ok = s.ensure(frame.page_loads, BufferHome::device, uint64_t(pages) * 4, "quarry page loads"); !ok) return ok;
+    QRY_TRY(s.ensure(frame.page_loads, BufferHome::device, uint64_t(pages) * 4, "quarry page loads"));
 
   QryFrame f{};
   f.visibility = frame.visibility->address();
@@ -249,22 +243,19 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
 }
 
 Result<Picture> Renderer::render(SharedWorld& world, World& data, const Palette& palette, const View& view, const RenderSettings& settings) {
-  if (auto ok = check_settings(settings); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(check_settings(settings));
   Offscreen& offscreen = *state_->offscreen;
-  auto ready = world.publish(data, palette);
-  if (!ready) return tl::unexpected(ready.error());
+  QRY_TRY_ASSIGN(auto ready, world.publish(data, palette));
   std::optional<CompileAhead> ahead;
   const DeviceInfo& device = state_->device->info();
   if (device.type == VK_PHYSICAL_DEVICE_TYPE_CPU && state_->device->owned() && state_->pipelines->first_start() && thread_count() > 1)
     if (FramePlan plan = plan_of(device, world, view, settings); !(*state_->pipelines)[plan.march])
       ahead.emplace(device.name, std::move(plan.passes), settings.width, settings.height);
-  auto commands = offscreen.begin();
-  if (!commands) return tl::unexpected(commands.error());
-  auto target = offscreen.begin_image(settings.width, settings.height);
-  if (!target) return tl::unexpected(target.error());
-  if (auto ok = record(*commands, world, view, settings, *target, state_->own_frame()); !ok) return tl::unexpected(ok.error());
-  if (auto ok = offscreen.read_image(); !ok) return tl::unexpected(ok.error());
-  if (auto ok = offscreen.submit_and_wait(*ready); !ok) return tl::unexpected(ok.error());
+  QRY_TRY_ASSIGN(auto commands, offscreen.begin());
+  QRY_TRY_ASSIGN(auto target, offscreen.begin_image(settings.width, settings.height));
+  QRY_TRY(record(commands, world, view, settings, target, state_->own_frame()));
+  QRY_TRY(offscreen.read_image());
+  QRY_TRY(offscreen.submit_and_wait(ready));
   return offscreen.picture();
 }
 
@@ -272,8 +263,7 @@ Result<std::vector<Hit>> Renderer::trace(SharedWorld& world, World& data, const 
   if (origins.size() != directions.size() || origins.size() % 3)
     return fail(ErrorCode::invalid_argument, "rays need 3 floats of origin and 3 of direction each; got " + std::to_string(origins.size()) + " and " +
                                                  std::to_string(directions.size()));
-  auto ready = world.publish(data, palette);
-  if (!ready) return tl::unexpected(ready.error());
+  QRY_TRY_ASSIGN(auto ready, world.publish(data, palette));
   std::vector<Hit> hits;
   hits.reserve(origins.size() / 3);
   std::vector<QryRay> rays;
@@ -284,8 +274,7 @@ Result<std::vector<Hit>> Renderer::trace(SharedWorld& world, World& data, const 
       std::copy_n(&origins[(first + i) * 3], 3, rays[i].origin);
       std::copy_n(&directions[(first + i) * 3], 3, rays[i].direction);
     }
-    if (auto ok = state_->run_list(Pass::trace, world, *ready, rays.data(), count * sizeof(QryRay), count * sizeof(QryRayHit), uint32_t(count)); !ok)
-      return tl::unexpected(ok.error());
+    QRY_TRY(state_->run_list(Pass::trace, world, ready, rays.data(), count * sizeof(QryRay), count * sizeof(QryRayHit), uint32_t(count)));
     const auto* found = static_cast<const QryRayHit*>(state_->list_out->mapped());
     for (size_t i = 0; i < count; ++i) {
       const QryRayHit& h = found[i];
@@ -296,14 +285,12 @@ Result<std::vector<Hit>> Renderer::trace(SharedWorld& world, World& data, const 
 }
 
 Result<std::vector<std::pair<uint32_t, uint32_t>>> Renderer::find_keys(SharedWorld& world, World& data, const Palette& palette, std::span<const uint32_t> keys) {
-  auto ready = world.publish(data, palette);
-  if (!ready) return tl::unexpected(ready.error());
+  QRY_TRY_ASSIGN(auto ready, world.publish(data, palette));
   std::vector<std::pair<uint32_t, uint32_t>> out;
   out.reserve(keys.size());
   for (size_t first = 0; first < keys.size(); first += kListBatch) {
     const size_t count = std::min<size_t>(kListBatch, keys.size() - first);
-    if (auto ok = state_->run_list(Pass::find, world, *ready, keys.data() + first, count * 4, count * 8, uint32_t(count)); !ok)
-      return tl::unexpected(ok.error());
+    QRY_TRY(state_->run_list(Pass::find, world, ready, keys.data() + first, count * 4, count * 8, uint32_t(count)));
     const auto* found = static_cast<const uint32_t*>(state_->list_out->mapped());
     for (size_t i = 0; i < count; ++i) out.emplace_back(found[2 * i], found[2 * i + 1]);
   }

@@ -71,23 +71,20 @@ SharedBuffer::~SharedBuffer() = default;
 
 Result<std::unique_ptr<SharedBuffer>> SharedBuffer::create(Device& device, SharingMode mode, size_t size_bytes, const char* label) {
   if (!size_bytes) return fail(ErrorCode::invalid_argument, std::string("shared buffer '") + label + "' of 0 bytes");
-  auto choice = choose_sharing(device, mode);
-  if (!choice) return tl::unexpected(choice.error());
+  QRY_TRY_ASSIGN(auto choice, choose_sharing(device, mode));
   auto state = std::make_unique<State>();
   State& s = *state;
-  s.mode = choice->mode;
+  s.mode = choice.mode;
   s.size_bytes = size_bytes;
   Result<std::unique_ptr<DeviceMemory>> memory;
   if (s.mode == SharingMode::zero_copy) {
     memory = DeviceMemory::create(device, BufferHome::exported, size_bytes, label);
-    if (!memory) return tl::unexpected(memory.error());
-    auto exported = (*memory)->export_fd();
-    if (!exported) return tl::unexpected(exported.error());
-    auto cuda = cuda_import_memory(device.cuda_device(), exported->fd, exported->allocation_bytes, size_bytes, exported->dedicated);
-    if (!cuda) return tl::unexpected(cuda.error());
-    s.cuda = std::move(*cuda);
+    QRY_TRY(memory);
+    QRY_TRY_ASSIGN(auto exported, (*memory)->export_fd());
+    QRY_TRY_ASSIGN(auto cuda, cuda_import_memory(device.cuda_device(), exported.fd, exported.allocation_bytes, size_bytes, exported.dedicated));
+    s.cuda = std::move(cuda);
     s.memory = std::move(*memory);
-    if (auto ok = cuda_clear(device.cuda_device(), s.cuda->data(), size_bytes); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(cuda_clear(device.cuda_device(), s.cuda->data(), size_bytes));
     return std::unique_ptr<SharedBuffer>(new SharedBuffer(std::move(state)));
   }
   const size_t alignment = std::max<size_t>(device.info().min_imported_host_pointer_alignment, size_t(sysconf(_SC_PAGESIZE)));
@@ -101,7 +98,7 @@ Result<std::unique_ptr<SharedBuffer>> SharedBuffer::create(Device& device, Shari
   s.host = host;
   memory = s.mode == SharingMode::host_import ? DeviceMemory::create(device, BufferHome::host_pointer, s.host_bytes, label, s.host)
                                               : DeviceMemory::create(device, BufferHome::device, s.host_bytes, label);
-  if (!memory) return tl::unexpected(memory.error());
+  QRY_TRY(memory);
   s.memory = std::move(*memory);
   return std::unique_ptr<SharedBuffer>(new SharedBuffer(std::move(state)));
 }

@@ -83,7 +83,7 @@ class Scatter final : public CudaScatter {
   }
 
   Result<void> wait(uint64_t queue_value) override {
-    if (auto ok = check(cudaSetDevice(device_), "cudaSetDevice", "an update"); !ok) return ok;
+    QRY_TRY(check(cudaSetDevice(device_), "cudaSetDevice", "an update"));
     cudaExternalSemaphoreWaitParams params{};
     params.params.fence.value = queue_value;
     return check(cudaWaitExternalSemaphoresAsync(&queue_, &params, 1, stream_), "cudaWaitExternalSemaphoresAsync", "the frames under way");
@@ -92,7 +92,7 @@ class Scatter final : public CudaScatter {
   Result<Staging> stage(size_t payload_bytes, size_t piece_count) override {
     if (payload_bytes > kPayloadBytes || piece_count > kPieces)
       return fail(ErrorCode::invalid_argument, "an update of " + std::to_string(payload_bytes) + " bytes in " + std::to_string(piece_count) + " pieces is too large for one part");
-    if (auto ok = check(cudaSetDevice(device_), "cudaSetDevice", "an update"); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(check(cudaSetDevice(device_), "cudaSetDevice", "an update"));
     const bool large = payload_bytes > kSmallBytes || piece_count > kSmallPieces;
     Slot* oldest = nullptr;
     for (Slot& slot : slots_) {
@@ -103,23 +103,22 @@ class Scatter final : public CudaScatter {
     }
     (void)cudaGetLastError();  // "not ready" is no error
     if (slots_.size() < kSmallSlots + kLargeSlots) {
-      auto slot = add_slot(kPayloadBytes, kPieces);
-      if (!slot) return tl::unexpected(slot.error());
-      return use(**slot);
+      QRY_TRY_ASSIGN(auto slot, add_slot(kPayloadBytes, kPieces));
+      return use(*slot);
     }
-    if (auto ok = check(cudaEventSynchronize(oldest->done), "cudaEventSynchronize", "an update"); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(check(cudaEventSynchronize(oldest->done), "cudaEventSynchronize", "an update"));
     return use(*oldest);
   }
 
   Result<void> run(size_t piece_count) override {
     Slot& slot = *staged_;
     scatter_kernel<<<unsigned(piece_count), kScatterThreads, 0, stream_>>>(static_cast<const char*>(slot.payload), slot.pieces);
-    if (auto ok = check(cudaGetLastError(), "scatter_kernel", "an update"); !ok) return ok;
+    QRY_TRY(check(cudaGetLastError(), "scatter_kernel", "an update"));
     return check(cudaEventRecord(slot.done, stream_), "cudaEventRecord", "an update");
   }
 
   Result<void> signal(uint64_t ready_value) override {
-    if (auto ok = check(cudaSetDevice(device_), "cudaSetDevice", "an update"); !ok) return ok;
+    QRY_TRY(check(cudaSetDevice(device_), "cudaSetDevice", "an update"));
     cudaExternalSemaphoreSignalParams params{};
     params.params.fence.value = ready_value;
     return check(cudaSignalExternalSemaphoresAsync(&ready_, &params, 1, stream_), "cudaSignalExternalSemaphoresAsync", "an update");
@@ -197,16 +196,15 @@ Result<std::unique_ptr<CudaImportedMemory>> cuda_import_memory(int cuda_device, 
   }
   cudaExternalMemoryBufferDesc buffer{};
   buffer.size = size_bytes;
-  if (auto ok = check(cudaExternalMemoryGetMappedBuffer(&imported->data_, imported->memory_, &buffer), "cudaExternalMemoryGetMappedBuffer", "shared memory"); !ok)
-    return tl::unexpected(ok.error());
+  QRY_TRY(check(cudaExternalMemoryGetMappedBuffer(&imported->data_, imported->memory_, &buffer), "cudaExternalMemoryGetMappedBuffer", "shared memory"));
   return std::unique_ptr<CudaImportedMemory>(std::move(imported));
 }
 
 Result<void> cuda_clear(int cuda_device, void* data, size_t size_bytes) {
-  if (auto ok = check(cudaSetDevice(cuda_device), "cudaSetDevice", "shared memory"); !ok) return ok;
+  QRY_TRY(check(cudaSetDevice(cuda_device), "cudaSetDevice", "shared memory"));
   // A stream of its own: the others may be waiting for frames.
   cudaStream_t stream = nullptr;
-  if (auto ok = check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", "shared memory"); !ok) return ok;
+  QRY_TRY(check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", "shared memory"));
   Result<void> outcome = check(cudaMemsetAsync(data, 0, size_bytes, stream), "cudaMemsetAsync", "shared memory");
   if (outcome) outcome = check(cudaStreamSynchronize(stream), "cudaStreamSynchronize", "shared memory");
   cudaStreamDestroy(stream);
@@ -215,7 +213,7 @@ Result<void> cuda_clear(int cuda_device, void* data, size_t size_bytes) {
 
 Result<std::unique_ptr<CudaScatter>> make_cuda_scatter(int cuda_device, int queue_semaphore_fd, int ready_semaphore_fd) {
   auto scatter = std::make_unique<Scatter>(cuda_device);
-  if (auto ok = scatter->open(queue_semaphore_fd, ready_semaphore_fd); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(scatter->open(queue_semaphore_fd, ready_semaphore_fd));
   return std::unique_ptr<CudaScatter>(std::move(scatter));
 }
 

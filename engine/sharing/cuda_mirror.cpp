@@ -43,10 +43,9 @@ struct CudaMirror::State {
   }
   // A block of another size, or of the same when frames have to keep what the old one holds; frames under way go on reading that.
   Result<void> replace(MemoryBlock& block, size_t size_bytes, const char* label) {
-    auto fresh = memory->allocate(size_bytes, label);
-    if (!fresh) return tl::unexpected(fresh.error());
+    QRY_TRY_ASSIGN(auto fresh, memory->allocate(size_bytes, label));
     if (block.data) memory->release(block);
-    block = *fresh;
+    block = fresh;
     return {};
   }
   Result<void> scatter_pieces(const std::vector<WorldPiece>& pieces);
@@ -59,19 +58,14 @@ Result<std::unique_ptr<CudaMirror>> CudaMirror::create(Device& device, SharedMem
   auto state = std::make_unique<State>();
   State& s = *state;
   s.memory = &memory;
-  auto ownership = OwnershipTransfer::create(device);
-  if (!ownership) return tl::unexpected(ownership.error());
-  s.ownership = std::move(*ownership);
-  auto ready = Timeline::create(device, "quarry world ready, from CUDA", true);
-  if (!ready) return tl::unexpected(ready.error());
-  s.ready = std::move(*ready);
-  auto queue_fd = s.ownership->export_fd();
-  if (!queue_fd) return tl::unexpected(queue_fd.error());
-  auto ready_fd = s.ready->export_fd();
-  if (!ready_fd) return tl::unexpected(ready_fd.error());
-  auto scatter = make_cuda_scatter(device.cuda_device(), *queue_fd, *ready_fd);
-  if (!scatter) return tl::unexpected(scatter.error());
-  s.scatter = std::move(*scatter);
+  QRY_TRY_ASSIGN(auto ownership, OwnershipTransfer::create(device));
+  s.ownership = std::move(ownership);
+  QRY_TRY_ASSIGN(auto ready, Timeline::create(device, "quarry world ready, from CUDA", true));
+  s.ready = std::move(ready);
+  QRY_TRY_ASSIGN(auto queue_fd, s.ownership->export_fd());
+  QRY_TRY_ASSIGN(auto ready_fd, s.ready->export_fd());
+  QRY_TRY_ASSIGN(auto scatter, make_cuda_scatter(device.cuda_device(), queue_fd, ready_fd));
+  s.scatter = std::move(scatter);
   s.masks.emplace(memory, sizeof(BrickMask), kBricksPerSlab, "masks (CUDA)");
   s.materials.emplace(memory, sizeof(BrickMaterials), kBricksPerSlab, "materials (CUDA)");
   return std::unique_ptr<CudaMirror>(new CudaMirror(std::move(state)));
@@ -87,12 +81,11 @@ Result<void> CudaMirror::State::scatter_pieces(const std::vector<WorldPiece>& pi
   uint64_t bytes = 0;
   const auto flush = [&]() -> Result<void> {
     if (parts.empty()) return {};
-    auto staging = scatter->stage(bytes, parts.size());
-    if (!staging) return tl::unexpected(staging.error());
+    QRY_TRY_ASSIGN(auto staging, scatter->stage(bytes, parts.size()));
     uint32_t at = 0;
     for (size_t i = 0; i < parts.size(); ++i) {
-      std::memcpy(static_cast<char*>(staging->payload) + at, parts[i].from, parts[i].size);
-      staging->pieces[i] = {parts[i].to, at, parts[i].size};
+      std::memcpy(static_cast<char*>(staging.payload) + at, parts[i].from, parts[i].size);
+      staging.pieces[i] = {parts[i].to, at, parts[i].size};
       at += parts[i].size;
     }
     auto ok = scatter->run(parts.size());
@@ -105,7 +98,7 @@ Result<void> CudaMirror::State::scatter_pieces(const std::vector<WorldPiece>& pi
     for (uint64_t done = 0; done < piece.size_bytes; done += kPieceBytes) {
       const uint64_t size = std::min(kPieceBytes, piece.size_bytes - done);
       if (bytes + size > CudaScatter::kPayloadBytes || parts.size() == CudaScatter::kPieces)
-        if (auto ok = flush(); !ok) return ok;
+        QRY_TRY(flush());
       parts.push_back({to + done, static_cast<const char*>(piece.from) + done, uint32_t(size)});
       bytes += size;
     }
@@ -121,14 +114,14 @@ Result<Device::TimelinePoint> CudaMirror::update(const World& world, WorldChange
     s.masks.emplace(*s.memory, sizeof(BrickMask), kBricksPerSlab, "masks (CUDA)");
     s.materials.emplace(*s.memory, sizeof(BrickMaterials), kBricksPerSlab, "materials (CUDA)");
   }
-  if (auto ok = s.masks->follow(world.pool().mask_slabs()); !ok) return tl::unexpected(ok.error());
-  if (auto ok = s.materials->follow(world.pool().material_slabs()); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(s.masks->follow(world.pool().mask_slabs()));
+  QRY_TRY(s.materials->follow(world.pool().material_slabs()));
   if (s.grid.size_bytes != grid_bytes) {
-    if (auto ok = s.replace(s.grid, grid_bytes, "hash grid (CUDA)"); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(s.replace(s.grid, grid_bytes, "hash grid (CUDA)"));
     changes.whole_grid = true;
   }
   if (changes.whole_pyramid || s.pyramid.size_bytes != world.pyramid().size_bytes()) {
-    if (auto ok = s.replace(s.pyramid, world.pyramid().size_bytes(), "pyramid (CUDA)"); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(s.replace(s.pyramid, world.pyramid().size_bytes(), "pyramid (CUDA)"));
     changes.whole_pyramid = true;
   }
 
@@ -143,17 +136,15 @@ Result<Device::TimelinePoint> CudaMirror::update(const World& world, WorldChange
     to_acquire.push_back(buffer->buffer());
   }
   // From here to the end nothing waits: the queue, CUDA's stream and the queue again wait for each other.
-  auto released = s.ownership->release(to_release);
-  if (!released) return tl::unexpected(released.error());
+  QRY_TRY_ASSIGN(auto released, s.ownership->release(to_release));
   for (SharedBuffer* buffer : written) buffer->set_on_queue(false);
-  if (auto ok = s.scatter->wait(*released); !ok) return tl::unexpected(ok.error());
-  if (auto ok = s.scatter_pieces(pieces); !ok) return tl::unexpected(ok.error());
-  if (auto ok = s.scatter->signal(s.ready->last() + 1); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(s.scatter->wait(released));
+  QRY_TRY(s.scatter_pieces(pieces));
+  QRY_TRY(s.scatter->signal(s.ready->last() + 1));
   s.ready->next();
-  auto acquired = s.ownership->acquire(to_acquire, s.ready->point());
-  if (!acquired) return tl::unexpected(acquired.error());
+  QRY_TRY_ASSIGN(auto acquired, s.ownership->acquire(to_acquire, s.ready->point()));
   for (SharedBuffer* buffer : written) buffer->set_on_queue(true);
-  return s.newest = *acquired;
+  return s.newest = acquired;
 }
 
 const MemoryBlock& CudaMirror::grid() const { return state_->grid; }

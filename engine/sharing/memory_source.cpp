@@ -51,13 +51,12 @@ SharedMemorySource::SharedMemorySource(Device& device, SharingMode mode) : state
 SharedMemorySource::~SharedMemorySource() = default;
 
 Result<MemoryBlock> SharedMemorySource::allocate(size_t size_bytes, const char* label) {
-  auto buffer = SharedBuffer::create(*state_->device, state_->mode, size_bytes, label);
-  if (!buffer) return tl::unexpected(buffer.error());
-  SharedBuffer& b = **buffer;
+  QRY_TRY_ASSIGN(auto buffer, SharedBuffer::create(*state_->device, state_->mode, size_bytes, label));
+  SharedBuffer& b = *buffer;
   const std::lock_guard lock(state_->mutex);
   state_->bytes += b.size_bytes();
   MemoryBlock block{b.cuda() ? b.cuda() : b.host(), size_bytes, b.device_address(), &b};
-  state_->live.push_back(std::move(*buffer));
+  state_->live.push_back(std::move(buffer));
   return block;
 }
 

@@ -21,12 +21,10 @@ std::vector<VkBufferMemoryBarrier> barriers_for(std::span<const VkBuffer> buffer
 
 Result<std::unique_ptr<OwnershipTransfer>> OwnershipTransfer::create(Device& device) {
   std::unique_ptr<OwnershipTransfer> self(new OwnershipTransfer(device));
-  auto to_cuda = Timeline::create(device, "quarry queue, to CUDA", true);
-  if (!to_cuda) return tl::unexpected(to_cuda.error());
-  self->to_cuda_ = std::move(*to_cuda);
-  auto done = Timeline::create(device, "quarry hand-over");
-  if (!done) return tl::unexpected(done.error());
-  self->done_ = std::move(*done);
+  QRY_TRY_ASSIGN(auto to_cuda, Timeline::create(device, "quarry queue, to CUDA", true));
+  self->to_cuda_ = std::move(to_cuda);
+  QRY_TRY_ASSIGN(auto done, Timeline::create(device, "quarry hand-over"));
+  self->done_ = std::move(done);
   return self;
 }
 
@@ -35,13 +33,11 @@ OwnershipTransfer::~OwnershipTransfer() {
 }
 
 Result<OwnershipTransfer::Batch*> OwnershipTransfer::free_batch() {
-  auto reached = done_->reached();
-  if (!reached) return tl::unexpected(reached.error());
+  QRY_TRY_ASSIGN(auto reached, done_->reached());
   for (auto& batch : batches_)
-    if (batch->value <= *reached) return batch.get();
-  auto commands = Commands::create(*device_, "hand-over");
-  if (!commands) return tl::unexpected(commands.error());
-  batches_.push_back(std::make_unique<Batch>(Batch{std::move(*commands)}));
+    if (batch->value <= reached) return batch.get();
+  QRY_TRY_ASSIGN(auto commands, Commands::create(*device_, "hand-over"));
+  batches_.push_back(std::make_unique<Batch>(Batch{std::move(commands)}));
   return batches_.back().get();
 }
 
@@ -49,17 +45,15 @@ Result<void> OwnershipTransfer::submit(const std::vector<VkBufferMemoryBarrier>&
                                        Device::TimelinePoint wait, std::vector<Device::TimelinePoint> signal) {
   Batch* batch = nullptr;
   if (!barriers.empty()) {
-    auto free = free_batch();
-    if (!free) return tl::unexpected(free.error());
-    batch = *free;
-    auto begun = batch->commands->begin();
-    if (!begun) return tl::unexpected(begun.error());
-    device_->vk().vkCmdPipelineBarrier(*begun, from, to, 0, 0, nullptr, uint32_t(barriers.size()), barriers.data(), 0, nullptr);
-    if (auto ok = batch->commands->end(); !ok) return ok;
+    QRY_TRY_ASSIGN(auto free, free_batch());
+    batch = free;
+    QRY_TRY_ASSIGN(auto begun, batch->commands->begin());
+    device_->vk().vkCmdPipelineBarrier(begun, from, to, 0, 0, nullptr, uint32_t(barriers.size()), barriers.data(), 0, nullptr);
+    QRY_TRY(batch->commands->end());
   }
   const uint64_t value = done_->last() + 1;
   signal.push_back({done_->handle(), value});
-  if (auto ok = device_->submit(batch ? batch->commands->handle() : VK_NULL_HANDLE, {wait}, signal); !ok) return ok;
+  QRY_TRY(device_->submit(batch ? batch->commands->handle() : VK_NULL_HANDLE, {wait}, signal));
   if (batch) batch->value = value;
   done_->next();
   return {};
@@ -68,18 +62,14 @@ Result<void> OwnershipTransfer::submit(const std::vector<VkBufferMemoryBarrier>&
 Result<uint64_t> OwnershipTransfer::release(std::span<const VkBuffer> buffers) {
   // Nothing was written here, so there is nothing to make available: the barrier orders the reads before.
   const uint64_t value = to_cuda_->last() + 1;
-  if (auto ok = submit(barriers_for(buffers, device_->queue_family(), VK_QUEUE_FAMILY_EXTERNAL, 0, 0), kReaders, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT,
-                       {VK_NULL_HANDLE, 0}, {{to_cuda_->handle(), value}});
-      !ok)
-    return tl::unexpected(ok.error());
+  QRY_TRY(submit(barriers_for(buffers, device_->queue_family(), VK_QUEUE_FAMILY_EXTERNAL, 0, 0), kReaders, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT,
+                       {VK_NULL_HANDLE, 0}, {{to_cuda_->handle(), value}}));
   return to_cuda_->next();
 }
 
 Result<Device::TimelinePoint> OwnershipTransfer::acquire(std::span<const VkBuffer> buffers, Device::TimelinePoint written) {
   // The first stages are those at which submit() waits for `written`, so that the barrier comes after that wait.
-  if (auto ok = submit(barriers_for(buffers, VK_QUEUE_FAMILY_EXTERNAL, device_->queue_family(), 0, kReads), VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, kReaders, written, {});
-      !ok)
-    return tl::unexpected(ok.error());
+  QRY_TRY(submit(barriers_for(buffers, VK_QUEUE_FAMILY_EXTERNAL, device_->queue_family(), 0, kReads), VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, kReaders, written, {}));
   return done_->point();
 }
 

@@ -35,11 +35,10 @@ class RootRing {
     for (auto& s : slots_)
       if (s.get() != current_ && s->last_frame <= completed && s->memory->size_bytes() >= image.size()) slot = s.get();
     if (!slot) {
-      auto memory = DeviceMemory::create(device, BufferHome::device_mapped, std::max<size_t>(image.size() * 2, 16384), "quarry world root");
-      if (!memory) return tl::unexpected(memory.error());
+      QRY_TRY_ASSIGN(auto memory, DeviceMemory::create(device, BufferHome::device_mapped, std::max<size_t>(image.size() * 2, 16384), "quarry world root"));
       slots_.push_back(std::make_unique<Slot>());
       slot = slots_.back().get();
-      slot->memory = std::move(*memory);
+      slot->memory = std::move(memory);
     }
     slot->image = std::move(image);
     // Addresses inside the buffer itself become absolute here.
@@ -143,9 +142,8 @@ Result<void> SharedWorld::State::upload_changes(const World& world, const WorldC
     const auto* buffer = static_cast<const SharedBuffer*>(block->owner);
     copies.push_back({buffer->buffer(), block->device_address - buffer->device_address() + piece.offset_bytes, piece.size_bytes, piece.from});
   }
-  auto point = upload->submit(copies);
-  if (!point) return tl::unexpected(point.error());
-  ready = *point;
+  QRY_TRY_ASSIGN(auto point, upload->submit(copies));
+  ready = point;
   memory->copies_submitted(ready);
   return {};
 }
@@ -154,20 +152,17 @@ SharedWorld::SharedWorld(std::unique_ptr<State> state) : state_(std::move(state)
 SharedWorld::~SharedWorld() = default;
 
 Result<std::unique_ptr<SharedWorld>> SharedWorld::create(Device& device, SharingMode mode) {
-  auto choice = choose_sharing(device, mode);
-  if (!choice) return tl::unexpected(choice.error());
+  QRY_TRY_ASSIGN(auto choice, choose_sharing(device, mode));
   auto state = std::make_unique<State>();
   state->device = &device;
-  state->choice = std::move(*choice);
+  state->choice = std::move(choice);
   state->memory = std::make_unique<SharedMemorySource>(device, state->choice.mode);
   if (state->choice.mode == SharingMode::staged) {
-    auto upload = Upload::create(device);
-    if (!upload) return tl::unexpected(upload.error());
-    state->upload = std::move(*upload);
+    QRY_TRY_ASSIGN(auto upload, Upload::create(device));
+    state->upload = std::move(upload);
   } else if (state->choice.mode == SharingMode::zero_copy) {
-    auto mirror = CudaMirror::create(device, *state->memory);
-    if (!mirror) return tl::unexpected(mirror.error());
-    state->mirror = std::move(*mirror);
+    QRY_TRY_ASSIGN(auto mirror, CudaMirror::create(device, *state->memory));
+    state->mirror = std::move(mirror);
   }
   return std::unique_ptr<SharedWorld>(new SharedWorld(std::move(state)));
 }
@@ -198,12 +193,11 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   std::vector<uint8_t> image;
   if (host_side) {
     if (s.upload && (changes.everything || changes.whole_grid || changes.whole_pyramid || !changes.keys.empty() || !changes.regions.empty()))
-      if (auto ok = s.upload_changes(world, changes); !ok) return tl::unexpected(ok.error());
+      QRY_TRY(s.upload_changes(world, changes));
     root.grid_words = world.grid().block().device_address;
   } else {
-    auto point = s.mirror->update(world, changes);
-    if (!point) return tl::unexpected(point.error());
-    s.ready = *point;
+    QRY_TRY_ASSIGN(auto point, s.mirror->update(world, changes));
+    s.ready = point;
     s.memory->copies_submitted(s.ready);
     root.grid_words = s.mirror->grid().device_address;
   }
@@ -225,7 +219,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
     root.box_low[i] = float(lows[i] - int32_t(kQryBoxMargin));
     root.box_high[i] = float(highs[i] + int32_t(kQryBoxMargin));
   }
-  if (auto ok = s.roots.put(*s.device, root_image(root, palette, masks, materials), s.submitted, s.completed); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(s.roots.put(*s.device, root_image(root, palette, masks, materials), s.submitted, s.completed));
   s.glass = std::ranges::any_of(palette.materials, [](const Material& m) { return m.transparency > 0; });
   s.mirrors = std::ranges::any_of(palette.materials, [](const Material& m) { return m.roughness < 0.3f; });
   s.world_seen = world.pyramid().id();

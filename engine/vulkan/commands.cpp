@@ -11,7 +11,7 @@ Result<std::unique_ptr<Commands>> Commands::create(Device& device, const char* p
   auto ok = vk_check(vk.vkCreateCommandPool(device.handle(), &pool, nullptr, &self->pool_), "vkCreateCommandPool", purpose);
   VkCommandBufferAllocateInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr, self->pool_, VK_COMMAND_BUFFER_LEVEL_PRIMARY, 1};
   if (ok) ok = vk_check(vk.vkAllocateCommandBuffers(device.handle(), &info, &self->commands_), "vkAllocateCommandBuffers", purpose);
-  if (!ok) return tl::unexpected(ok.error());
+  QRY_TRY(ok);
   return self;
 }
 
@@ -21,9 +21,9 @@ Commands::~Commands() {
 
 Result<VkCommandBuffer> Commands::begin() {
   const VulkanFunctions& vk = device_->vk();
-  if (auto ok = vk_check(vk.vkResetCommandPool(device_->handle(), pool_, 0), "vkResetCommandPool", purpose_); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(vk_check(vk.vkResetCommandPool(device_->handle(), pool_, 0), "vkResetCommandPool", purpose_));
   VkCommandBufferBeginInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr};
-  if (auto ok = vk_check(vk.vkBeginCommandBuffer(commands_, &info), "vkBeginCommandBuffer", purpose_); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(vk_check(vk.vkBeginCommandBuffer(commands_, &info), "vkBeginCommandBuffer", purpose_));
   return commands_;
 }
 

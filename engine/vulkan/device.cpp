@@ -104,8 +104,8 @@ Result<Instance> make_instance(VulkanFunctions& vk, PFN_vkGetInstanceProcAddr ge
   if (result == VK_ERROR_INCOMPATIBLE_DRIVER)
     return fail(ErrorCode::not_found, "no Vulkan driver on this machine: install your GPU's driver, or the Debian package mesa-vulkan-drivers for the "
                                       "software driver");
-  if (auto ok = vk_check(result, "vkCreateInstance", "Vulkan 1.2"); !ok) return tl::unexpected(ok.error());
-  if (auto ok = load_instance_functions(get, instance.handle, vk); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(vk_check(result, "vkCreateInstance", "Vulkan 1.2"));
+  QRY_TRY(load_instance_functions(get, instance.handle, vk));
   return instance;
 }
 
@@ -114,10 +114,9 @@ Result<std::vector<VkPhysicalDevice>> physical_devices(const VulkanFunctions& vk
   const VkResult counted = vk.vkEnumeratePhysicalDevices(instance, &count, nullptr);
   // What the loader answers where drivers are installed, but none of them has a device.
   if (counted == VK_ERROR_INITIALIZATION_FAILED) return std::vector<VkPhysicalDevice>();
-  if (auto ok = vk_check(counted, "vkEnumeratePhysicalDevices", "counting devices"); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(vk_check(counted, "vkEnumeratePhysicalDevices", "counting devices"));
   std::vector<VkPhysicalDevice> devices(count);
-  if (auto ok = vk_check(vk.vkEnumeratePhysicalDevices(instance, &count, devices.data()), "vkEnumeratePhysicalDevices", "listing devices"); !ok)
-    return tl::unexpected(ok.error());
+  QRY_TRY(vk_check(vk.vkEnumeratePhysicalDevices(instance, &count, devices.data()), "vkEnumeratePhysicalDevices", "listing devices"));
   devices.resize(count);
   return devices;
 }
@@ -150,18 +149,16 @@ uint32_t pick_queue_family(const VulkanFunctions& vk, VkPhysicalDevice device) {
 }  // namespace
 
 Result<std::vector<DeviceInfo>> list_devices() {
-  auto get = system_vulkan_loader();
-  if (!get) return tl::unexpected(get.error());
+  QRY_TRY_ASSIGN(auto get, system_vulkan_loader());
   VulkanFunctions vk;
-  if (auto ok = load_global_functions(*get, vk); !ok) return tl::unexpected(ok.error());
-  auto instance = make_instance(vk, *get, {}, false);
-  if (!instance) return tl::unexpected(instance.error());
+  QRY_TRY(load_global_functions(get, vk));
+  QRY_TRY_ASSIGN(auto instance, make_instance(vk, get, {}, false));
   std::vector<DeviceInfo> infos;
-  auto devices = physical_devices(vk, instance->handle);
+  auto devices = physical_devices(vk, instance.handle);
   if (devices)
     for (VkPhysicalDevice device : *devices) infos.push_back(describe_physical_device(vk, device));
-  vk.vkDestroyInstance(instance->handle, nullptr);
-  if (!devices) return tl::unexpected(devices.error());
+  vk.vkDestroyInstance(instance.handle, nullptr);
+  QRY_TRY(devices);
   return infos;
 }
 
@@ -173,15 +170,13 @@ Result<std::unique_ptr<Device>> Device::create(const DeviceOptions& options) {
   State& s = *state;
   s.owned = true;
   s.log = options.log;
-  auto get = system_vulkan_loader();
-  if (!get) return tl::unexpected(get.error());
-  s.get = *get;
-  if (auto ok = load_global_functions(s.get, s.vk); !ok) return tl::unexpected(ok.error());
-  auto instance = make_instance(s.vk, s.get, options.instance_extensions, options.validation);
-  if (!instance) return tl::unexpected(instance.error());
-  s.instance = instance->handle;
+  QRY_TRY_ASSIGN(auto get, system_vulkan_loader());
+  s.get = get;
+  QRY_TRY(load_global_functions(s.get, s.vk));
+  QRY_TRY_ASSIGN(auto instance, make_instance(s.vk, s.get, options.instance_extensions, options.validation));
+  s.instance = instance.handle;
 
-  if (options.validation && instance->debug_utils && s.vk.vkCreateDebugUtilsMessengerEXT) {
+  if (options.validation && instance.debug_utils && s.vk.vkCreateDebugUtilsMessengerEXT) {
     VkDebugUtilsMessengerCreateInfoEXT info{};
     info.sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT;
     info.messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
@@ -196,15 +191,13 @@ Result<std::unique_ptr<Device>> Device::create(const DeviceOptions& options) {
       return VK_FALSE;
     };
     info.pUserData = &s;
-    if (auto ok = vk_check(s.vk.vkCreateDebugUtilsMessengerEXT(s.instance, &info, nullptr, &s.messenger), "vkCreateDebugUtilsMessengerEXT", "validation"); !ok)
-      return tl::unexpected(ok.error());
+    QRY_TRY(vk_check(s.vk.vkCreateDebugUtilsMessengerEXT(s.instance, &info, nullptr, &s.messenger), "vkCreateDebugUtilsMessengerEXT", "validation"));
   }
 
-  auto devices = physical_devices(s.vk, s.instance);
-  if (!devices) return tl::unexpected(devices.error());
+  QRY_TRY_ASSIGN(auto devices, physical_devices(s.vk, s.instance));
   std::vector<std::string> refused, names;
   int best = 1000;
-  for (VkPhysicalDevice device : *devices) {
+  for (VkPhysicalDevice device : devices) {
     DeviceInfo info = describe_physical_device(s.vk, device);
     names.push_back(info.name);
     if (!options.prefer.empty() && lower(info.name).find(lower(options.prefer)) == std::string::npos) continue;
@@ -260,9 +253,8 @@ Result<std::unique_ptr<Device>> Device::create(const DeviceOptions& options) {
   info.pQueueCreateInfos = &queue;
   info.enabledExtensionCount = uint32_t(extensions.size());
   info.ppEnabledExtensionNames = extensions.data();
-  if (auto ok = vk_check(s.vk.vkCreateDevice(s.physical_device, &info, nullptr, &s.device), "vkCreateDevice", s.info.name); !ok)
-    return tl::unexpected(ok.error());
-  if (auto ok = load_device_functions(s.device, s.vk); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(vk_check(s.vk.vkCreateDevice(s.physical_device, &info, nullptr, &s.device), "vkCreateDevice", s.info.name));
+  QRY_TRY(load_device_functions(s.device, s.vk));
   s.vk.vkGetDeviceQueue(s.device, s.queue_family, 0, &s.queue);
   s.cuda_device = cuda_device_with_uuid(s.info.uuid, &s.cuda_reason);
   return std::unique_ptr<Device>(new Device(std::move(state)));
@@ -283,7 +275,7 @@ Result<std::unique_ptr<Device>> Device::adopt(const AdoptedDevice& adopted) {
   s.queue_family = adopted.queue_family;
   s.lock_queue = adopted.lock_queue;
   s.unlock_queue = adopted.unlock_queue;
-  if (auto ok = load_instance_functions(s.get, s.instance, s.vk); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(load_instance_functions(s.get, s.instance, s.vk));
   s.info = describe_physical_device(s.vk, s.physical_device);
   if (!s.info.missing.empty()) return fail(ErrorCode::unsupported, s.info.name + " lacks " + joined(s.info.missing));
   // Vulkan cannot be asked what a device was created with: the host has to say.
@@ -293,7 +285,7 @@ Result<std::unique_ptr<Device>> Device::adopt(const AdoptedDevice& adopted) {
   s.info.external_memory_fd &= has_name(adopted.enabled_extensions, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
   s.info.external_semaphore_fd &= has_name(adopted.enabled_extensions, VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME);
   s.info.external_memory_host &= has_name(adopted.enabled_extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
-  if (auto ok = load_device_functions(s.device, s.vk); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(load_device_functions(s.device, s.vk));
   s.cuda_device = cuda_device_with_uuid(s.info.uuid, &s.cuda_reason);
   return std::unique_ptr<Device>(new Device(std::move(state)));
 }

@@ -22,8 +22,7 @@ Result<std::unique_ptr<DeviceMemory>> DeviceMemory::create(Device& device, Buffe
   buffer_info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
                       VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT;
   buffer_info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
-  if (auto ok = vk_check(vk.vkCreateBuffer(device.handle(), &buffer_info, nullptr, &self->buffer_), "vkCreateBuffer", purpose); !ok)
-    return tl::unexpected(ok.error());
+  QRY_TRY(vk_check(vk.vkCreateBuffer(device.handle(), &buffer_info, nullptr, &self->buffer_), "vkCreateBuffer", purpose));
 
   VkBufferMemoryRequirementsInfo2 ask{VK_STRUCTURE_TYPE_BUFFER_MEMORY_REQUIREMENTS_INFO_2, nullptr, self->buffer_};
   VkMemoryDedicatedRequirements dedicated{VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS, nullptr, VK_FALSE, VK_FALSE};
@@ -47,10 +46,8 @@ Result<std::unique_ptr<DeviceMemory>> DeviceMemory::create(Device& device, Buffe
   VkMemoryAllocateFlagsInfo flags_info{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO, nullptr, VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT, 0};
   if (home == BufferHome::host_pointer) {
     VkMemoryHostPointerPropertiesEXT properties{VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT, nullptr, 0};
-    if (auto ok = vk_check(vk.vkGetMemoryHostPointerPropertiesEXT(device.handle(), handle_type, imported, &properties),
-                           "vkGetMemoryHostPointerPropertiesEXT", purpose);
-        !ok)
-      return tl::unexpected(ok.error());
+    QRY_TRY(vk_check(vk.vkGetMemoryHostPointerPropertiesEXT(device.handle(), handle_type, imported, &properties),
+                           "vkGetMemoryHostPointerPropertiesEXT", purpose));
     type_bits &= properties.memoryTypeBits;
     self->allocation_bytes_ = size_bytes;
     flags_info.pNext = &import_info;
@@ -64,15 +61,12 @@ Result<std::unique_ptr<DeviceMemory>> DeviceMemory::create(Device& device, Buffe
   if (home == BufferHome::device_mapped) liked = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
   auto type = device.memory_type(type_bits, wanted | liked);
   if (!type && liked) type = device.memory_type(type_bits, wanted);
-  if (!type) return tl::unexpected(type.error());
+  QRY_TRY(type);
   VkMemoryAllocateInfo allocate{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, &flags_info, self->allocation_bytes_, *type};
-  if (auto ok = vk_check(vk.vkAllocateMemory(device.handle(), &allocate, nullptr, &self->memory_), "vkAllocateMemory", purpose); !ok)
-    return tl::unexpected(ok.error());
-  if (auto ok = vk_check(vk.vkBindBufferMemory(device.handle(), self->buffer_, self->memory_, 0), "vkBindBufferMemory", purpose); !ok)
-    return tl::unexpected(ok.error());
+  QRY_TRY(vk_check(vk.vkAllocateMemory(device.handle(), &allocate, nullptr, &self->memory_), "vkAllocateMemory", purpose));
+  QRY_TRY(vk_check(vk.vkBindBufferMemory(device.handle(), self->buffer_, self->memory_, 0), "vkBindBufferMemory", purpose));
   if (home == BufferHome::host_upload || home == BufferHome::device_mapped || home == BufferHome::host_readback) {
-    if (auto ok = vk_check(vk.vkMapMemory(device.handle(), self->memory_, 0, VK_WHOLE_SIZE, 0, &self->mapped_), "vkMapMemory", purpose); !ok)
-      return tl::unexpected(ok.error());
+    QRY_TRY(vk_check(vk.vkMapMemory(device.handle(), self->memory_, 0, VK_WHOLE_SIZE, 0, &self->mapped_), "vkMapMemory", purpose));
   } else if (home == BufferHome::host_pointer) {
     self->mapped_ = imported;
   }
@@ -91,17 +85,15 @@ DeviceMemory::~DeviceMemory() {
 Result<DeviceMemory::Export> DeviceMemory::export_fd() const {
   VkMemoryGetFdInfoKHR info{VK_STRUCTURE_TYPE_MEMORY_GET_FD_INFO_KHR, nullptr, memory_, VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT};
   Export out{-1, allocation_bytes_, dedicated_};
-  if (auto ok = vk_check(device_->vk().vkGetMemoryFdKHR(device_->handle(), &info, &out.fd), "vkGetMemoryFdKHR", "sharing with CUDA"); !ok)
-    return tl::unexpected(ok.error());
+  QRY_TRY(vk_check(device_->vk().vkGetMemoryFdKHR(device_->handle(), &info, &out.fd), "vkGetMemoryFdKHR", "sharing with CUDA"));
   return out;
 }
 
 Result<void> ensure_memory(Device& device, std::unique_ptr<DeviceMemory>& memory, BufferHome home, uint64_t size_bytes, const char* label) {
   if (memory && memory->size_bytes() >= size_bytes) return {};
   memory.reset();
-  auto made = DeviceMemory::create(device, home, size_bytes, label);
-  if (!made) return tl::unexpected(made.error());
-  memory = std::move(*made);
+  QRY_TRY_ASSIGN(auto made, DeviceMemory::create(device, home, size_bytes, label));
+  memory = std::move(made);
   return {};
 }
 

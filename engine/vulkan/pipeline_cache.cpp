@@ -75,8 +75,7 @@ Result<std::unique_ptr<PipelineCache>> PipelineCache::open(Device& device) {
   self->file_ = pipeline_cache_file(device.info());
   if (!self->file_.empty()) self->stored_ = load_pipeline_cache(self->file_);
   VkPipelineCacheCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO, nullptr, 0, self->stored_.size(), self->stored_.data()};
-  if (auto ok = vk_check(device.vk().vkCreatePipelineCache(device.handle(), &info, nullptr, &self->cache_), "vkCreatePipelineCache", device.info().name); !ok)
-    return tl::unexpected(ok.error());
+  QRY_TRY(vk_check(device.vk().vkCreatePipelineCache(device.handle(), &info, nullptr, &self->cache_), "vkCreatePipelineCache", device.info().name));
   return self;
 }
 
@@ -89,8 +88,7 @@ Result<VkPipeline> PipelineCache::make(VkPipelineLayout layout, const uint32_t* 
   const VulkanFunctions& vk = device.vk();
   VkShaderModuleCreateInfo module_info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, nullptr, 0, bytes, code};
   VkShaderModule module = VK_NULL_HANDLE;
-  if (auto ok = vk_check(vk.vkCreateShaderModule(device.handle(), &module_info, nullptr, &module), "vkCreateShaderModule", name); !ok)
-    return tl::unexpected(ok.error());
+  QRY_TRY(vk_check(vk.vkCreateShaderModule(device.handle(), &module_info, nullptr, &module), "vkCreateShaderModule", name));
   VkComputePipelineCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
@@ -108,7 +106,7 @@ Result<VkPipeline> PipelineCache::make(VkPipelineLayout layout, const uint32_t* 
   VkPipeline pipeline = VK_NULL_HANDLE;
   const VkResult result = vk.vkCreateComputePipelines(device.handle(), cache_, 1, &info, nullptr, &pipeline);
   vk.vkDestroyShaderModule(device.handle(), module, nullptr);
-  if (auto ok = vk_check(result, "vkCreateComputePipelines", name); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(vk_check(result, "vkCreateComputePipelines", name));
   device.set_name(VK_OBJECT_TYPE_PIPELINE, reinterpret_cast<uint64_t>(pipeline), name);
   return pipeline;
 }

@@ -17,12 +17,11 @@ Result<std::unique_ptr<TargetImage>> TargetImage::create(Device& device, uint32_
   info.tiling = VK_IMAGE_TILING_OPTIMAL;
   info.usage = VK_IMAGE_USAGE_STORAGE_BIT | VK_IMAGE_USAGE_TRANSFER_SRC_BIT | VK_IMAGE_USAGE_TRANSFER_DST_BIT;
   const std::string purpose = "a picture of " + std::to_string(width) + "x" + std::to_string(height);
-  if (auto made = vk_check(vk.vkCreateImage(device.handle(), &info, nullptr, &self->image_), "vkCreateImage", purpose); !made) return tl::unexpected(made.error());
+  QRY_TRY(vk_check(vk.vkCreateImage(device.handle(), &info, nullptr, &self->image_), "vkCreateImage", purpose));
   VkMemoryRequirements requirements{};
   vk.vkGetImageMemoryRequirements(device.handle(), self->image_, &requirements);
-  auto type = device.memory_type(requirements.memoryTypeBits, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
-  if (!type) return tl::unexpected(type.error());
-  VkMemoryAllocateInfo allocate{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, nullptr, requirements.size, *type};
+  QRY_TRY_ASSIGN(auto type, device.memory_type(requirements.memoryTypeBits, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT));
+  VkMemoryAllocateInfo allocate{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, nullptr, requirements.size, type};
   auto ok = vk_check(vk.vkAllocateMemory(device.handle(), &allocate, nullptr, &self->memory_), "vkAllocateMemory", purpose);
   if (ok) ok = vk_check(vk.vkBindImageMemory(device.handle(), self->image_, self->memory_, 0), "vkBindImageMemory", purpose);
   VkImageViewCreateInfo view{};
@@ -32,7 +31,7 @@ Result<std::unique_ptr<TargetImage>> TargetImage::create(Device& device, uint32_
   view.format = info.format;
   view.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
   if (ok) ok = vk_check(vk.vkCreateImageView(device.handle(), &view, nullptr, &self->view_), "vkCreateImageView", purpose);
-  if (!ok) return tl::unexpected(ok.error());
+  QRY_TRY(ok);
   return self;
 }
 
@@ -59,7 +58,7 @@ Result<std::unique_ptr<TargetSets>> TargetSets::create(Device& device, uint32_t 
   self->sets_.resize(frames);
   VkDescriptorSetAllocateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO, nullptr, self->pool_, frames, layouts.data()};
   if (ok) ok = vk_check(vk.vkAllocateDescriptorSets(device.handle(), &info, self->sets_.data()), "vkAllocateDescriptorSets", kPurpose);
-  if (!ok) return tl::unexpected(ok.error());
+  QRY_TRY(ok);
   return self;
 }
 

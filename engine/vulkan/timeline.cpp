@@ -9,8 +9,7 @@ Result<std::unique_ptr<Timeline>> Timeline::create(Device& device, const char* l
   VkExportSemaphoreCreateInfo export_info{VK_STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO, nullptr, VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT};
   VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO, exported ? &export_info : nullptr, VK_SEMAPHORE_TYPE_TIMELINE, 0};
   VkSemaphoreCreateInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type, 0};
-  if (auto ok = vk_check(device.vk().vkCreateSemaphore(device.handle(), &info, nullptr, &self->semaphore_), "vkCreateSemaphore", label); !ok)
-    return tl::unexpected(ok.error());
+  QRY_TRY(vk_check(device.vk().vkCreateSemaphore(device.handle(), &info, nullptr, &self->semaphore_), "vkCreateSemaphore", label));
   device.set_name(VK_OBJECT_TYPE_SEMAPHORE, reinterpret_cast<uint64_t>(self->semaphore_), label);
   return self;
 }
@@ -30,8 +29,7 @@ Timeline::~Timeline() {
 
 Result<uint64_t> Timeline::reached() const {
   uint64_t value = 0;
-  if (auto ok = vk_check(device_->vk().vkGetSemaphoreCounterValue(device_->handle(), semaphore_, &value), "vkGetSemaphoreCounterValue", "a timeline"); !ok)
-    return tl::unexpected(ok.error());
+  QRY_TRY(vk_check(device_->vk().vkGetSemaphoreCounterValue(device_->handle(), semaphore_, &value), "vkGetSemaphoreCounterValue", "a timeline"));
   return value;
 }
 
@@ -44,15 +42,14 @@ Result<bool> Timeline::wait(uint64_t value, uint64_t most_ns) const {
   VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, nullptr, 0, 1, &semaphore_, &value};
   const VkResult result = device_->vk().vkWaitSemaphores(device_->handle(), &info, most_ns);
   if (result == VK_TIMEOUT) return false;
-  if (auto ok = vk_check(result, "vkWaitSemaphores", device_->info().name); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(vk_check(result, "vkWaitSemaphores", device_->info().name));
   return true;
 }
 
 Result<int> Timeline::export_fd() const {
   VkSemaphoreGetFdInfoKHR info{VK_STRUCTURE_TYPE_SEMAPHORE_GET_FD_INFO_KHR, nullptr, semaphore_, VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT};
   int fd = -1;
-  if (auto ok = vk_check(device_->vk().vkGetSemaphoreFdKHR(device_->handle(), &info, &fd), "vkGetSemaphoreFdKHR", "sharing with CUDA"); !ok)
-    return tl::unexpected(ok.error());
+  QRY_TRY(vk_check(device_->vk().vkGetSemaphoreFdKHR(device_->handle(), &info, &fd), "vkGetSemaphoreFdKHR", "sharing with CUDA"));
   return fd;
 }
 

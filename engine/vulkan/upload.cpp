@@ -9,9 +9,8 @@ namespace quarry::engine {
 
 Result<std::unique_ptr<Upload>> Upload::create(Device& device) {
   std::unique_ptr<Upload> self(new Upload(device));
-  auto timeline = Timeline::create(device, "quarry upload");
-  if (!timeline) return tl::unexpected(timeline.error());
-  self->timeline_ = std::move(*timeline);
+  QRY_TRY_ASSIGN(auto timeline, Timeline::create(device, "quarry upload"));
+  self->timeline_ = std::move(timeline);
   return self;
 }
 
@@ -20,30 +19,27 @@ Upload::~Upload() {
 }
 
 Result<Upload::Batch*> Upload::free_batch(uint64_t size_bytes) {
-  auto reached = timeline_->reached();
-  if (!reached) return tl::unexpected(reached.error());
+  QRY_TRY_ASSIGN(auto reached, timeline_->reached());
   // The smallest that is large enough, else the largest. What one large update needed is given back once a smaller one follows.
   constexpr uint64_t kKeptBytes = 32u << 20;
   const auto room = [](const Batch& b) { return b.memory ? b.memory->size_bytes() : uint64_t(0); };
   Batch* batch = nullptr;
   for (auto& candidate : batches_) {
-    if (candidate->value > *reached) continue;
+    if (candidate->value > reached) continue;
     if (room(*candidate) > std::max(kKeptBytes, size_bytes)) candidate->memory.reset();
     if (!batch || (room(*batch) < size_bytes ? room(*candidate) > room(*batch) : room(*candidate) >= size_bytes && room(*candidate) < room(*batch)))
       batch = candidate.get();
   }
   if (!batch) {
     auto fresh = std::make_unique<Batch>();
-    auto commands = Commands::create(*device_, "uploads");
-    if (!commands) return tl::unexpected(commands.error());
-    fresh->commands = std::move(*commands);
+    QRY_TRY_ASSIGN(auto commands, Commands::create(*device_, "uploads"));
+    fresh->commands = std::move(commands);
     batches_.push_back(std::move(fresh));
     batch = batches_.back().get();
   }
   if (!batch->memory || batch->memory->size_bytes() < size_bytes) {
-    auto memory = DeviceMemory::create(*device_, BufferHome::host_upload, std::max<uint64_t>(size_bytes, 1u << 16), "quarry upload");
-    if (!memory) return tl::unexpected(memory.error());
-    batch->memory = std::move(*memory);
+    QRY_TRY_ASSIGN(auto memory, DeviceMemory::create(*device_, BufferHome::host_upload, std::max<uint64_t>(size_bytes, 1u << 16), "quarry upload"));
+    batch->memory = std::move(memory);
   }
   return batch;
 }
@@ -52,13 +48,11 @@ Result<Device::TimelinePoint> Upload::submit(const std::vector<Copy>& copies) {
   uint64_t total = 0;
   for (const Copy& c : copies) total += c.size_bytes;
   if (!total) return timeline_->point();
-  auto batch = free_batch(total);
-  if (!batch) return tl::unexpected(batch.error());
-  Batch& b = **batch;
+  QRY_TRY_ASSIGN(auto batch, free_batch(total));
+  Batch& b = *batch;
   const VulkanFunctions& vk = device_->vk();
-  auto begun = b.commands->begin();
-  if (!begun) return tl::unexpected(begun.error());
-  const VkCommandBuffer commands = *begun;
+  QRY_TRY_ASSIGN(auto begun, b.commands->begin());
+  const VkCommandBuffer commands = begun;
   // Frames submitted before may still read what is about to be written, and earlier copies may write the same bytes.
   VkMemoryBarrier before{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, VK_ACCESS_TRANSFER_WRITE_BIT};
   vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 1, &before, 0,
@@ -76,9 +70,9 @@ Result<Device::TimelinePoint> Upload::submit(const std::vector<Copy>& copies) {
   }
   VkMemoryBarrier after{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_TRANSFER_WRITE_BIT, VK_ACCESS_SHADER_READ_BIT};
   vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &after, 0, nullptr, 0, nullptr);
-  if (auto ok = b.commands->end(); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(b.commands->end());
   b.value = timeline_->last() + 1;
-  if (auto ok = device_->submit(commands, {}, {{timeline_->handle(), b.value}}); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(device_->submit(commands, {}, {{timeline_->handle(), b.value}}));
   timeline_->next();
   return timeline_->point();
 }

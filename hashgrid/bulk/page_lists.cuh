@@ -68,7 +68,7 @@ Result<kernels::MergeTotals> with_page_lists(cudaStream_t stream, uint32_t page_
   int device = 0, shared_bytes = 0;
   cudaError_t asked = cudaGetDevice(&device);
   if (asked == cudaSuccess) asked = cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  if (auto ok = cuda_result(asked, "ask the device"); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(cuda_result(asked, "ask the device"));
   constexpr size_t kStaticSharedBytes = 128;
   const size_t needed = kernels::split_shared_bytes(std::max(ranges, 1u << shift)) + kStaticSharedBytes;
   if (page_room > kMostRoom || needed > size_t(shared_bytes)) {
@@ -117,7 +117,7 @@ Result<kernels::MergeTotals> with_page_lists(cudaStream_t stream, uint32_t page_
   if (error == cudaSuccess) error = work(PageLists{page_lists.as<uint2>(), page_sizes, page_room, totals});
   if (error == cudaSuccess) error = cudaMemcpyAsync(&got, totals, sizeof(got), cudaMemcpyDeviceToHost, stream);
   if (error == cudaSuccess) error = cudaStreamSynchronize(stream);
-  if (auto ok = cuda_result(error, "bulk call"); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(cuda_result(error, "bulk call"));
   return got;
 }
 

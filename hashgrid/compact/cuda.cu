@@ -79,26 +79,26 @@ class CudaCompact final : public BulkOperations<CompactView> {
   CudaCompact(int device, cudaStream_t stream, uint32_t multiprocessors) : device_(device), stream_(stream), multiprocessors_(multiprocessors) {}
 
   Result<void> clear(const CompactView& view) override {
-    if (auto ok = detail::check_view(view); !ok) return ok;
+    QRY_TRY(detail::check_view(view));
     const DeviceScope scope(device_);
     kernels::clear_compact<<<multiprocessors_ * 16, kCompactThreads, 0, stream_>>>(view);
     return finish("clear a compact table");
   }
 
   Result<BulkReport> insert(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
-    if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_batch(view, keys, values, count));
     return for_keys(kernels::InsertKey<CompactView>{view, keys, values}, count, outcomes, "insert into a compact table");
   }
   Result<BulkReport> assign(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
-    if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_batch(view, keys, values, count));
     return for_keys(kernels::AssignKey<CompactView>{view, keys, values}, count, outcomes, "assign in a compact table");
   }
   Result<BulkReport> find_or_insert(const CompactView& view, const uint32_t* keys, uint32_t* values, size_t count, Outcome* outcomes) override {
-    if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_batch(view, keys, values, count));
     return for_keys(kernels::FindOrInsertKey<CompactView>{view, keys, values}, count, outcomes, "find or insert in a compact table");
   }
   Result<BulkReport> find(const CompactView& view, const uint32_t* keys, size_t count, uint32_t* values_out, uint8_t* depths_out) override {
-    if (auto ok = detail::check_batch(view, keys, keys, count); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_batch(view, keys, keys, count));
     if (count == 0) return BulkReport{};
     const DeviceScope scope(device_);
     auto report = counted("find in a compact table", [&](Atomic64* totals) {
@@ -111,7 +111,7 @@ class CudaCompact final : public BulkOperations<CompactView> {
     return report;
   }
   Result<BulkReport> erase(const CompactView& view, const uint32_t* keys, size_t count, uint32_t* old_values, Outcome* outcomes) override {
-    if (auto ok = detail::check_batch(view, keys, keys, count); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_batch(view, keys, keys, count));
     if (old_values == nullptr && outcomes == nullptr && worth_lists(view, count, kLeastKeysPerWindow) && count <= kMostBatch) {
       const DeviceScope scope(device_);
       const auto got = with_page_lists(stream_, view.layout.table.pages, kernels::SplitForm::mixed, keys, keys, uint32_t(count), [&](const PageLists& pages) {
@@ -127,7 +127,7 @@ class CudaCompact final : public BulkOperations<CompactView> {
   }
 
   Result<BulkReport> insert_alone(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool fresh) override {
-    if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_batch(view, keys, values, count));
     if (!worth_lists(view, count, fresh ? kLeastKeysPerFreshPage : kLeastKeysPerPage)) return insert(view, keys, values, count, nullptr);
     const DeviceScope scope(device_);
     BulkReport report;
@@ -143,7 +143,7 @@ class CudaCompact final : public BulkOperations<CompactView> {
         return cudaGetLastError();
       });
       if (!got && got.error().code == ErrorCode::out_of_memory && begin == 0) return insert(view, keys, values, count, nullptr);
-      if (!got) return tl::unexpected(got.error());
+      QRY_TRY(got);
       if (got->overflowed != 0) {  // equal keys, more than a list has room for
         report.full += batch;
         continue;
@@ -157,22 +157,20 @@ class CudaCompact final : public BulkOperations<CompactView> {
   }
 
   Result<BulkReport> settle(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
-    if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_batch(view, keys, values, count));
     if (count == 0) return BulkReport{};
     const DeviceScope scope(device_);
-    if (auto ok = sweep(view); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(sweep(view));
     // The others' outcomes are counted too, before and after: what changed is the report on those that were refused.
     const PoolMemory before(stream_, count);
-    if (auto ok = cuda_result(before.error(), "memory for outcomes"); !ok) return tl::unexpected(ok.error());
-    const auto was = for_keys(SameOutcome{outcomes}, count, before.as<Outcome>(), "count outcomes");
-    if (!was) return was;
-    auto report = for_keys(InsertRefused{view, keys, values, before.as<Outcome>()}, count, outcomes, "insert refused keys");
-    if (!report) return report;
-    return BulkReport{.inserted = report->inserted - was->inserted, .present = report->present - was->present, .full = report->full};
+    QRY_TRY(cuda_result(before.error(), "memory for outcomes"));
+    QRY_TRY_ASSIGN(const auto was, for_keys(SameOutcome{outcomes}, count, before.as<Outcome>(), "count outcomes"));
+    QRY_TRY_ASSIGN(auto report, for_keys(InsertRefused{view, keys, values, before.as<Outcome>()}, count, outcomes, "insert refused keys"));
+    return BulkReport{.inserted = report.inserted - was.inserted, .present = report.present - was.present, .full = report.full};
   }
 
   Result<uint64_t> enumerate(const CompactView& view, uint32_t* keys, uint32_t* values, size_t capacity) override {
-    if (auto ok = detail::check_view(view); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_view(view));
     const DeviceScope scope(device_);
     // One more than pages: the last sum is the number of pairs.
     const size_t sums = size_t{view.page_count} + 1;
@@ -180,7 +178,7 @@ class CudaCompact final : public BulkOperations<CompactView> {
     cub::DeviceScan::ExclusiveSum(nullptr, scan_bytes, static_cast<uint64_t*>(nullptr), static_cast<uint64_t*>(nullptr), int(sums), stream_);
     const PoolMemory counts(stream_, sums * 2 * sizeof(uint64_t)), temporary(stream_, scan_bytes);
     for (const PoolMemory* memory : {&counts, &temporary})
-      if (auto ok = cuda_result(memory->error(), "memory for counts of pages"); !ok) return tl::unexpected(ok.error());
+      QRY_TRY(cuda_result(memory->error(), "memory for counts of pages"));
     uint64_t *const per_page = counts.as<uint64_t>(), *const begins = per_page + sums;
     cudaError_t error = cudaMemsetAsync(per_page, 0, sums * sizeof(uint64_t), stream_);
     kernels::count_compact<<<page_blocks(view.page_count), kCompactThreads, 0, stream_>>>(view, per_page);
@@ -189,14 +187,14 @@ class CudaCompact final : public BulkOperations<CompactView> {
     if (capacity != 0) kernels::write_compact<<<page_blocks(view.page_count), kCompactThreads, 0, stream_>>>(view, of_table(view), of_stash(view), begins, keys, values, capacity);
     uint64_t total = 0;
     if (error == cudaSuccess) error = cudaMemcpyAsync(&total, begins + view.page_count, sizeof(total), cudaMemcpyDeviceToHost, stream_);
-    if (auto ok = cuda_result(error, "enumerate a compact table"); !ok) return tl::unexpected(ok.error());
-    if (auto ok = finish("enumerate a compact table"); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(cuda_result(error, "enumerate a compact table"));
+    QRY_TRY(finish("enumerate a compact table"));
     return total;
   }
 
   Result<uint64_t> rehash(const CompactView& from, const CompactView& to) override {
-    if (auto ok = detail::check_view(from); !ok) return tl::unexpected(ok.error());
-    if (auto ok = detail::check_view(to); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_view(from));
+    QRY_TRY(detail::check_view(to));
     const DeviceScope scope(device_);
     return counting_refused("rehash a compact table", [&](Atomic64* refused) {
       detail::with_format(to.layout.table.fields, [&](auto format) {
@@ -209,7 +207,7 @@ class CudaCompact final : public BulkOperations<CompactView> {
   }
 
   Result<void> sweep(const CompactView& view) override {
-    if (auto ok = detail::check_view(view); !ok) return ok;
+    QRY_TRY(detail::check_view(view));
     const DeviceScope scope(device_);
     const QryCompactPart &table = view.layout.table, &stash = view.layout.stash;
     const auto refused = counting_refused("sweep a compact table", [&](Atomic64* count) {
@@ -220,12 +218,12 @@ class CudaCompact final : public BulkOperations<CompactView> {
       kernels::empty_stash<<<stash_blocks(view), kCompactThreads, 0, stream_>>>(view, of_stash(view), view, true, count);
       kernels::sweep_compact<detail::CompactFormat<1>><<<stash.pages, kCompactThreads, kQryPageBytes, stream_>>>(view, stash, of_stash(view));
     });
-    if (!refused) return tl::unexpected(refused.error());
+    QRY_TRY(refused);
     return {};
   }
 
   Result<Stats> stats(const CompactView& view) override {
-    if (auto ok = detail::check_view(view); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_view(view));
     const DeviceScope scope(device_);
     const PoolMemory sums(stream_, sizeof(kernels::StatsSums));
     kernels::StatsSums got{};
@@ -234,8 +232,8 @@ class CudaCompact final : public BulkOperations<CompactView> {
     if (error == cudaSuccess)
       kernels::sum_compact_stats<<<page_blocks(view.page_count), kCompactThreads, 0, stream_>>>(view, of_stash(view), sums.as<kernels::StatsSums>());
     if (error == cudaSuccess) error = cudaMemcpyAsync(&got, sums.as<void>(), sizeof(got), cudaMemcpyDeviceToHost, stream_);
-    if (auto ok = cuda_result(error, "statistics of a compact table"); !ok) return tl::unexpected(ok.error());
-    if (auto ok = finish("statistics of a compact table"); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(cuda_result(error, "statistics of a compact table"));
+    QRY_TRY(finish("statistics of a compact table"));
     Stats stats = kernels::stats_of(got);
     detail::finish_compact_stats(stats, view.page_count);
     return stats;
@@ -254,16 +252,15 @@ class CudaCompact final : public BulkOperations<CompactView> {
   static uint32_t stash_blocks(const CompactView& view) { return view.layout.stash.pages * (kQrySectorsPerPage / kCompactThreads); }
 
   Result<void> finish(const char* doing) const {
-    if (auto ok = cuda_result(cudaGetLastError(), doing); !ok) return ok;
+    QRY_TRY(cuda_result(cudaGetLastError(), doing));
     return cuda_result(cudaStreamSynchronize(stream_), doing);
   }
 
   // Runs launch(count) with a cleared counter of pairs that find no place, waits and reads it.
   template <class Launch>
   Result<uint64_t> counting_refused(const char* doing, const Launch& launch) const {
-    const auto report = counted(doing, launch);
-    if (!report) return tl::unexpected(report.error());
-    return report->inserted;  // the first of the counters
+    QRY_TRY_ASSIGN(const auto report, counted(doing, launch));
+    return report.inserted;  // the first of the counters
   }
 
   // Runs launch(totals) with a cleared count for each Outcome, waits and reads them.
@@ -279,7 +276,7 @@ class CudaCompact final : public BulkOperations<CompactView> {
     }
     if (error == cudaSuccess) error = cudaMemcpyAsync(got, totals.as<void>(), sizeof(got), cudaMemcpyDeviceToHost, stream_);
     if (error == cudaSuccess) error = cudaStreamSynchronize(stream_);
-    if (auto ok = cuda_result(error, doing); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(cuda_result(error, doing));
     const auto of = [&](Outcome outcome) { return uint64_t{got[size_t(outcome)]}; };
     return BulkReport{of(Outcome::inserted), of(Outcome::present), of(Outcome::assigned), of(Outcome::erased),
                       of(Outcome::absent),   of(Outcome::full),    of(Outcome::reserved)};

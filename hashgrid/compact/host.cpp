@@ -99,7 +99,7 @@ class HostCompact final : public BulkOperations<CompactView> {
   explicit HostCompact(uint32_t threads) : threads_(threads) {}
 
   Result<void> clear(const CompactView& view) override {
-    if (auto ok = detail::check_view(view); !ok) return ok;
+    QRY_TRY(detail::check_view(view));
     for_pages(view, [&](uint32_t index) {
       const Page page = page_of(view, index);
       detail::with_format(page.part->fields, [&](auto format) {
@@ -136,7 +136,7 @@ class HostCompact final : public BulkOperations<CompactView> {
   }
 
   Result<BulkReport> settle(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
-    if (auto ok = sweep(view); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(sweep(view));
     BulkReport report;
     for (size_t i = 0; i < count; ++i) {
       if (outcomes[i] != Outcome::full) continue;
@@ -147,7 +147,7 @@ class HostCompact final : public BulkOperations<CompactView> {
   }
 
   Result<uint64_t> enumerate(const CompactView& view, uint32_t* keys, uint32_t* values, size_t capacity) override {
-    if (auto ok = detail::check_view(view); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_view(view));
     // Where each page's pairs begin, then the pairs.
     std::vector<uint64_t> begins(size_t{view.page_count} + 1, 0);
     for_pages(view, [&](uint32_t index) {
@@ -171,8 +171,8 @@ class HostCompact final : public BulkOperations<CompactView> {
 
   // The mixed order of keys is the order of sectors in both tables: reading page by page writes nearly page by page.
   Result<uint64_t> rehash(const CompactView& from, const CompactView& to) override {
-    if (auto ok = detail::check_view(from); !ok) return tl::unexpected(ok.error());
-    if (auto ok = detail::check_view(to); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_view(from));
+    QRY_TRY(detail::check_view(to));
     std::atomic<uint64_t> refused{0};
     for_pages(from, [&](uint32_t index) {
       for_pairs(from, index, [&](uint32_t mixed, uint32_t value, uint32_t) {
@@ -187,7 +187,7 @@ class HostCompact final : public BulkOperations<CompactView> {
   }
 
   Result<void> sweep(const CompactView& view) override {
-    if (auto ok = detail::check_view(view); !ok) return ok;
+    QRY_TRY(detail::check_view(view));
     const auto sweep_one = [&](uint32_t index) {
       const Page page = page_of(view, index);
       detail::with_format(page.part->fields, [&](auto format) { sweep_page<decltype(format)>(page); });
@@ -214,7 +214,7 @@ class HostCompact final : public BulkOperations<CompactView> {
   }
 
   Result<Stats> stats(const CompactView& view) override {
-    if (auto ok = detail::check_view(view); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_view(view));
     constexpr uint32_t kPagesPerPiece = 64;
     std::vector<Stats> pieces((view.page_count + kPagesPerPiece - 1) / kPagesPerPiece);
     parallel_for(pieces.size(), 1, [&](size_t begin, size_t end) {
@@ -268,7 +268,7 @@ class HostCompact final : public BulkOperations<CompactView> {
   template <class Operate>
   Result<BulkReport> for_keys(const CompactView& view, const uint32_t* keys, const uint32_t* inputs, size_t count, Outcome* outcomes,
                               const Operate& operate) const {
-    if (auto ok = detail::check_batch(view, keys, inputs, count); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_batch(view, keys, inputs, count));
     std::vector<BulkReport> reports((count + kCompactKeysPerPiece - 1) / kCompactKeysPerPiece);
     parallel_for(count, kCompactKeysPerPiece, [&](size_t begin, size_t end) {
       BulkReport report;

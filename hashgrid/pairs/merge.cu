@@ -62,7 +62,7 @@ Result<BulkReport> bulk_merge(cudaStream_t stream, const GridView& view, const u
       return fresh && begin == 0 ? merge<true>(stream, view, pages.lists, pages.room, pages.sizes, pages.totals)
                                  : merge<false>(stream, view, pages.lists, pages.room, pages.sizes, pages.totals);
     });
-    if (!got) return tl::unexpected(got.error());
+    QRY_TRY(got);
     if (got->overflowed != 0) {  // equal keys, more than a list has room for
       report.full += batch;
       continue;
@@ -84,7 +84,7 @@ Result<BulkReport> bulk_put(cudaStream_t stream, const GridView& view, const uin
     assigns ? put_in_pages<detail::IfPresent::replace>(stream, view, pages) : put_in_pages<detail::IfPresent::keep>(stream, view, pages);
     return cudaGetLastError();
   });
-  if (!got) return tl::unexpected(got.error());
+  QRY_TRY(got);
   if (got->overflowed != 0) return fail(ErrorCode::out_of_memory, "bulk insert: too many equal keys for the lists of pages");
   BulkReport report;
   report.reserved = got->reserved;
@@ -99,7 +99,7 @@ Result<BulkReport> bulk_erase(cudaStream_t stream, const GridView& view, const u
     erase_in_pages<<<view.page_count, kWindowThreads, 0, stream>>>(view, pages);
     return cudaGetLastError();
   });
-  if (!got) return tl::unexpected(got.error());
+  QRY_TRY(got);
   if (got->overflowed != 0) return fail(ErrorCode::out_of_memory, "bulk erase: too many equal keys for the lists of pages");
   BulkReport report;
   report.reserved = got->reserved;

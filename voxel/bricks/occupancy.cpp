@@ -30,7 +30,7 @@ OccupancyPyramid::OccupancyPyramid(MemorySource& memory) : memory_(&memory), reg
 
 Result<OccupancyPyramid> OccupancyPyramid::create(MemorySource& memory) {
   OccupancyPyramid pyramid(memory);
-  if (auto ok = pyramid.ensure_room(); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(pyramid.ensure_room());
   pyramid.id_ = next_number();
   return pyramid;
 }
@@ -91,19 +91,18 @@ Result<void> OccupancyPyramid::ensure_room() {
 Result<void> OccupancyPyramid::fit(bool edits_to_come) {
   const uint64_t spare = edits_to_come ? kSpareGranules + (next_ - kLevel3Nodes) / 64 : 64;
   if (const uint64_t granules = next_ + spare; granules * kGranuleBytes < block_.size_bytes)
-    if (auto ok = move_to(granules); !ok) return ok;
+    QRY_TRY(move_to(granules));
   id_ = next_number();
   return {};
 }
 
 Result<void> OccupancyPyramid::move_to(uint64_t granules) {
-  auto fresh = memory_->allocate((granules * kGranuleBytes + 4095) & ~uint64_t(4095), "pyramid");
-  if (!fresh) return tl::unexpected(fresh.error());
+  QRY_TRY_ASSIGN(auto fresh, memory_->allocate((granules * kGranuleBytes + 4095) & ~uint64_t(4095), "pyramid"));
   if (block_.data) {
-    std::memcpy(fresh->data, block_.data, used_bytes());
+    std::memcpy(fresh.data, block_.data, used_bytes());
     memory_->release(block_);
   }
-  block_ = *fresh;
+  block_ = fresh;
   block_id_ = next_number();
   return {};
 }

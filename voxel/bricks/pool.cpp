@@ -59,9 +59,8 @@ Result<std::vector<uint32_t>> BrickPool::allocate(size_t count) {
 }
 
 Result<uint32_t> BrickPool::allocate() {
-  auto one = allocate(1);
-  if (!one) return tl::unexpected(one.error());
-  return one->front();
+  QRY_TRY_ASSIGN(auto one, allocate(1));
+  return one.front();
 }
 
 void BrickPool::free(uint32_t index) {
@@ -72,7 +71,7 @@ void BrickPool::free(uint32_t index) {
 }
 
 Result<void> BrickPool::fit(uint32_t count) {
-  if (auto ok = masks_.fit(count); !ok) return ok;
+  QRY_TRY(masks_.fit(count));
   return materials_.fit(count);
 }
 
@@ -92,8 +91,8 @@ Result<BrickPool> BrickPool::pack(MemorySource& memory, const BrickPool& from, s
     words += (set_voxels(from.mask(indices[i])) + 3) / 4;
   }
   if (words > 0xFFFFFFFFu) return fail(ErrorCode::full, "brick pool: more than 16 GiB of materials cannot be packed; keep the world as it is");
-  if (auto ok = pool.masks_.fit(count); !ok) return tl::unexpected(ok.error());
-  if (auto ok = pool.materials_.fit((words * 4 + sizeof(BrickMaterials) - 1) / sizeof(BrickMaterials)); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(pool.masks_.fit(count));
+  QRY_TRY(pool.materials_.fit((words * 4 + sizeof(BrickMaterials) - 1) / sizeof(BrickMaterials)));
   parallel_for(count, 256, [&](size_t begin, size_t end) {
     for (auto i = uint32_t(begin); i < end; ++i) {
       const Brick brick = from.get(indices[i]);

@@ -53,12 +53,11 @@ Result<void> SlabArray::add(uint64_t elements) {
   const size_t first = slabs_.size(), more = size_t((elements + mask_) >> shift_);
   slabs_.reserve(first + more);  // before there is a block that could be lost
   blocks_.reserve(blocks_.size() + 1);
-  auto block = memory_->allocate(elements * element_bytes_, label_);
-  if (!block) return tl::unexpected(block.error());
+  QRY_TRY_ASSIGN(auto block, memory_->allocate(elements * element_bytes_, label_));
   capacity_ = grows_at() + elements;
-  blocks_.push_back({*block, first, elements});
+  blocks_.push_back({block, first, elements});
   slabs_.resize(first + more);
-  point_slabs(first, *block, elements);
+  point_slabs(first, block, elements);
   return {};
 }
 
@@ -68,14 +67,14 @@ Result<void> SlabArray::grow(uint64_t count) {
   const uint64_t step = std::clamp(std::bit_floor(capacity_ / 64), std::max<uint64_t>(per_slab / kLeastShare, 1), per_slab * kMostSlabs);
   const uint64_t end = grows_at() + (count + step - 1) / step * step;
   while (capacity_ < end)
-    if (auto ok = add(std::min(end - grows_at(), most)); !ok) return ok;
+    QRY_TRY(add(std::min(end - grows_at(), most)));
   return {};
 }
 
 Result<void> SlabArray::fit(uint64_t count) {
   const uint64_t most = std::max<uint64_t>(kBlockBytes / element_bytes_ >> shift_, 1) << shift_;
   while (capacity_ < count)
-    if (auto ok = add(std::min(count - capacity_, most)); !ok) return ok;
+    QRY_TRY(add(std::min(count - capacity_, most)));
   return {};
 }
 
@@ -85,7 +84,7 @@ Result<void> SlabArray::follow(const SlabArray& other) {
     uint64_t elements = 0, in_last = per_slab;
     for (size_t slab = slabs_.size(); slab < other.slabs_.size() && in_last == per_slab && elements < most; ++slab)
       elements += in_last = other.slabs_[slab].size_bytes / other.element_bytes_;
-    if (auto ok = add(elements); !ok) return ok;
+    QRY_TRY(add(elements));
   }
   return {};
 }

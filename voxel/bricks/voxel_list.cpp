@@ -23,9 +23,8 @@ Result<void> make_room(MemorySource& memory, MemoryBlock& block, size_t size_byt
   if (block.size_bytes >= size_bytes) return {};
   if (block.data) memory.release(block);
   block = {};
-  const auto got = memory.allocate(size_bytes + size_bytes / 8, label);
-  if (!got) return tl::unexpected(got.error());
-  block = *got;
+  QRY_TRY_ASSIGN(const auto got, memory.allocate(size_bytes + size_bytes / 8, label));
+  block = got;
   return {};
 }
 
@@ -66,8 +65,7 @@ Result<uint32_t> list_keys_on_host(hashgrid::Executor& executor, const VoxelList
     }
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
-    if (auto room = make_room(executor.memory(), keys, std::max<size_t>(all.size(), 1) * sizeof(uint32_t), "brick keys"); !room)
-      return tl::unexpected(room.error());
+    QRY_TRY(make_room(executor.memory(), keys, std::max<size_t>(all.size(), 1) * sizeof(uint32_t), "brick keys"));
     std::copy(all.begin(), all.end(), static_cast<uint32_t*>(keys.data));
     return uint32_t(all.size());
   } catch (const std::bad_alloc&) {
@@ -120,44 +118,42 @@ struct VoxelListBuilder::State {
   Result<void> number(uint32_t count) {
     if (counted >= count) return {};
     counted = 0;
-    if (auto room = make_room(executor.memory(), indices, size_t(count) * sizeof(uint32_t), "brick indices"); !room) return room;
+    QRY_TRY(make_room(executor.memory(), indices, size_t(count) * sizeof(uint32_t), "brick indices"));
     const auto all = uint32_t(indices.size_bytes / sizeof(uint32_t));
     auto* const first = static_cast<uint32_t*>(indices.data);
     if (!cuda) std::iota(first, first + all, 0u);
-    else if (auto done = count_up_on_cuda(executor, first, all); !done) return done;
+    else QRY_TRY(count_up_on_cuda(executor, first, all));
     counted = all;
     return {};
   }
 
   Result<void> build(const VoxelList& list) {
     ListFaults faults;
-    const auto found = cuda ? list_keys_on_cuda(executor, list, keys, sorted, faults) : list_keys_on_host(executor, list, keys, faults);
-    if (!found) return tl::unexpected(found.error());
+    QRY_TRY_ASSIGN(const auto found, cuda ? list_keys_on_cuda(executor, list, keys, sorted, faults) : list_keys_on_host(executor, list, keys, faults));
     if (faults.outside)
       return fail(ErrorCode::out_of_bounds, std::to_string(faults.outside) + " of " + std::to_string(list.count) +
                                                 " voxels of the list lie outside the world (x and z in [-8192, 8191], y in [-4096, 4095])");
     if (faults.without_material)
       return fail(ErrorCode::invalid_argument, std::to_string(faults.without_material) + " of " + std::to_string(list.count) +
                                                    " voxels of the list have material 0, which means no voxel; leave them out");
-    const uint32_t count = *found;
-    if (auto done = number(count); !done) return done;
+    const uint32_t count = found;
+    QRY_TRY(number(count));
     if (!grid) {
       // Half empty: no key of the one batch has to be moved, and a look-up reads one sector. A brick weighs 576 bytes, its two slots 16.
-      auto made = hashgrid::Grid::create(executor, {.capacity = uint64_t(count) * 2});
-      if (!made) return tl::unexpected(made.error());
-      grid.emplace(std::move(*made));
+      QRY_TRY_ASSIGN(auto made, hashgrid::Grid::create(executor, {.capacity = uint64_t(count) * 2}));
+      grid.emplace(std::move(made));
     } else {
-      if (auto done = grid->clear(); !done) return done;
+      QRY_TRY(grid->clear());
     }
     if (count > 0) {
       const auto in = grid->insert({static_cast<const uint32_t*>(keys.data), count}, {static_cast<const uint32_t*>(indices.data), count});
-      if (!in) return tl::unexpected(in.error());
-      if (auto room = make_room(executor.memory(), masks, size_t(count) * sizeof(BrickMask), "brick masks"); !room) return room;
-      if (auto room = make_room(executor.memory(), materials, size_t(count) * sizeof(BrickMaterials), "brick materials"); !room) return room;
+      QRY_TRY(in);
+      QRY_TRY(make_room(executor.memory(), masks, size_t(count) * sizeof(BrickMask), "brick masks"));
+      QRY_TRY(make_room(executor.memory(), materials, size_t(count) * sizeof(BrickMaterials), "brick materials"));
       auto* const m = static_cast<BrickMask*>(masks.data);
       auto* const c = static_cast<BrickMaterials*>(materials.data);
       const auto filled = cuda ? fill_on_cuda(executor, sorted, m, c, count) : fill_on_host(list, grid->view(), m, c, count);
-      if (!filled) return filled;
+      QRY_TRY(filled);
     }
     bricks = count;
     return {};

@@ -124,7 +124,7 @@ Result<T> fetched(cudaStream_t s, const T* from, const char* doing) {
   for (const auto& done : {hashgrid::cuda_result(cudaGetLastError(), doing),
                            hashgrid::cuda_result(cudaMemcpyAsync(&to, from, sizeof to, cudaMemcpyDeviceToHost, s), doing),
                            hashgrid::cuda_result(cudaStreamSynchronize(s), doing)})
-    if (!done) return tl::unexpected(done.error());
+    QRY_TRY(done);
   return to;
 }
 
@@ -137,7 +137,7 @@ Result<uint32_t> list_keys_on_cuda(hashgrid::Executor& executor, const VoxelList
   const auto count = uint32_t(list.count);
   sorted.count = count;
   if (count == 0) {
-    if (auto room = make_room(executor.memory(), keys, sizeof(uint32_t), "brick keys"); !room) return tl::unexpected(room.error());
+    QRY_TRY(make_room(executor.memory(), keys, sizeof(uint32_t), "brick keys"));
     return 0u;
   }
   // One block for all that is needed on the way: survey, keys and voxels twice, starts, and what CUB asks for.
@@ -147,8 +147,7 @@ Result<uint32_t> list_keys_on_cuda(hashgrid::Executor& executor, const VoxelList
   cub::DeviceRadixSort::SortPairs(nullptr, sort_bytes, sizing_keys, sizing_voxels, count, 0, 32, s);
   cub::DeviceSelect::If(nullptr, select_bytes, thrust::counting_iterator<uint32_t>(0), none, none, count, BeginsBrick{none}, s);
   const size_t array = aligned(size_t(count) * sizeof(uint32_t)), temporary = aligned(std::max(sort_bytes, select_bytes));
-  if (auto room = make_room(executor.memory(), sorted.memory, 512 + 5 * array + temporary, "memory to sort a list of voxels in"); !room)
-    return tl::unexpected(room.error());
+  QRY_TRY(make_room(executor.memory(), sorted.memory, 512 + 5 * array + temporary, "memory to sort a list of voxels in"));
   auto* const base = static_cast<char*>(sorted.memory.data);
   auto* const survey = reinterpret_cast<Survey*>(base);
   auto* const number = reinterpret_cast<uint32_t*>(base + 256);
@@ -156,41 +155,35 @@ Result<uint32_t> list_keys_on_cuda(hashgrid::Executor& executor, const VoxelList
   void* const space = base + 512 + 5 * array;
 
   const Survey nothing{0, 0, {~0u, ~0u, ~0u}, {0, 0, 0}};
-  if (auto done = hashgrid::cuda_result(cudaMemcpyAsync(survey, &nothing, sizeof nothing, cudaMemcpyHostToDevice, s), "looking over a list of voxels"); !done)
-    return tl::unexpected(done.error());
+  QRY_TRY(hashgrid::cuda_result(cudaMemcpyAsync(survey, &nothing, sizeof nothing, cudaMemcpyHostToDevice, s), "looking over a list of voxels"));
   survey_voxels<<<std::min(blocks_for(count, kThreads), 2048u), kThreads, 0, s>>>(list.positions, list.materials, count, survey);
-  const auto seen = fetched(s, survey, "looking over a list of voxels");
-  if (!seen) return tl::unexpected(seen.error());
-  faults.outside = seen->outside;
-  faults.without_material = seen->without_material;
+  QRY_TRY_ASSIGN(const auto seen, fetched(s, survey, "looking over a list of voxels"));
+  faults.outside = seen.outside;
+  faults.without_material = seen.without_material;
   if (faults.outside || faults.without_material) return 0u;
 
   Box box{};
   for (int axis = 0; axis < 3; ++axis) {
-    box.low[axis] = seen->low[axis];
-    box.bits[axis] = uint32_t(std::bit_width(seen->high[axis] - seen->low[axis]));
+    box.low[axis] = seen.low[axis];
+    box.bits[axis] = uint32_t(std::bit_width(seen.high[axis] - seen.low[axis]));
   }
   cub::DoubleBuffer<uint32_t> both_keys(array_at(0), array_at(1)), both_voxels(array_at(2), array_at(3));
   key_voxels<<<blocks_for(count, kThreads), kThreads, 0, s>>>(list.positions, list.materials, count, box, both_keys.Current(), both_voxels.Current());
   size_t bytes = temporary;
   if (box.bits_in_all() > 0) {
     const auto sorting = cub::DeviceRadixSort::SortPairs(space, bytes, both_keys, both_voxels, count, 0, int(box.bits_in_all()), s);
-    if (auto done = hashgrid::cuda_result(sorting, "sorting voxels"); !done)
-      return tl::unexpected(done.error());
+    QRY_TRY(hashgrid::cuda_result(sorting, "sorting voxels"));
   }
   sorted.voxels = both_voxels.Current();
   sorted.starts = array_at(4);
   bytes = temporary;
-  if (auto done = hashgrid::cuda_result(cub::DeviceSelect::If(space, bytes, thrust::counting_iterator<uint32_t>(0), array_at(4), number, count,
-                                                              BeginsBrick{both_keys.Current()}, s), "finding where bricks begin");
-      !done)
-    return tl::unexpected(done.error());
-  const auto bricks = fetched(s, number, "finding where bricks begin");
-  if (!bricks) return tl::unexpected(bricks.error());
-  if (auto room = make_room(executor.memory(), keys, size_t(*bricks) * sizeof(uint32_t), "brick keys"); !room) return tl::unexpected(room.error());
-  name_bricks<<<blocks_for(*bricks, kThreads), kThreads, 0, s>>>(both_keys.Current(), sorted.starts, *bricks, box, static_cast<uint32_t*>(keys.data));
-  if (auto done = hashgrid::cuda_result(cudaGetLastError(), "naming bricks"); !done) return tl::unexpected(done.error());
-  return *bricks;
+  QRY_TRY(hashgrid::cuda_result(cub::DeviceSelect::If(space, bytes, thrust::counting_iterator<uint32_t>(0), array_at(4), number, count,
+                                                              BeginsBrick{both_keys.Current()}, s), "finding where bricks begin"));
+  QRY_TRY_ASSIGN(const auto bricks, fetched(s, number, "finding where bricks begin"));
+  QRY_TRY(make_room(executor.memory(), keys, size_t(bricks) * sizeof(uint32_t), "brick keys"));
+  name_bricks<<<blocks_for(bricks, kThreads), kThreads, 0, s>>>(both_keys.Current(), sorted.starts, bricks, box, static_cast<uint32_t*>(keys.data));
+  QRY_TRY(hashgrid::cuda_result(cudaGetLastError(), "naming bricks"));
+  return bricks;
 }
 
 Result<void> count_up_on_cuda(hashgrid::Executor& executor, uint32_t* indices, uint32_t count) {
@@ -203,7 +196,7 @@ Result<void> fill_on_cuda(hashgrid::Executor& executor, const SortedVoxels& sort
   const cudaStream_t s = hashgrid::cuda_stream_of(executor);
   put_bricks_together<<<blocks_for(bricks, kWarps), kThreads, 0, s>>>(sorted.voxels, sorted.starts, bricks, sorted.count, reinterpret_cast<uint32_t*>(masks),
                                                                       reinterpret_cast<uint32_t*>(materials));
-  if (auto done = hashgrid::cuda_result(cudaGetLastError(), "putting bricks together"); !done) return done;
+  QRY_TRY(hashgrid::cuda_result(cudaGetLastError(), "putting bricks together"));
   return hashgrid::cuda_result(cudaStreamSynchronize(s), "putting bricks together");
 }
 

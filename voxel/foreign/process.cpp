@@ -224,14 +224,12 @@ struct Run {
 constexpr uint64_t kStreamSpareBytes = uint64_t(2) << 20, kStreamLookBytes = uint64_t(1) << 20;
 
 Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::vector<std::string>& arguments, const io::ReadOptions& options, const ByteSource& input) {
-  auto out = new_pipe(program), err = new_pipe(program);
-  if (!out) return tl::unexpected(out.error());
-  if (!err) return tl::unexpected(err.error());
+  QRY_TRY_ASSIGN(auto out, new_pipe(program), err = new_pipe(program));
+  QRY_TRY(err);
   Pipe in;
   if (input) {
-    auto made = new_input(program);
-    if (!made) return tl::unexpected(made.error());
-    in = std::move(*made);
+    QRY_TRY_ASSIGN(auto made, new_input(program));
+    in = std::move(made);
   }
   const double time_limit = options.time_limit_s > 0 ? options.time_limit_s : 1e9;
   Run run;
@@ -244,11 +242,10 @@ Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::v
   std::vector<std::string> all{path.string(), "--memory", std::to_string(run.memory_limit_bytes), "--cpu-seconds",
                                std::to_string(uint64_t(std::ceil(std::min(time_limit, 1e9))) + 1)};
   all.insert(all.end(), arguments.begin(), arguments.end());
-  const auto pid = spawn(path, all, in.read.get(), out->write.get(), err->write.get());
-  if (!pid) return tl::unexpected(pid.error());
-  Child child(*pid);
+  QRY_TRY_ASSIGN(const auto pid, spawn(path, all, in.read.get(), out.write.get(), err->write.get()));
+  Child child(pid);
   in.read.reset();
-  out->write.reset();
+  out.write.reset();
   err->write.reset();
 
   uint64_t looked_at = 0;  // bytes of the stream
@@ -256,17 +253,17 @@ Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::v
   const auto deadline =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(time_limit, 1e8)));
   bool too_much = false, ignored = false;
-  while (out->read.open() || err->read.open()) {
+  while (out.read.open() || err->read.open()) {
     if (options.progress.cancelled()) return fail(ErrorCode::cancelled, std::string("cancelled while ") + program.role + " was at work");
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     if (left <= 0)
       return fail(ErrorCode::io, "it took longer than the limit of " + seconds_text(options.time_limit_s) +
                                      " s and was stopped; the file may be malformed, or raise the time limit.");
     // poll() passes over negative descriptors.
-    pollfd fds[3] = {{out->read.get(), POLLIN, 0}, {err->read.get(), POLLIN, 0}, {in.write.get(), POLLOUT, 0}};
+    pollfd fds[3] = {{out.read.get(), POLLIN, 0}, {err->read.get(), POLLIN, 0}, {in.write.get(), POLLOUT, 0}};
     if (::poll(fds, 3, int(std::min<int64_t>(left, 100))) < 0 && errno != EINTR)
       return fail(ErrorCode::io, std::string("cannot listen to ") + program.role + ": " + std::strerror(errno));
-    if (fds[0].revents && !drain(out->read, run.stream, size_t(options.memory_limit_bytes), too_much)) out->read.reset();
+    if (fds[0].revents && !drain(out.read, run.stream, size_t(options.memory_limit_bytes), too_much)) out.read.reset();
     if (fds[1].revents && !drain(err->read, run.complaints, kMaxStderr, ignored)) err->read.reset();
     if (fds[2].revents && !feed(in.write, input, piece)) in.write.reset();
     // What the program holds, what is held here, and what is still to come, together.
@@ -302,17 +299,15 @@ Error death(const ReaderProgram& program, const Run& run, const io::ReadOptions&
 }  // namespace
 
 Result<ReaderAnswer> run_reader(const ReaderProgram& program, const std::vector<std::string>& arguments, const io::ReadOptions& options, const ByteSource& input) {
-  const auto path = find_program(program);
-  if (!path) return tl::unexpected(path.error());
-  auto done = run(program, *path, arguments, options, input);
-  if (!done) return tl::unexpected(done.error());
+  QRY_TRY_ASSIGN(const auto path, find_program(program));
+  QRY_TRY_ASSIGN(auto done, run(program, path, arguments, options, input));
   // A reader that died may have sent half a stream: only a clean end counts.
-  const bool exited = WIFEXITED(done->status);
-  if (!exited || (WEXITSTATUS(done->status) != 0 && done->stream.empty())) return tl::unexpected(death(program, *done, options));
+  const bool exited = WIFEXITED(done.status);
+  if (!exited || (WEXITSTATUS(done.status) != 0 && done.stream.empty())) return tl::unexpected(death(program, done, options));
   ReaderAnswer answer;
-  if (WEXITSTATUS(done->status) > 1) answer.end = death(program, *done, options);
-  answer.stream = std::move(done->stream);
-  answer.memory_limit_bytes = done->memory_limit_bytes;
+  if (WEXITSTATUS(done.status) > 1) answer.end = death(program, done, options);
+  answer.stream = std::move(done.stream);
+  answer.memory_limit_bytes = done.memory_limit_bytes;
   return answer;
 }
 

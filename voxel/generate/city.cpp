@@ -468,7 +468,7 @@ Result<Scene> city(int32_t size, uint32_t seed, const Progress& progress) {
   const City made(size, seed);
   const int32_t shift = size / 16 * 8;
   auto scene = paint_scene("city", made.size(), seed, made.palette(), [&](Slab& slab) { made.paint(slab); }, progress);
-  if (!scene) return scene;
+  QRY_TRY(scene);
   const double s = size;
   scene->cameras.push_back(camera_at("skyline", {s * 0.78, s * 0.56, s * 0.92}, {0, 50, 0}, 36));
   scene->cameras.push_back(camera_at("street", {double(2 - shift + s / 2), 26, s * 0.5}, {0, 60, -s * 0.2}, 60));

@@ -42,7 +42,7 @@ Result<Scene> menger(int32_t size, uint32_t seed, const Progress& progress) {
         }
       }
   }, progress);
-  if (!scene) return scene;
+  QRY_TRY(scene);
   const double s = size;
   scene->cameras.push_back(camera_at("corner", {s * 1.15, s * 1.35, s * 1.6}, {0, s * 0.44, 0}, 42));
   return scene;
@@ -79,7 +79,7 @@ Result<Scene> spheres(int32_t size, uint32_t seed, const Progress& progress) {
         }
       }
   }, progress);
-  if (!scene) return scene;
+  QRY_TRY(scene);
   const double s = size;
   scene->cameras.push_back(camera_at("front", {s * 0.55, s * 0.75, s * 1.25}, {0, s * 0.14, 0}, 36));
   return scene;

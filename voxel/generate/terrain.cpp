@@ -394,7 +394,7 @@ class Terrain {
 Result<Scene> terrain(int32_t size, uint32_t seed, const Progress& progress) {
   const Terrain made(size, seed);
   auto scene = paint_scene("terrain", made.size(), seed, made.palette(), [&](Slab& slab) { made.paint(slab); }, progress);
-  if (!scene) return scene;
+  QRY_TRY(scene);
   const double s = size;
   scene->cameras.push_back(camera_at("valley", {s * 0.60, s * 0.48, s * 0.95}, {s * -0.03, s * 0.10, s * -0.03}, 37));
   scene->cameras.push_back(camera_at("lake", {s * 0.14, s * 0.15, s * 0.62}, {s * -0.08, s * 0.15, s * -0.3}, 50));

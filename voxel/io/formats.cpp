@@ -52,22 +52,20 @@ Result<Scene> read_quarry(const std::filesystem::path& file, const ReadOptions& 
     uint64_t bricks = 0;
     if (options.salvage) bricks = size / kBrickMemoryBytes;  // the file itself is read whole
     else if (const auto store = StoreReader::open(file)) bricks = store->bricks();
-    if (const auto promise = options.budget->promise(bricks * kBrickMemoryBytes, "reading it"); !promise) return tl::unexpected(promise.error());
+    QRY_TRY(options.budget->promise(bricks * kBrickMemoryBytes, "reading it"));
   }
   return options.salvage ? salvage_store(file, *options.salvage, options.warnings, options.progress) : Store::read(file, options.progress, nullptr, nullptr, options.warnings);
 }
 
 Result<RegionsDone> read_quarry_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
   note_companions(file, options);
-  auto store = StoreReader::open(file, options.warnings);
-  if (!store) return tl::unexpected(store.error());
-  return store->read_all(sink, options.progress);
+  QRY_TRY_ASSIGN(auto store, StoreReader::open(file, options.warnings));
+  return store.read_all(sink, options.progress);
 }
 
 Result<Scene> read_vox(const std::filesystem::path& file, const ReadOptions& options) {
-  const auto bytes = read_input(file, kMaxVoxFileBytes, options.progress, options.budget);
-  if (!bytes) return tl::unexpected(bytes.error());
-  return parse_vox(*bytes, options.warnings, options.salvage);
+  QRY_TRY_ASSIGN(const auto bytes, read_input(file, kMaxVoxFileBytes, options.progress, options.budget));
+  return parse_vox(bytes, options.warnings, options.salvage);
 }
 
 Result<RegionsDone> read_vox_in_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
@@ -138,12 +136,11 @@ Error named(const std::filesystem::path& file, Error error) {
 }
 
 Result<const Format*> find_for_reading(const std::filesystem::path& file) {
-  const auto head = read_file_head(file, kHeadBytes);
-  if (!head) return tl::unexpected(head.error());
+  QRY_TRY_ASSIGN(const auto head, read_file_head(file, kHeadBytes));
   const std::string extension = extension_of(file);
   const Format* named_so = by_extension(extension);
   for (const Format& f : formats()) {
-    if (!f.sniff || !f.sniff(*head)) continue;
+    if (!f.sniff || !f.sniff(head)) continue;
     // Some small numbers are no magic: a raw grid may begin with those of a .qb file.
     if (f.sniff == looks_like_qb && named_so && named_so->read) return named_so;
     return &f;
@@ -180,12 +177,11 @@ Result<const Format*> format_for_writing(const std::filesystem::path& file) {
 }
 
 Result<Scene> read_scene(const std::filesystem::path& file, const ReadOptions& options) {
-  const auto format = format_for_reading(file);
-  if (!format) return tl::unexpected(format.error());
+  QRY_TRY_ASSIGN(const auto format, format_for_reading(file));
   try {
-    auto scene = (*format)->read(file, options);
+    auto scene = format->read(file, options);
     if (!scene) return tl::unexpected(named(file, scene.error()));
-    scene->metadata.try_emplace("source_format", (*format)->name);
+    scene->metadata.try_emplace("source_format", format->name);
     scene->metadata.try_emplace("source_file", file.filename().string());
     return scene;
   } catch (const std::bad_alloc&) {
@@ -194,18 +190,17 @@ Result<Scene> read_scene(const std::filesystem::path& file, const ReadOptions& o
 }
 
 Result<RegionsDone> read_scene_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
-  const auto format = format_for_reading(file);
-  if (!format) return tl::unexpected(format.error());
-  if (!(*format)->read_regions) return fail(ErrorCode::unsupported, file.string() + ": " + (*format)->title + " files are not read region by region");
+  QRY_TRY_ASSIGN(const auto format, format_for_reading(file));
+  if (!format->read_regions) return fail(ErrorCode::unsupported, file.string() + ": " + format->title + " files are not read region by region");
   RegionSink named_sink = sink;
   named_sink.begin = [&](const Scene& scene) {
     Scene with_source = scene;  // no bricks: small
-    with_source.metadata.try_emplace("source_format", (*format)->name);
+    with_source.metadata.try_emplace("source_format", format->name);
     with_source.metadata.try_emplace("source_file", file.filename().string());
     return sink.begin(with_source);
   };
   try {
-    return (*format)->read_regions(file, options, named_sink).map_error([&](Error e) { return named(file, std::move(e)); });
+    return format->read_regions(file, options, named_sink).map_error([&](Error e) { return named(file, std::move(e)); });
   } catch (const std::bad_alloc&) {
     return tl::unexpected(named(file, {ErrorCode::out_of_memory, "not enough memory to read it, even region by region"}));
   }
@@ -213,10 +208,9 @@ Result<RegionsDone> read_scene_regions(const std::filesystem::path& file, const 
 
 Result<void> write_scene(const Scene& scene, const Destination& to, const Progress& progress) {
   const std::filesystem::path& file = to.file;
-  const auto format = format_for_writing(file);
-  if (!format) return tl::unexpected(format.error());
+  QRY_TRY_ASSIGN(const auto format, format_for_writing(file));
   try {
-    return (*format)->write(scene, to, progress).map_error([&](Error e) { return named(file, std::move(e)); });
+    return format->write(scene, to, progress).map_error([&](Error e) { return named(file, std::move(e)); });
   } catch (const std::bad_alloc&) {
     return tl::unexpected(named(file, {ErrorCode::out_of_memory, "not enough memory to write it"}));
   }

@@ -27,10 +27,8 @@ Result<SceneDiff> diff_scenes(const Scene& a, const Scene& b, const SceneDiffOpt
   const auto flat = [&](const Scene& scene, const char* which) {
     return flatten(scene, options.visible_only).map_error([&](Error e) { return Error{e.code, std::string(which) + " scene: " + e.message}; });
   };
-  const auto first = flat(a, "the first");
-  if (!first) return tl::unexpected(first.error());
-  const auto second = flat(b, "the second");
-  if (!second) return tl::unexpected(second.error());
+  QRY_TRY_ASSIGN(const auto first, flat(a, "the first"));
+  QRY_TRY_ASSIGN(const auto second, flat(b, "the second"));
 
   // alike[m * 256 + n]: material m of `a` looks like n of `b`.
   const auto alike = std::make_unique<std::array<bool, 65536>>();
@@ -38,9 +36,9 @@ Result<SceneDiff> diff_scenes(const Scene& a, const Scene& b, const SceneDiffOpt
     for (size_t n = 0; n < 256; ++n) (*alike)[m * 256 + n] = options.shape_only || same_look(a.palette.materials[m], b.palette.materials[n]);
 
   SceneDiff out;
-  for (const auto& [at, brick] : first->bricks()) {
+  for (const auto& [at, brick] : first.bricks()) {
     out.voxels_a += brick.count();
-    const Brick* other = second->find(at);
+    const Brick* other = second.find(at);
     BrickMask removed{}, recoloured{};
     for (uint32_t w = 0; w < 8; ++w) {
       const uint64_t theirs = other ? other->mask[w] : 0;
@@ -54,9 +52,9 @@ Result<SceneDiff> diff_scenes(const Scene& a, const Scene& b, const SceneDiffOpt
     count(out.removed, at, removed);
     count(out.recoloured, at, recoloured);
   }
-  for (const auto& [at, brick] : second->bricks()) {
+  for (const auto& [at, brick] : second.bricks()) {
     out.voxels_b += brick.count();
-    const Brick* other = first->find(at);
+    const Brick* other = first.find(at);
     BrickMask added{};
     for (size_t w = 0; w < 8; ++w) added[w] = brick.mask[w] & ~(other ? other->mask[w] : 0);
     count(out.added, at, added);

@@ -162,7 +162,7 @@ std::array<uint64_t, 256> material_counts(const Scene& scene) {
 }  // namespace
 
 Result<Scene> quantise(const Scene& scene, uint32_t count, PaletteError* error) {
-  if (auto r = check(scene); !r) return tl::unexpected(r.error());
+  QRY_TRY(check(scene));
   if (count < 1 || count > 255) return fail(ErrorCode::invalid_argument, "a palette of " + std::to_string(count) + " materials; expected 1 to 255");
   const auto counts = material_counts(scene);
   std::vector<WeightedMaterial> inputs;
@@ -191,7 +191,7 @@ Result<Scene> merge(std::span<const Scene* const> scenes, PaletteError* error) {
   constexpr uint32_t kUnused = ~0u;
   std::vector<std::array<uint32_t, 256>> input_of(scenes.size());
   for (size_t s = 0; s < scenes.size(); ++s) {
-    if (auto r = check(*scenes[s]); !r) return tl::unexpected(r.error());
+    QRY_TRY(check(*scenes[s]));
     const auto counts = material_counts(*scenes[s]);
     const Palette& palette = scenes[s]->palette;
     for (size_t m = 1; m < 256; ++m) {

@@ -88,7 +88,7 @@ BrickMap filtered(const BrickMap& a, const BrickMap& b, bool in_b) {
 }  // namespace
 
 Result<Scene> turn(const Scene& scene, const Rotation& rotation) {
-  if (auto r = check(scene); !r) return tl::unexpected(r.error());
+  QRY_TRY(check(scene));
   if (!rotation.valid()) return fail(ErrorCode::invalid_argument, "the rotation is not one of the 48: each axis must be there once, each sign be 1 or -1");
   Scene out = scene;
   for (size_t n = 0; n < out.instances.size(); ++n) {
@@ -116,7 +116,7 @@ Result<Scene> turn(const Scene& scene, const Rotation& rotation) {
 }
 
 Result<Scene> crop(const Scene& scene, const Box3& box) {
-  if (auto r = check(scene); !r) return tl::unexpected(r.error());
+  QRY_TRY(check(scene));
   Scene out = scene;
   out.volumes.clear();
   out.instances.clear();
@@ -154,24 +154,20 @@ Result<Scene> boolean(const Scene& a, const Scene& b, BooleanKind kind, PaletteE
   if (kind == BooleanKind::union_of) {
     Scene visible[2] = {a, b};
     for (Scene& s : visible) {
-      if (auto r = check(s); !r) return tl::unexpected(r.error());
-      auto bricks = flatten(s, true);
-      if (!bricks) return tl::unexpected(bricks.error());
-      s = single(std::move(*bricks), s.palette, "union");
+      QRY_TRY(check(s));
+      QRY_TRY_ASSIGN(auto bricks, flatten(s, true));
+      s = single(std::move(bricks), s.palette, "union");
     }
     const Scene* both[2] = {&visible[0], &visible[1]};
-    auto merged = merge(both, error);
-    if (!merged) return merged;
-    auto bricks = flatten(*merged, true);  // the first instance wins
-    if (!bricks) return tl::unexpected(bricks.error());
-    return single(std::move(*bricks), merged->palette, "union");
+    QRY_TRY_ASSIGN(auto merged, merge(both, error));
+    auto bricks = flatten(merged, true);  // the first instance wins
+    QRY_TRY(bricks);
+    return single(std::move(*bricks), merged.palette, "union");
   }
-  const auto first = flatten(a, true);
-  if (!first) return tl::unexpected(first.error());
-  const auto second = flatten(b, true);
-  if (!second) return tl::unexpected(second.error());
+  QRY_TRY_ASSIGN(const auto first, flatten(a, true));
+  QRY_TRY_ASSIGN(const auto second, flatten(b, true));
   const bool both = kind == BooleanKind::intersection;
-  return single(filtered(*first, *second, both), a.palette, both ? "intersection" : "difference");
+  return single(filtered(first, second, both), a.palette, both ? "intersection" : "difference");
 }
 
 }  // namespace quarry

@@ -110,8 +110,8 @@ void scale_voxel_size(Scene& scene, double factor) {
 }  // namespace
 
 Result<Scene> enlarge(const Scene& scene, uint32_t n) {
-  if (auto r = check(scene); !r) return tl::unexpected(r.error());
-  if (auto r = check_factor(n); !r) return tl::unexpected(r.error());
+  QRY_TRY(check(scene));
+  QRY_TRY(check_factor(n));
   Scene out = scene;
   if (n == 1) return out;
   const auto factor = int32_t(n);
@@ -137,8 +137,8 @@ Result<Scene> enlarge(const Scene& scene, uint32_t n) {
 }
 
 Result<Scene> shrink(const Scene& scene, uint32_t n, uint32_t threshold) {
-  if (auto r = check(scene); !r) return tl::unexpected(r.error());
-  if (auto r = check_factor(n); !r) return tl::unexpected(r.error());
+  QRY_TRY(check(scene));
+  QRY_TRY(check_factor(n));
   if (threshold < 1 || threshold > n * n * n)
     return fail(ErrorCode::invalid_argument, "a threshold of " + std::to_string(threshold) + " of " + std::to_string(n * n * n) + " voxels; expected 1 to all of them");
   Scene out = scene;

@@ -94,9 +94,8 @@ Result<void> split_regions(const Scene& scene, int32_t edge, Parts& parts) {
     const int64_t low[3] = {int64_t(c.x) * edge, int64_t(c.y) * edge, int64_t(c.z) * edge};
     const auto cell = [](int64_t v) { return int32_t(std::clamp<int64_t>(v, INT32_MIN, INT32_MAX)); };
     const Box3 box{{cell(low[0]), cell(low[1]), cell(low[2])}, {cell(low[0] + edge - 1), cell(low[1] + edge - 1), cell(low[2] + edge - 1)}};
-    auto part = crop(scene, box);
-    if (!part) return tl::unexpected(part.error());
-    if (!part->instances.empty()) parts.add({}, std::to_string(c.x) + "_" + std::to_string(c.y) + "_" + std::to_string(c.z), std::move(*part));
+    QRY_TRY_ASSIGN(auto part, crop(scene, box));
+    if (!part.instances.empty()) parts.add({}, std::to_string(c.x) + "_" + std::to_string(c.y) + "_" + std::to_string(c.z), std::move(part));
   }
   return {};
 }
@@ -104,7 +103,7 @@ Result<void> split_regions(const Scene& scene, int32_t edge, Parts& parts) {
 }  // namespace
 
 Result<std::vector<ScenePart>> split(const Scene& scene, SplitKind kind, int32_t edge) {
-  if (auto r = check(scene); !r) return tl::unexpected(r.error());
+  QRY_TRY(check(scene));
   if (kind == SplitKind::regions && edge < 1) return fail(ErrorCode::invalid_argument, "regions with an edge of " + std::to_string(edge) + " voxels; expected at least 1");
   if (scene.instances.size() > kMaxParts && (kind == SplitKind::models || kind == SplitKind::instances)) return tl::unexpected(too_many());
   Parts parts;
@@ -146,7 +145,7 @@ Result<std::vector<ScenePart>> split(const Scene& scene, SplitKind kind, int32_t
     }
     case SplitKind::materials: split_materials(scene, parts); break;
     case SplitKind::regions:
-      if (auto r = split_regions(scene, edge, parts); !r) return tl::unexpected(r.error());
+      QRY_TRY(split_regions(scene, edge, parts));
       break;
   }
   return std::move(parts.list);

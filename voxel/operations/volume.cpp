@@ -157,7 +157,7 @@ uint8_t commonest(const BrickMap& bricks) {
 }  // namespace
 
 Result<Scene> hollow(const Scene& scene, uint32_t thickness) {
-  if (auto r = check(scene); !r) return tl::unexpected(r.error());
+  QRY_TRY(check(scene));
   if (thickness == 0) return fail(ErrorCode::invalid_argument, "a shell of thickness 0; expected at least 1 voxel");
   Scene out = scene;
   for (Volume& v : out.volumes) v.bricks = hollowed(v.bricks, thickness);
@@ -165,7 +165,7 @@ Result<Scene> hollow(const Scene& scene, uint32_t thickness) {
 }
 
 Result<Scene> fill(const Scene& scene, uint8_t material) {
-  if (auto r = check(scene); !r) return tl::unexpected(r.error());
+  QRY_TRY(check(scene));
   Scene out = scene;
   for (size_t n = 0; n < out.volumes.size(); ++n) {
     BrickMap& bricks = out.volumes[n].bricks;

@@ -187,7 +187,7 @@ Result<SurfaceResult> surface_on_host(VoxelizeJob& job) {
     const FixedMesh mesh = fixed_mesh(job);
     surface = surface_in_region(job, mesh, {all_bricks(job), nullptr, job.mesh.triangle_count()});
   }
-  if (const auto good = job.going(); !good) return tl::unexpected(good.error());
+  QRY_TRY(job.going());
   SurfaceResult out;
   out.pieces = std::move(surface.pieces);
   if (job.surface.uniform()) {
@@ -207,7 +207,7 @@ Result<SurfaceResult> surface_on_host(VoxelizeJob& job) {
     out.rms_error = quantised.rms_error;
     give_materials(job, quantised, out.pieces);
   }
-  if (const auto good = job.going(); !good) return tl::unexpected(good.error());
+  QRY_TRY(job.going());
   return out;
 }
 

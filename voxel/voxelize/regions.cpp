@@ -42,15 +42,15 @@ class Regions {
     job_.set_window(0, 0.05);
     mesh_ = fixed_mesh(job_);
     count_pairs();
-    if (const auto good = job_.going(); !good) return tl::unexpected(good.error());
+    QRY_TRY(job_.going());
     if (solid()) inside_.emplace(job_, mesh_, job_.options.fill);
-    if (const auto good = job_.going(); !good) return tl::unexpected(good.error());
-    if (auto planned = plan(); !planned) return tl::unexpected(planned.error());
-    if (auto coloured = find_palette(); !coloured) return tl::unexpected(coloured.error());
-    if (auto begun = sink_.begin(scene_without_bricks(job_, palette_, distinct_, rms_error_)); !begun) return tl::unexpected(begun.error());
+    QRY_TRY(job_.going());
+    QRY_TRY(plan());
+    QRY_TRY(find_palette());
+    QRY_TRY(sink_.begin(scene_without_bricks(job_, palette_, distinct_, rms_error_)));
     for (size_t i = 0; i < regions_.size(); ++i) {
       window(pass_from_, 1, i);
-      if (auto made = make(i); !made) return tl::unexpected(made.error());
+      QRY_TRY(make(i));
     }
     if (!any_) return tl::unexpected(too_thin());
     job_.set_window(0, 1);
@@ -226,16 +226,16 @@ class Regions {
     }
     std::vector<LookCount> looks;
     if (regions_.size() > 1) {
-      if (auto made = begin_waiting(); !made) return made;
+      QRY_TRY(begin_waiting());
       pass_from_ = waiting_ ? 0.85 : 0.5;
     }
     for (size_t i = 0; i < regions_.size(); ++i) {
       window(0.05, pass_from_, i);
       RegionSurface surface = surface_of(regions_[i]);
-      if (const auto good = job_.going(); !good) return good;
+      QRY_TRY(job_.going());
       add_counts(surface.counts, looks);
       if (regions_.size() == 1) kept_ = std::move(surface.pieces);
-      else if (auto put = put_aside(surface.pieces); !put) return put;
+      else QRY_TRY(put_aside(surface.pieces));
     }
     distinct_ = looks.size();
     const std::vector<LookCount> counts = solid() ? looks : std::vector<LookCount>();
@@ -251,9 +251,8 @@ class Regions {
   // Surfaces that wait on disk until the palette is known.
   Result<void> begin_waiting() {
     if (sink_.beside.empty()) return {};
-    auto made = io::Spill::create(sink_.beside);
-    if (!made) return tl::unexpected(made.error());
-    waiting_ = std::move(*made);
+    QRY_TRY_ASSIGN(auto made, io::Spill::create(sink_.beside));
+    waiting_ = std::move(made);
     return {};
   }
   Result<void> put_aside(const std::vector<SurfacePiece>& pieces) {
@@ -284,22 +283,19 @@ class Regions {
 
   Result<void> make(size_t number) {
     const Box3& region = regions_[number];
-    auto again = surface_again(number);
-    if (!again) return tl::unexpected(again.error());
-    std::vector<SurfacePiece>& pieces = *again;
+    QRY_TRY_ASSIGN(auto again, surface_again(number));
+    std::vector<SurfacePiece>& pieces = again;
     go_to_slabs(region);
     if (quantised_) give_materials(job_, *quantised_, pieces);
-    if (const auto good = job_.going(); !good) return good;
+    QRY_TRY(job_.going());
     BrickMap bricks;
     if (solid()) {
-      if (auto filled = load_layers(region); !filled) return filled;
+      QRY_TRY(load_layers(region));
       SolidBuilder builder(pieces, job_.options.surface != SurfaceVoxels::none, filling_, bricks);
       for (const InsideLayer& layer : layers_) builder.add(layer, region);
       builder.finish();
-    } else if (auto built = build_shell(job_, pieces, bricks); !built) {
-      return built;
-    }
-    if (const auto good = job_.going(); !good) return good;
+    } else QRY_TRY(build_shell(job_, pieces, bricks));
+    QRY_TRY(job_.going());
     if (bricks.empty()) return {};
     any_ = true;
     return sink_.take(0, std::move(bricks));
@@ -313,7 +309,7 @@ class Regions {
     const int32_t from = std::max(region.min.x, all_.min.x), to = std::min(region.max.x, all_.max.x);
     inside_->load(triangles_.data(), triangles_.size(), to - from + 1);
     for (int32_t x = from; x <= to; ++x) {
-      if (const auto good = job_.going(); !good) return good;
+      QRY_TRY(job_.going());
       layers_.push_back(inside_->next());
     }
     return job_.going();
@@ -350,10 +346,9 @@ class Regions {
 }  // namespace
 
 Result<RegionsDone> voxelize_in_regions(const Mesh& mesh, const VoxelizeOptions& options, const RegionSink& sink) {
-  const auto frame = checked_frame(mesh, options);
-  if (!frame) return tl::unexpected(frame.error());
+  QRY_TRY_ASSIGN(const auto frame, checked_frame(mesh, options));
   try {
-    VoxelizeJob job(mesh, options, *frame);
+    VoxelizeJob job(mesh, options, frame);
     return Regions(job, sink).run();
   } catch (const std::bad_alloc&) {
     return fail(ErrorCode::out_of_memory, "not enough memory to voxelise at this resolution, even region by region; use a lower one");

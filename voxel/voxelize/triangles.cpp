@@ -34,7 +34,7 @@ double work_of(const VoxelizeJob& job) {
 Result<SurfaceResult> surface_of(VoxelizeJob& job) {
   const VoxelizeExecutor wanted = job.options.executor;
   if (wanted == VoxelizeExecutor::cuda) {
-    if (const auto there = cuda_for_voxelize(); !there) return tl::unexpected(there.error());
+    QRY_TRY(cuda_for_voxelize());
     return surface_on_cuda(job);
   }
   if (wanted == VoxelizeExecutor::automatic && work_of(job) >= job.threads * (cuda_has_started() ? kWorthCuda : kWorthStarting) &&
@@ -52,7 +52,7 @@ Result<void> build_solid(VoxelizeJob& job, SurfaceResult& surface, BrickMap& bri
   layers.load(nullptr, job.mesh.triangle_count(), layers.count());
   SolidBuilder builder(surface.pieces, job.options.surface != SurfaceVoxels::none, most_frequent(surface.pieces), bricks);
   for (int32_t layer = 0; layer < layers.count(); ++layer) {
-    if (const auto good = job.going(); !good) return good;
+    QRY_TRY(job.going());
     job.options.progress.say("voxelise", 0.96 + 0.04 * layer / layers.count());
     builder.add(layers.next(), all_bricks(job));
   }
@@ -61,13 +61,12 @@ Result<void> build_solid(VoxelizeJob& job, SurfaceResult& surface, BrickMap& bri
 }
 
 Result<Scene> scene_of(VoxelizeJob& job) {
-  auto surface = surface_of(job);
-  if (!surface) return tl::unexpected(surface.error());
+  QRY_TRY_ASSIGN(auto surface, surface_of(job));
   job.options.progress.say("voxelise", 0.94);
-  Scene scene = scene_without_bricks(job, surface->palette, surface->distinct, surface->rms_error);
+  Scene scene = scene_without_bricks(job, surface.palette, surface.distinct, surface.rms_error);
   BrickMap& bricks = scene.volumes[0].bricks;
-  const auto built = job.options.fill == FillRule::none ? build_shell(job, surface->pieces, bricks) : build_solid(job, *surface, bricks);
-  if (!built) return tl::unexpected(built.error());
+  const auto built = job.options.fill == FillRule::none ? build_shell(job, surface.pieces, bricks) : build_solid(job, surface, bricks);
+  QRY_TRY(built);
   if (bricks.empty()) return tl::unexpected(too_thin());
   job.options.progress.say("voxelise", 1);
   return scene;
@@ -131,17 +130,16 @@ void prepare_voxelize(const VoxelizeOptions& options) {
 }
 
 Result<VoxelFrame> voxelize_detail::checked_frame(const Mesh& mesh, const VoxelizeOptions& options) {
-  if (const auto checked = check_mesh(mesh); !checked) return tl::unexpected(checked.error());
+  QRY_TRY(check_mesh(mesh));
   if (options.surface == SurfaceVoxels::none && options.fill == FillRule::none)
     return fail(ErrorCode::invalid_argument, "voxelising neither the surface nor what is inside it leaves nothing; choose a fill rule, parity or winding");
   return voxel_frame(mesh, options);
 }
 
 Result<Scene> voxelize(const Mesh& mesh, const VoxelizeOptions& options) {
-  const auto frame = voxelize_detail::checked_frame(mesh, options);
-  if (!frame) return tl::unexpected(frame.error());
+  QRY_TRY_ASSIGN(const auto frame, voxelize_detail::checked_frame(mesh, options));
   try {
-    VoxelizeJob job(mesh, options, *frame);
+    VoxelizeJob job(mesh, options, frame);
     return scene_of(job);
   } catch (const std::bad_alloc&) {
     return fail(ErrorCode::out_of_memory, "not enough memory to voxelise at this resolution; use a lower one");

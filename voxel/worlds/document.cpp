@@ -68,11 +68,11 @@ struct Document::State {
   Result<void> commit(std::span<const UndoRecord> records, bool forward) {
     std::vector<Int3> places;
     for (const UndoRecord& record : records) {
-      if (auto ok = record.of_palette() ? Result<void>{} : check_volume(record.volume); !ok) return ok;
+      QRY_TRY(record.of_palette() ? Result<void>{} : check_volume(record.volume));
       for (const BrickChange& change : record.changes) {
         BrickMask either;
         for (size_t w = 0; w < 8; ++w) either[w] = change.before.mask[w] | change.after.mask[w];
-        if (auto ok = flattener.touched(record.volume, change.brick, either, places); !ok) return ok;
+        QRY_TRY(flattener.touched(record.volume, change.brick, either, places));
       }
     }
     std::sort(places.begin(), places.end());
@@ -99,7 +99,7 @@ struct Document::State {
       flattener.bricks(places, flat);
       std::vector<World::BrickRef> writes(places.size());
       for (size_t i = 0; i < places.size(); ++i) writes[i] = {places[i], &flat[i]};
-      if (auto ok = world.write(writes); !ok) return ok;
+      QRY_TRY(world.write(writes));
     }
     old.kept = true;
     ++version;
@@ -123,7 +123,7 @@ struct Document::State {
     record.continues = record.continues && position > 0;
     // Room before the change: once it is made, entering it must not fail.
     if (history.capacity() < position + 1) history.reserve(std::max(position + 1, 2 * history.capacity()));
-    if (auto ok = commit_and_keep({&record, 1}, true, keep); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(commit_and_keep({&record, 1}, true, keep));
     history.resize(position);
     history.push_back(std::move(record));
     ++position;
@@ -138,23 +138,21 @@ Document::~Document() = default;
 
 Result<Document> Document::create(Scene scene, const WorldMemory& memory, const Progress& progress) {
   progress.say("flattening", -1);
-  const auto flat = flatten(scene, true);
-  if (!flat) return tl::unexpected(flat.error());
-  auto world = World::create(memory);
-  if (!world) return tl::unexpected(world.error());
+  QRY_TRY_ASSIGN(const auto flat, flatten(scene, true));
+  QRY_TRY_ASSIGN(auto world, World::create(memory));
   std::vector<World::BrickRef> batch;
   size_t done = 0;
-  for (const auto& [at, brick] : flat->bricks()) {
+  for (const auto& [at, brick] : flat.bricks()) {
     batch.push_back({at, &brick});
-    if (++done < flat->bricks().size() && batch.size() < kBatchBricks) continue;
+    if (++done < flat.bricks().size() && batch.size() < kBatchBricks) continue;
     if (progress.cancelled()) return fail(ErrorCode::cancelled, "building the world was cancelled");
-    if (auto ok = world->write(batch); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(world.write(batch));
     batch.clear();
-    progress.say("building the world", double(done) / double(flat->bricks().size()));
+    progress.say("building the world", double(done) / double(flat.bricks().size()));
   }
   if (progress.cancelled()) return fail(ErrorCode::cancelled, "building the world was cancelled");
-  if (!flat->bricks().empty()) (void)world->fit();  // when memory for that is wanting, it is as good a world without
-  return Document(std::make_unique<State>(std::move(scene), std::move(*world)));
+  if (!flat.bricks().empty()) (void)world.fit();  // when memory for that is wanting, it is as good a world without
+  return Document(std::make_unique<State>(std::move(scene), std::move(world)));
 }
 
 Result<Document> Document::create_empty(const WorldMemory& memory) {
@@ -176,22 +174,20 @@ size_t Document::history_position() const { return state_->position; }
 uint64_t Document::version() const { return state_->version; }
 
 Result<const UndoRecord*> Document::apply(uint32_t volume, const Edit& edit, uint32_t threads, bool continues, const Keep& keep) {
-  if (auto ok = state_->check_volume(volume); !ok) return tl::unexpected(ok.error());
-  const auto bounds = edit_bounds(edit);
-  if (!bounds) return tl::unexpected(bounds.error());
+  QRY_TRY(state_->check_volume(volume));
+  QRY_TRY_ASSIGN(const auto bounds, edit_bounds(edit));
   if (edit.material != 0 && (edit.mode == Mode::add || edit.mode == Mode::fill)) {
     // Every voxel of the shape will be there, and its box is tight: refuse before work is done that cannot stay.
-    if (auto ok = state_->flattener.check_box(volume, *bounds); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(state_->flattener.check_box(volume, bounds));
   }
-  auto record = plan_edit(state_->scene.volumes[volume].bricks, edit, threads);
-  if (!record) return tl::unexpected(record.error());
-  record->volume = volume;
-  record->continues = continues;
-  return state_->enter(std::move(*record), keep);
+  QRY_TRY_ASSIGN(auto record, plan_edit(state_->scene.volumes[volume].bricks, edit, threads));
+  record.volume = volume;
+  record.continues = continues;
+  return state_->enter(std::move(record), keep);
 }
 
 Result<const UndoRecord*> Document::write(uint32_t volume, std::span<const World::BrickWrite> writes, std::string label) {
-  if (auto ok = state_->check_volume(volume); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(state_->check_volume(volume));
   std::vector<uint32_t> order(writes.size());
   std::iota(order.begin(), order.end(), 0u);
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return writes[a].brick < writes[b].brick; });
@@ -220,7 +216,7 @@ Result<std::span<const UndoRecord>> Document::undo(const Keep& keep) {
   size_t first = state_->position - 1;
   while (first > 0 && state_->history[first].continues) --first;
   const std::span<const UndoRecord> step(state_->history.data() + first, state_->position - first);
-  if (auto ok = state_->commit_and_keep(step, false, keep); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(state_->commit_and_keep(step, false, keep));
   state_->position = first;
   return step;
 }
@@ -230,7 +226,7 @@ Result<std::span<const UndoRecord>> Document::redo(const Keep& keep) {
   size_t end = state_->position + 1;
   while (end < state_->history.size() && state_->history[end].continues) ++end;
   const std::span<const UndoRecord> step(state_->history.data() + state_->position, end - state_->position);
-  if (auto ok = state_->commit_and_keep(step, true, keep); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(state_->commit_and_keep(step, true, keep));
   state_->position = end;
   return step;
 }

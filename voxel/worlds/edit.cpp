@@ -104,9 +104,8 @@ Result<std::vector<Int3>> candidates(const BrickMap& bricks, const Edit& edit, c
   const double box_bricks = (double(last.x) - first.x + 1) * (double(last.y) - first.y + 1) * (double(last.z) - first.z + 1);
   std::vector<Int3> found;
   if (box_bricks < double(bricks.bricks().size())) {
-    auto all = shape.bricks(size_t(box_bricks));
-    if (!all) return all;
-    for (const Int3 at : *all)
+    QRY_TRY_ASSIGN(auto all, shape.bricks(size_t(box_bricks)));
+    for (const Int3 at : all)
       if (bricks.find(at)) found.push_back(at);
   } else {
     const auto end = bricks.bricks().end();
@@ -122,9 +121,8 @@ Result<std::vector<Int3>> candidates(const BrickMap& bricks, const Edit& edit, c
 }  // namespace
 
 Result<Box3> edit_bounds(const Edit& edit) {
-  const auto shape = EditShape::create(edit);
-  if (!shape) return tl::unexpected(shape.error());
-  return shape->bounds();
+  QRY_TRY_ASSIGN(const auto shape, EditShape::create(edit));
+  return shape.bounds();
 }
 
 BrickMask edit_mask(const Edit& edit, Int3 brick) {
@@ -133,31 +131,29 @@ BrickMask edit_mask(const Edit& edit, Int3 brick) {
 }
 
 Result<UndoRecord> plan_edit(const BrickMap& bricks, const Edit& edit, uint32_t threads) {
-  const auto shape = EditShape::create(edit);
-  if (!shape) return tl::unexpected(shape.error());
+  QRY_TRY_ASSIGN(const auto shape, EditShape::create(edit));
   UndoRecord record;
   record.label = std::string(name_of(edit.mode)) + " " + name_of(edit.shape);
-  const auto places = candidates(bricks, edit, *shape);
-  if (!places) return tl::unexpected(places.error());
+  QRY_TRY_ASSIGN(const auto places, candidates(bricks, edit, shape));
 
   // Each piece keeps its own changes; joined in the order of the pieces, they are the same whichever thread did which.
   struct Piece {
     std::vector<BrickChange> changes;
     uint64_t voxels = 0;
   };
-  std::vector<Piece> pieces((places->size() + kEditBricksPerPiece - 1) / kEditBricksPerPiece);
+  std::vector<Piece> pieces((places.size() + kEditBricksPerPiece - 1) / kEditBricksPerPiece);
   parallel_for(
-      places->size(), kEditBricksPerPiece,
+      places.size(), kEditBricksPerPiece,
       [&](size_t begin, size_t end) {
         Piece& piece = pieces[begin / kEditBricksPerPiece];
         piece.changes.reserve(end - begin);
         for (size_t i = begin; i < end; ++i) {
-          const Int3 at = (*places)[i];
+          const Int3 at = places[i];
           const Brick* const there = bricks.find(at);
           piece.changes.push_back({at, there ? *there : Brick{}, {}});
           BrickChange& change = piece.changes.back();
           change.after = change.before;
-          const uint32_t changed = apply_mode(edit, shape->mask(at), change.after);
+          const uint32_t changed = apply_mode(edit, shape.mask(at), change.after);
           piece.voxels += changed;
           if (changed == 0) piece.changes.pop_back();
         }

@@ -38,15 +38,14 @@ bool Scene::instance_visible(const Instance& instance) const {
 }
 
 Result<BrickMap> flatten(const Scene& scene, bool visible_only) {
-  if (auto checked = check_volumes(scene); !checked) return tl::unexpected(checked.error());
+  QRY_TRY(check_volumes(scene));
   return Flattener(scene, visible_only).all();
 }
 
 Brick flatten_brick(const Scene& scene, Int3 brick, bool visible_only) { return Flattener(scene, visible_only).brick(brick); }
 
 Result<SceneFacts> scene_facts(const Scene& scene, Axes axes) {
-  const auto all = flatten(scene, false);
-  if (!all) return tl::unexpected(all.error());
+  QRY_TRY_ASSIGN(const auto all, flatten(scene, false));
 
   SceneFacts facts;
   facts.volumes = scene.volumes.size();
@@ -66,15 +65,14 @@ Result<SceneFacts> scene_facts(const Scene& scene, Axes axes) {
   }
   facts.colors_used = uint32_t(std::count(used.begin() + 1, used.end(), uint8_t(1)));
 
-  facts.flat_all = all->voxel_count();
+  facts.flat_all = all.voxel_count();
   facts.flat_visible = facts.flat_all;
   if (std::any_of(scene.instances.begin(), scene.instances.end(), [&](const Instance& i) { return !scene.instance_visible(i); })) {
-    const auto visible = flatten(scene, true);
-    if (!visible) return tl::unexpected(visible.error());
-    facts.flat_visible = visible->voxel_count();
+    QRY_TRY_ASSIGN(const auto visible, flatten(scene, true));
+    facts.flat_visible = visible.voxel_count();
   }
   const bool z_up = axes == Axes::z_up;
-  facts.bounds = all->bounds();
+  facts.bounds = all.bounds();
   if (z_up && !facts.bounds.empty()) {
     const Box3 b = facts.bounds;
     facts.bounds = {{b.min.x, -1 - b.max.z, b.min.y}, {b.max.x, -1 - b.min.z, b.max.y}};
@@ -86,8 +84,8 @@ Result<SceneFacts> scene_facts(const Scene& scene, Axes axes) {
     colors[m] = material.r | uint64_t(material.g) << 8 | uint64_t(material.b) << 16 | uint64_t(material.a) << 24;
   }
   std::vector<const BrickMap::value_type*> bricks;
-  bricks.reserve(all->bricks().size());
-  for (const auto& brick : all->bricks()) bricks.push_back(&brick);
+  bricks.reserve(all.bricks().size());
+  for (const auto& brick : all.bricks()) bricks.push_back(&brick);
   std::atomic<uint64_t> pos_sum{0}, col_sum{0};  // sums modulo 2^64: the same in any order
   parallel_for(bricks.size(), 256, [&](size_t begin, size_t end) {
     uint64_t positions = 0, coloured = 0;

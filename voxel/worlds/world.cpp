@@ -67,14 +67,12 @@ struct World::State {
   Result<void> replace_bricks(const std::vector<uint32_t>& keys, BrickPool fresh) {
     std::vector<uint32_t> indices(keys.size());
     std::iota(indices.begin(), indices.end(), 0u);
-    auto fresh_grid = grid_of(keys, indices, fresh.packed());
-    if (!fresh_grid) return tl::unexpected(fresh_grid.error());
-    auto fresh_pyramid = OccupancyPyramid::create(*source);
-    if (!fresh_pyramid) return tl::unexpected(fresh_pyramid.error());
-    if (auto ok = fresh_pyramid->add(keys, indices); !ok) return ok;
-    if (auto ok = fresh_pyramid->fit(!fresh.packed()); !ok) return ok;
-    grid = std::move(*fresh_grid);
-    pyramid = std::move(*fresh_pyramid);
+    QRY_TRY_ASSIGN(auto fresh_grid, grid_of(keys, indices, fresh.packed()));
+    QRY_TRY_ASSIGN(auto fresh_pyramid, OccupancyPyramid::create(*source));
+    QRY_TRY(fresh_pyramid.add(keys, indices));
+    QRY_TRY(fresh_pyramid.fit(!fresh.packed()));
+    grid = std::move(fresh_grid);
+    pyramid = std::move(fresh_pyramid);
     pool = std::move(fresh);
     return {};
   }
@@ -84,14 +82,14 @@ struct World::State {
     for (const double load : kPackedLoads) {
       if (!full) break;
       auto fresh = hashgrid::Grid::create(*executor, {.capacity = keys.size(), .max_load_factor = load, .may_grow = false}, source);
-      if (!fresh) return fresh;
+      QRY_TRY(fresh);
       auto placed = fresh->insert(keys, indices);
       if (placed) return fresh;
       if (placed.error().code != ErrorCode::full) return tl::unexpected(placed.error());
     }
     auto fresh = hashgrid::Grid::create(*executor, {.capacity = uint64_t(double(keys.size()) * kFullest / kFitted), .max_load_factor = kFullest}, source);
-    if (!fresh) return fresh;
-    if (auto ok = fresh->insert(keys, indices); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(fresh);
+    QRY_TRY(fresh->insert(keys, indices));
     return fresh;
   }
 
@@ -113,10 +111,9 @@ struct World::State {
     if (pool.packed()) return {};
     const std::vector<uint32_t> keys = keys_by_place();
     std::vector<uint32_t> indices(keys.size());
-    if (auto found = grid.find(keys, indices); !found) return tl::unexpected(found.error());
-    auto fresh = BrickPool::pack(*source, pool, indices);
-    if (!fresh) return tl::unexpected(fresh.error());
-    return replace_bricks(keys, std::move(*fresh));
+    QRY_TRY(grid.find(keys, indices));
+    QRY_TRY_ASSIGN(auto fresh, BrickPool::pack(*source, pool, indices));
+    return replace_bricks(keys, std::move(fresh));
   }
 
   Result<void> unpack() {
@@ -130,8 +127,8 @@ struct World::State {
   // Makes the world one under edit of these bricks, from the pool's `indices`, in this order.
   Result<void> move_bricks(const std::vector<uint32_t>& keys, const std::vector<uint32_t>& indices) {
     BrickPool fresh(*source, max_bricks);
-    if (auto ok = fresh.fit(uint32_t(keys.size())); !ok) return ok;
-    if (auto ok = fresh.allocate(keys.size()); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(fresh.fit(uint32_t(keys.size())));
+    QRY_TRY(fresh.allocate(keys.size()));
     parallel_for(keys.size(), kWorldBricksPerPiece, [&](size_t begin, size_t end) {
       for (auto i = uint32_t(begin); i < end; ++i) fresh.put(i, pool.get(indices[i]));
     });
@@ -148,16 +145,15 @@ struct World::State {
     if (move || smaller_grid) {
       keys = move ? keys_by_place() : pyramid.keys();
       indices.resize(keys.size());
-      if (auto found = grid.find(keys, indices); !found) return tl::unexpected(found.error());
+      QRY_TRY(grid.find(keys, indices));
     }
     if (move) return move_bricks(keys, indices);
     std::optional<hashgrid::Grid> fresh;
     if (smaller_grid) {
-      auto made = grid_of(keys, indices, false);
-      if (!made) return tl::unexpected(made.error());
-      fresh = std::move(*made);
+      QRY_TRY_ASSIGN(auto made, grid_of(keys, indices, false));
+      fresh = std::move(made);
     }
-    if (auto ok = pyramid.fit(true); !ok) return ok;
+    QRY_TRY(pyramid.fit(true));
     if (fresh && fresh->page_count() < grid.page_count()) grid = std::move(*fresh);
     pool.cut();
     return {};
@@ -191,9 +187,9 @@ struct World::State {
         return fail(ErrorCode::invalid_argument, "brick " + name_of(brick_from_key(*twice)) + " is in the batch more than once");
     }
 
-    if (auto ok = unpack(); !ok) return ok;
+    QRY_TRY(unpack());
     std::vector<uint32_t> indices(count);
-    if (auto found = grid.find(keys, indices); !found) return tl::unexpected(found.error());
+    QRY_TRY(grid.find(keys, indices));
     std::vector<size_t> added;             // positions of bricks that are new
     std::vector<uint32_t> removed_keys, reusable;  // and what goes, with its index
     for (size_t i = 0; i < count; ++i) {
@@ -224,18 +220,17 @@ struct World::State {
     };
 
     source->about_to_write();
-    auto allocated = pool.allocate(added.size() - reused);
-    if (!allocated) return tl::unexpected(allocated.error());
-    for (size_t i = 0; i < added.size(); ++i) added_indices[i] = indices[added[i]] = i < reused ? reusable[i] : (*allocated)[i - reused];
-    TakeBack take_back{*this, *allocated, added_keys};
+    QRY_TRY_ASSIGN(auto allocated, pool.allocate(added.size() - reused));
+    for (size_t i = 0; i < added.size(); ++i) added_indices[i] = indices[added[i]] = i < reused ? reusable[i] : allocated[i - reused];
+    TakeBack take_back{*this, allocated, added_keys};
     if (!added.empty()) {
-      if (auto ok = pyramid.add(added_keys, added_indices); !ok) return ok;
+      QRY_TRY(pyramid.add(added_keys, added_indices));
       take_back.pyramid = true;
       take_back.grid = true;  // some keys may be placed before others are refused
-      if (auto ok = grid.insert(added_keys, added_indices); !ok) return tl::unexpected(ok.error());
+      QRY_TRY(grid.insert(added_keys, added_indices));
     }
     if (!removed_keys.empty()) {
-      if (auto ok = grid.erase(removed_keys); !ok) return tl::unexpected(ok.error());
+      QRY_TRY(grid.erase(removed_keys));
       pyramid.remove(removed_keys);
     }
     take_back.kept = true;
@@ -269,11 +264,9 @@ Result<World> World::create(const WorldMemory& memory) {
     return fail(ErrorCode::unsupported, std::string("a world works with a host executor, not \"") + executor->name() +
                                             "\": give it none and mirror it to the device");
   MemorySource& source = memory.memory ? *memory.memory : host_memory_source();
-  auto grid = hashgrid::Grid::create(*executor, {}, &source);
-  if (!grid) return tl::unexpected(grid.error());
-  auto pyramid = OccupancyPyramid::create(source);
-  if (!pyramid) return tl::unexpected(pyramid.error());
-  auto state = std::make_unique<State>(std::move(own), std::move(*grid), BrickPool(source, memory.max_bricks), std::move(*pyramid));
+  QRY_TRY_ASSIGN(auto grid, hashgrid::Grid::create(*executor, {}, &source));
+  QRY_TRY_ASSIGN(auto pyramid, OccupancyPyramid::create(source));
+  auto state = std::make_unique<State>(std::move(own), std::move(grid), BrickPool(source, memory.max_bricks), std::move(pyramid));
   state->executor = executor;
   state->source = &source;
   state->max_bricks = memory.max_bricks;
@@ -294,12 +287,12 @@ Result<void> World::fit() { return state_->fit(); }
 bool World::packed() const { return state_->pool.packed(); }
 
 Result<void> World::clear() {
-  if (auto ok = state_->unpack(); !ok) return ok;
+  QRY_TRY(state_->unpack());
   const std::vector<uint32_t> keys = state_->pyramid.keys();
   std::vector<uint32_t> indices(keys.size());
-  if (auto found = state_->grid.find(keys, indices); !found) return tl::unexpected(found.error());
+  QRY_TRY(state_->grid.find(keys, indices));
   state_->source->about_to_write();
-  if (auto ok = state_->grid.clear(); !ok) return ok;
+  QRY_TRY(state_->grid.clear());
   for (const uint32_t index : indices) state_->pool.free(index);
   state_->pyramid.clear();
   state_->voxels = 0;

@@ -37,9 +37,8 @@ Editor::Editor(Window& window_in, engine::Device& device_in, engine::SharingMode
       sharing(sharing_in),
       session(
           WorldPlace{[this]() -> Result<WorldMemory> {
-                       auto made = engine::SharedWorld::create(device, sharing);
-                       if (!made) return tl::unexpected<Error>(made.error());
-                       prepared = std::move(*made);
+                       QRY_TRY_ASSIGN(auto made, engine::SharedWorld::create(device, sharing));
+                       prepared = std::move(made);
                        return prepared->memory();
                      },
                      [this](bool used) {
@@ -61,17 +60,14 @@ Editor::~Editor() {
 }
 
 Result<void> Editor::set_up() {
-  auto made_renderer = engine::Renderer::create(device, Presenter::kFrames + 1);
-  if (!made_renderer) return tl::unexpected<Error>(made_renderer.error());
-  renderer = std::move(*made_renderer);
-  auto surface = window.create_surface(device.instance());
-  if (!surface) return tl::unexpected<Error>(surface.error());
+  QRY_TRY_ASSIGN(auto made_renderer, engine::Renderer::create(device, Presenter::kFrames + 1));
+  renderer = std::move(made_renderer);
+  QRY_TRY_ASSIGN(auto surface, window.create_surface(device.instance()));
   interface = std::make_unique<Interface>(window, window.content_scale());
   int width = 0, height = 0;
   window.framebuffer_size(width, height);
-  auto made_presenter = Presenter::create(device, *renderer, *surface, static_cast<uint32_t>(width), static_cast<uint32_t>(height));
-  if (!made_presenter) return tl::unexpected<Error>(made_presenter.error());
-  presenter = std::move(*made_presenter);
+  QRY_TRY_ASSIGN(auto made_presenter, Presenter::create(device, *renderer, surface, static_cast<uint32_t>(width), static_cast<uint32_t>(height)));
+  presenter = std::move(made_presenter);
   return {};
 }
 
@@ -236,8 +232,7 @@ Editor::PictureKey Editor::key_of(const PixelRect& pixels) const {
 }
 
 Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect& pixels) {
-  const auto point = shared->publish(session.document().world(), session.scene().palette);
-  if (!point) return tl::unexpected<Error>(point.error());
+  QRY_TRY_ASSIGN(const auto point, shared->publish(session.document().world(), session.scene().palette));
   const PictureKey key = key_of(pixels);
   const bool measured = std::exchange(measured_, presenter->pictures_done()) != presenter->pictures_done();
   if (measured && presenter->picture_steps() > 0) convergence.step_ms = presenter->picture_ms() / presenter->picture_steps();
@@ -249,7 +244,7 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect&
   scene.settings.width = static_cast<uint32_t>(pixels.width);
   scene.settings.height = static_cast<uint32_t>(pixels.height);
   scene.view = camera.view(scene.settings.width, scene.settings.height);
-  scene.wait = *point;
+  scene.wait = point;
   const bool changed = !drawn_ || !(*drawn_ == key);
   if (changed) {
     resolution.changed = Clock::now();
@@ -309,9 +304,8 @@ void Editor::take_cost(double ms) { resolution.full_ms = std::min(ms, 4 * (resol
 
 Result<void> Editor::next_tile() {
   Sharpening& now = *sharpening_;
-  const auto done = presenter->tile_done(kTileWaitSeconds);
-  if (!done) return tl::unexpected<Error>(done.error());
-  if (!*done) return {};
+  QRY_TRY_ASSIGN(const auto done, presenter->tile_done(kTileWaitSeconds));
+  if (!done) return {};
   shared->frame_completed(presenter->completed());
   TileCost& cost = now.scene.tracer ? path_cost_ : picture_cost_;
   const double rays_a_pixel = now.scene.tracer ? 1 : now.scene.settings.samples * now.scene.settings.samples;
@@ -353,7 +347,7 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_paths(FrameRequest::Scen
     tracer = std::move(*made);
   }
   if (convergence.steps == 0)
-    if (auto ready = tracer->prepare(*shared, session.world(), session.scene().palette); !ready) return tl::unexpected<Error>(ready.error());
+    QRY_TRY(tracer->prepare(*shared, session.world(), session.scene().palette));
   const double path_ms = convergence.step_ms > 0 ? convergence.step_ms * kAPath : software() ? 16000 : 20;
   uint32_t steps = 1;
   if (convergence.steps % kAPath == 0 && path_ms <= kBudgetMs)
@@ -404,7 +398,7 @@ Result<void> Editor::frame(bool screenshot) {
     const auto before = std::exchange(lap_begun, Clock::now());
     return std::chrono::duration<double, std::milli>(lap_begun - before).count();
   };
-  if (auto done = presenter->begin(); !done) return done;
+  QRY_TRY(presenter->begin());
   shared->frame_completed(presenter->completed());
   const double waited = lap();
   hear(seconds);
@@ -424,20 +418,18 @@ Result<void> Editor::frame(bool screenshot) {
   request.panels = ImGui::GetDrawData();
   request.screenshot = screenshot;
   if (width > 0 && height > 0 && request.viewport.width > 0 && request.viewport.height > 0) {
-    auto scene = next_picture(request.viewport);
-    if (!scene) return tl::unexpected<Error>(scene.error());
-    request.scene = std::move(*scene);
+    QRY_TRY_ASSIGN(auto scene, next_picture(request.viewport));
+    request.scene = std::move(scene);
     if (request.scene) frames_to_draw_ = std::max(frames_to_draw_, 2);
   }
   const double readied = lap(), rays = request.scene && !request.scene->tracer ? double(request.scene->settings.width) * request.scene->settings.height : 0;
-  const auto shown = presenter->draw(request, static_cast<uint32_t>(width), static_cast<uint32_t>(height));
-  if (!shown) return tl::unexpected<Error>(shown.error());
+  QRY_TRY_ASSIGN(const auto shown, presenter->draw(request, static_cast<uint32_t>(width), static_cast<uint32_t>(height)));
   const double drawn = lap();
   log_.frame(waited, heard, readied, drawn, rays, presenter->picture_ms());
   // Frames take no more than a third of the time that tiles could have.
   shown_ = Clock::now();
   tiles_alone_ = std::clamp((readied + drawn) * 2e-3, kShownSeconds, 0.5);
-  if (!*shown) {
+  if (!shown) {
     drawn_.reset();
     convergence.steps = 0;
     resolution.whole = false;

@@ -51,20 +51,17 @@ Result<uint8_t> material_of(double number) {
 }  // namespace
 
 Result<void> write_screenshot(Editor& editor, const std::filesystem::path& file) {
-  const auto picture = editor.presenter->take_screenshot();
-  if (!picture) return tl::unexpected(picture.error());
-  return engine::write_png(*picture, file);
+  QRY_TRY_ASSIGN(const auto picture, editor.presenter->take_screenshot());
+  return engine::write_png(picture, file);
 }
 
 Result<void> ScriptRunner::start_edit(Editor& editor, const ScriptCommand& command) {
-  const auto mode = mode_of(command.words[1]);
-  if (!mode) return tl::unexpected(mode.error());
-  const auto material = material_of(command.numbers.back());
-  if (!material) return tl::unexpected(material.error());
+  QRY_TRY_ASSIGN(const auto mode, mode_of(command.words[1]));
+  QRY_TRY_ASSIGN(const auto material, material_of(command.numbers.back()));
   const std::vector<double>& n = command.numbers;
   Edit edit;
-  edit.mode = *mode;
-  edit.material = *material;
+  edit.mode = mode;
+  edit.material = material;
   edit.a = edit.b = {whole(n[0]), whole(n[1]), whole(n[2])};
   if (command.words[0] == "sphere") {
     edit.shape = Shape::sphere;
@@ -75,7 +72,7 @@ Result<void> ScriptRunner::start_edit(Editor& editor, const ScriptCommand& comma
     edit.radius = command.words[0] == "line" ? n[6] : 0;
   }
   const auto changed = editor.session.apply(edit);
-  if (!changed) return tl::unexpected(changed.error());
+  QRY_TRY(changed);
   return {};
 }
 
@@ -87,11 +84,10 @@ Result<void> ScriptRunner::start(Editor& editor, const ScriptCommand& command) {
   if (verb == "undo") return editor.session.undo();
   if (verb == "redo") return editor.session.redo();
   if (verb == "tool") {
-    const auto mode = mode_of(word(1));
-    if (!mode) return tl::unexpected(mode.error());
+    QRY_TRY_ASSIGN(const auto mode, mode_of(word(1)));
     const auto shape = brush_shape_from_name(word(2));
     if (!shape) return fail(ErrorCode::bad_usage, fmt::format("'{}' is none of sphere, cube, box, line", word(2)));
-    editor.brush.mode = *mode;
+    editor.brush.mode = mode;
     editor.brush.shape = *shape;
     if (!n.empty()) {
       if (!(n[0] >= 0 && n[0] <= kLargestBrush) || n[0] != whole(n[0])) return fail(ErrorCode::bad_usage, fmt::format("{} is no radius: a whole number from 0 to {}", n[0], kLargestBrush));
@@ -100,15 +96,13 @@ Result<void> ScriptRunner::start(Editor& editor, const ScriptCommand& command) {
     return {};
   }
   if (verb == "material") {
-    const auto material = material_of(n[0]);
-    if (!material) return tl::unexpected(material.error());
-    editor.brush.material = *material;
+    QRY_TRY_ASSIGN(const auto material, material_of(n[0]));
+    editor.brush.material = material;
     return {};
   }
   if (verb == "view") {
-    const auto view = engine::debug_view_from_name(word(1));
-    if (!view) return tl::unexpected(view.error());
-    editor.settings.view = *view;
+    QRY_TRY_ASSIGN(const auto view, engine::debug_view_from_name(word(1)));
+    editor.settings.view = view;
     return {};
   }
   if (verb == "paths") {
@@ -130,13 +124,12 @@ Result<void> ScriptRunner::start(Editor& editor, const ScriptCommand& command) {
     push_button(editor, GLFW_MOUSE_BUTTON_LEFT, false);
   }
   if (verb == "drag") {
-    const auto button = word(5).empty() ? Result<int>(GLFW_MOUSE_BUTTON_LEFT) : button_of(word(5));
-    if (!button) return tl::unexpected(button.error());
+    QRY_TRY_ASSIGN(const auto button, word(5).empty() ? Result<int>(GLFW_MOUSE_BUTTON_LEFT) : button_of(word(5)));
     push_move(editor, n[0], n[1]);
-    push_button(editor, *button, true);
+    push_button(editor, button, true);
     constexpr int kSteps = 8;
     for (int i = 1; i <= kSteps; ++i) push_move(editor, n[0] + (n[2] - n[0]) * i / kSteps, n[1] + (n[3] - n[1]) * i / kSteps);
-    push_button(editor, *button, false);
+    push_button(editor, button, false);
   }
   if (verb == "scroll") {
     InputEvent event;
@@ -145,11 +138,10 @@ Result<void> ScriptRunner::start(Editor& editor, const ScriptCommand& command) {
     editor.window.push(event);
   }
   if (verb == "key") {
-    const auto chord = key_chord(word(1));
-    if (!chord) return tl::unexpected(chord.error());
+    QRY_TRY_ASSIGN(const auto chord, key_chord(word(1)));
     InputEvent event;
     event.type = InputEvent::Type::key;
-    event.code = chord->key, event.modifiers = chord->modifiers;
+    event.code = chord.key, event.modifiers = chord.modifiers;
     event.down = true;
     editor.window.push(event);
     event.down = false, event.modifiers = 0;

@@ -19,9 +19,8 @@ Result<void> Session::adopt(Scene scene, std::vector<UndoRecord> history, size_t
   if (scene.instances.empty()) scene.instances.push_back({});
   WorldMemory memory;
   if (place_.prepare) {
-    auto prepared = place_.prepare();
-    if (!prepared) return tl::unexpected(prepared.error());
-    memory = *prepared;
+    QRY_TRY_ASSIGN(auto prepared, place_.prepare());
+    memory = prepared;
   }
   auto document = Document::create(std::move(scene), memory, progress);
   if (!document) {
@@ -43,7 +42,7 @@ Result<void> Session::start_new() {
   scene.volumes.push_back({"voxels", {}, {}});
   scene.instances.push_back({});
   active_instance_ = 0;
-  if (auto done = adopt(std::move(scene), {}, 0); !done) return done;
+  QRY_TRY(adopt(std::move(scene), {}, 0));
   close(false);
   title_ = "untitled";
   return {};
@@ -62,21 +61,18 @@ std::optional<Session::Origin> Session::look_at(const fs::path& file) {
 }
 
 Result<void> Session::open(const fs::path& file, const io::ReadOptions& options) {
-  const auto format = io::format_for_reading(file);
-  if (!format) return tl::unexpected(format.error());
-  if (std::string_view((*format)->name) == "quarry") {
+  QRY_TRY_ASSIGN(const auto format, io::format_for_reading(file));
+  if (std::string_view(format->name) == "quarry") {
     std::error_code error;
     if (store_ && fs::equivalent(file, store_path_, error)) return {};  // it is open here already
-    auto store = io::Store::open(file);
-    if (!store) return tl::unexpected(store.error());
+    QRY_TRY_ASSIGN(auto store, io::Store::open(file));
     std::vector<UndoRecord> history;
     size_t position = 0;
-    auto scene = store->read_scene(options.progress, &history, &position);
-    if (!scene) return tl::unexpected(scene.error());
-    if (auto done = adopt(std::move(*scene), std::move(history), position, options.progress); !done) return done;
+    QRY_TRY_ASSIGN(auto scene, store.read_scene(options.progress, &history, &position));
+    QRY_TRY(adopt(std::move(scene), std::move(history), position, options.progress));
     close(false);
-    take_warnings(store->warnings());
-    store_ = std::move(*store);
+    take_warnings(store.warnings());
+    store_ = std::move(store);
     store_path_ = file;
     world_file_ = true;
   } else {
@@ -84,14 +80,13 @@ Result<void> Session::open(const fs::path& file, const io::ReadOptions& options)
     io::ReadOptions read = options;
     read.warnings = &warnings;
     auto origin = look_at(file);  // before it is read: what changes meanwhile has changed
-    auto scene = io::read_scene(file, read);
-    if (!scene) return tl::unexpected(scene.error());
-    if (auto done = adopt(std::move(*scene), {}, 0, options.progress); !done) return done;
+    QRY_TRY_ASSIGN(auto scene, io::read_scene(file, read));
+    QRY_TRY(adopt(std::move(scene), {}, 0, options.progress));
     close(false);
     take_warnings(warnings);
     origin_ = std::move(origin);
     if (origin_) {
-      origin_->format = *format;
+      origin_->format = format;
       origin_->left_out = std::move(warnings);
     }
   }
@@ -106,7 +101,7 @@ void Session::take_warnings(const std::vector<std::string>& warnings) {
 }
 
 Result<void> Session::recover(const fs::path& file) {
-  if (auto done = open(file); !done) return done;
+  QRY_TRY(open(file));
   // Its file goes on being where edits are committed to, but the user has not saved it anywhere yet.
   world_file_ = false;
   changed_ = true;
@@ -179,13 +174,11 @@ Edit Session::in_volume_axes(const Edit& edit, const Instance& instance) const {
 // A document without a world file gets its recovery file before its first change since it was opened or saved, with the history that it has then.
 Result<void> Session::keep_safe() {
   if (store_ || recovery_.empty()) return {};
-  auto file = new_recovery_file(recovery_, title_);
-  if (!file) return tl::unexpected(file.error());
-  if (auto saved = io::Store::save_with_history(document_->scene(), document_->history(), document_->history_position(), {*file, false}); !saved) return saved;
-  auto store = io::Store::open(*file);
-  if (!store) return tl::unexpected(store.error());
-  store_ = std::move(*store);
-  store_path_ = *file;
+  QRY_TRY_ASSIGN(auto file, new_recovery_file(recovery_, title_));
+  QRY_TRY(io::Store::save_with_history(document_->scene(), document_->history(), document_->history_position(), {file, false}));
+  QRY_TRY_ASSIGN(auto store, io::Store::open(file));
+  store_ = std::move(store);
+  store_path_ = file;
   return {};
 }
 
@@ -201,13 +194,12 @@ Result<uint64_t> Session::apply(const Edit& edit) {
   const Instance& instance = scene.instances[active_instance_];
   if (!scene.instance_visible(instance))
     return fail(ErrorCode::invalid_argument, fmt::format("'{}' is hidden: show it or choose another instance", instance.name));
-  if (auto safe = keep_safe(); !safe) return tl::unexpected(safe.error());
-  const auto record = document_->apply(instance.volume, in_volume_axes(edit, instance), 0, in_stroke_ && stroke_has_edit_, commit_with(&io::Store::commit_edit));
-  if (!record) return tl::unexpected(record.error());
-  if ((*record)->changes.empty()) return 0;
+  QRY_TRY(keep_safe());
+  QRY_TRY_ASSIGN(const auto record, document_->apply(instance.volume, in_volume_axes(edit, instance), 0, in_stroke_ && stroke_has_edit_, commit_with(&io::Store::commit_edit)));
+  if (record->changes.empty()) return 0;
   stroke_has_edit_ = true;
   changed_ = true;
-  return (*record)->voxels_changed;
+  return record->voxels_changed;
 }
 
 void Session::begin_stroke() {
@@ -220,9 +212,9 @@ Result<void> Session::step(bool back) {
   end_preview();
   stroke_has_edit_ = false;  // what a stroke goes on with is a step of its own
   if (back ? !document_->can_undo() : !document_->can_redo()) return {};
-  if (auto safe = keep_safe(); !safe) return safe;
+  QRY_TRY(keep_safe());
   const auto done = back ? document_->undo(commit_with(&io::Store::commit_undo)) : document_->redo(commit_with(&io::Store::commit_redo));
-  if (!done) return tl::unexpected(done.error());
+  QRY_TRY(done);
   changed_ = true;
   return {};
 }
@@ -232,18 +224,18 @@ Result<void> Session::redo() { return step(false); }
 
 Result<void> Session::go_to_step(size_t position) {
   while (step_position() > position)
-    if (auto done = undo(); !done) return done;
+    QRY_TRY(undo());
   while (step_position() < position && document_->can_redo())
-    if (auto done = redo(); !done) return done;
+    QRY_TRY(redo());
   return {};
 }
 
 Result<void> Session::set_palette(const Palette& palette) {
   end_preview();
   if (palette == document_->scene().palette) return {};
-  if (auto safe = keep_safe(); !safe) return safe;
+  QRY_TRY(keep_safe());
   const auto record = document_->change_palette(palette, commit_with(&io::Store::commit_edit));
-  if (!record) return tl::unexpected(record.error());
+  QRY_TRY(record);
   stroke_has_edit_ = false;
   changed_ = true;
   return {};
@@ -261,16 +253,16 @@ void Session::end_preview() {
 }
 
 Result<void> Session::reflatten(Scene scene) {
-  if (auto safe = keep_safe(); !safe) return safe;
+  QRY_TRY(keep_safe());
   std::vector<UndoRecord> history = document_->history();
   const Scene before = document_->scene();
   const size_t position = document_->history_position();
   if (store_)
-    if (auto kept = store_->commit_visibility(scene); !kept) return kept;
+    QRY_TRY(store_->commit_visibility(scene));
   if (auto done = adopt(std::move(scene), std::move(history), position); !done) {
     // What cannot be shown must not be in the file either.
     if (store_)
-      if (auto back = store_->commit_visibility(before); !back) return back;
+      QRY_TRY(store_->commit_visibility(before));
     return done;
   }
   changed_ = true;
@@ -324,20 +316,19 @@ Result<Session::WriteBack> Session::write_back() const {
 
 Result<void> Session::save_as(const fs::path& file, const Progress& progress) {
   end_preview();
-  const auto format = io::format_for_writing(file);
-  if (!format) return tl::unexpected(format.error());
+  QRY_TRY_ASSIGN(const auto format, io::format_for_writing(file));
   remove_left_behind(file);
-  if (std::string_view((*format)->name) != "quarry") {
-    if (auto written = io::write_scene(document_->scene(), file, progress); !written) return written;
+  if (std::string_view(format->name) != "quarry") {
+    QRY_TRY(io::write_scene(document_->scene(), file, progress));
     if (world_file_) return {};  // a copy: edits go on into the world's file
     // In a file of the user's choice, so no recovery is to be offered. The next change makes a new one.
     drop_recovery_file();
     changed_ = false;
-    if (!(*format)->returns) return {};
+    if (!format->returns) return {};
     file_ = file;
     title_ = file.filename().string();
     origin_ = look_at(file);
-    if (origin_) origin_->format = *format;
+    if (origin_) origin_->format = format;
     return {};
   }
   std::error_code error;
@@ -347,17 +338,13 @@ Result<void> Session::save_as(const fs::path& file, const Progress& progress) {
     const fs::path from = store_path_;
     store_.reset();
     const auto copied = io::Store::copy(from, file);
-    auto again = io::Store::open(from);
-    if (!again) return tl::unexpected(again.error());
-    store_ = std::move(*again);
-    if (!copied) return copied;
-  } else if (auto saved = io::Store::save_with_history(document_->scene(), document_->history(), document_->history_position(), file, progress); !saved) {
-    return saved;
-  }
-  auto store = io::Store::open(file);
-  if (!store) return tl::unexpected(store.error());
+    QRY_TRY_ASSIGN(auto again, io::Store::open(from));
+    store_ = std::move(again);
+    QRY_TRY(copied);
+  } else QRY_TRY(io::Store::save_with_history(document_->scene(), document_->history(), document_->history_position(), file, progress));
+  QRY_TRY_ASSIGN(auto store, io::Store::open(file));
   close(false);
-  store_ = std::move(*store);
+  store_ = std::move(store);
   store_path_ = file_ = file;
   title_ = file.filename().string();
   world_file_ = true;

@@ -43,9 +43,8 @@ Result<void> check(const ScriptVerb& verb, ScriptCommand& command) {
     return fail(ErrorCode::bad_usage, fmt::format("wants `{} {}`", verb.name, verb.arguments));
   for (size_t i = 0; i < given; ++i) {
     if (!arguments[i].number) continue;
-    const auto number = number_of(command.words[i + 1]);
-    if (!number) return tl::unexpected<Error>(number.error());
-    command.numbers.push_back(*number);
+    QRY_TRY_ASSIGN(const auto number, number_of(command.words[i + 1]));
+    command.numbers.push_back(number);
   }
   return {};
 }

@@ -12,7 +12,7 @@ namespace quarry::app {
 Result<std::unique_ptr<Presenter>> Presenter::create(engine::Device& device, engine::Renderer& renderer, VkSurfaceKHR surface, uint32_t width,
                                                      uint32_t height) {
   std::unique_ptr<Presenter> presenter(new Presenter(device, renderer, surface));
-  if (auto done = presenter->set_up(width, height); !done) return tl::unexpected(done.error());
+  QRY_TRY(presenter->set_up(width, height));
   return presenter;
 }
 
@@ -24,9 +24,8 @@ Result<void> Presenter::set_up(uint32_t width, uint32_t height) {
   VkBool32 shows = VK_FALSE;
   vkGetPhysicalDeviceSurfaceSupportKHR(device_.physical_device(), device_.queue_family(), surface_, &shows);
   if (!shows) return fail(ErrorCode::unsupported, device_.info().name + " cannot show pictures in this window; choose another with --device");
-  auto format = choose_surface_format(device_.physical_device(), surface_);
-  if (!format) return tl::unexpected(format.error());
-  format_ = *format;
+  QRY_TRY_ASSIGN(auto format, choose_surface_format(device_.physical_device(), surface_));
+  format_ = format;
 
   // The picture is in the image already when the pass begins; the panels are drawn over it.
   VkAttachmentDescription color{};
@@ -55,17 +54,15 @@ Result<void> Presenter::set_up(uint32_t width, uint32_t height) {
   pass.pSubpasses = &subpass;
   pass.dependencyCount = 2;
   pass.pDependencies = dependencies;
-  if (auto done = checked(vkCreateRenderPass(handle, &pass, nullptr, &render_pass_), "vkCreateRenderPass"); !done) return done;
+  QRY_TRY(checked(vkCreateRenderPass(handle, &pass, nullptr, &render_pass_), "vkCreateRenderPass"));
 
-  auto timeline = engine::Timeline::create(device_, "quarry editor");
-  if (!timeline) return tl::unexpected(timeline.error());
-  timeline_ = std::move(*timeline);
+  QRY_TRY_ASSIGN(auto timeline, engine::Timeline::create(device_, "quarry editor"));
+  timeline_ = std::move(timeline);
   for (Slot& slot : slots_) {
-    auto commands = engine::Commands::create(device_, "the window");
-    if (!commands) return tl::unexpected(commands.error());
-    slot.commands = std::move(*commands);
+    QRY_TRY_ASSIGN(auto commands, engine::Commands::create(device_, "the window"));
+    slot.commands = std::move(commands);
     const VkSemaphoreCreateInfo binary{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, nullptr, 0};
-    if (auto done = checked(vkCreateSemaphore(handle, &binary, nullptr, &slot.acquired), "vkCreateSemaphore"); !done) return done;
+    QRY_TRY(checked(vkCreateSemaphore(handle, &binary, nullptr, &slot.acquired), "vkCreateSemaphore"));
   }
 
   VkPhysicalDeviceProperties properties{};
@@ -79,18 +76,18 @@ Result<void> Presenter::set_up(uint32_t width, uint32_t height) {
     auto queries = of_type<VkQueryPoolCreateInfo>(VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO);
     queries.queryType = VK_QUERY_TYPE_TIMESTAMP;
     queries.queryCount = 2 * (kFrames + 1);
-    if (auto done = checked(vkCreateQueryPool(handle, &queries, nullptr, &times_), "vkCreateQueryPool"); !done) return done;
+    QRY_TRY(checked(vkCreateQueryPool(handle, &queries, nullptr, &times_), "vkCreateQueryPool"));
   } else {
     picture_ms_ = tile_ms_ = -1;
   }
-  if (auto done = remake_swapchain(width, height); !done) return done;
+  QRY_TRY(remake_swapchain(width, height));
   return set_up_panels();
 }
 
 Result<void> Presenter::set_up_panels() {
   const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, 8};
   const VkDescriptorPoolCreateInfo pool{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, nullptr, VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT, 8, 1, &size};
-  if (auto done = checked(vkCreateDescriptorPool(device_.handle(), &pool, nullptr, &descriptors_), "vkCreateDescriptorPool"); !done) return done;
+  QRY_TRY(checked(vkCreateDescriptorPool(device_.handle(), &pool, nullptr, &descriptors_), "vkCreateDescriptorPool"));
   ImGui_ImplVulkan_InitInfo info{};
   info.Instance = device_.instance();
   info.PhysicalDevice = device_.physical_device();
@@ -105,13 +102,12 @@ Result<void> Presenter::set_up_panels() {
   panels_ready_ = true;
   // The letters go to the device once, before the first frame.
   Slot& slot = slots_[0];
-  auto commands = slot.commands->begin();
-  if (!commands) return tl::unexpected(commands.error());
-  if (!ImGui_ImplVulkan_CreateFontsTexture(*commands)) return fail(ErrorCode::device, "the letters' texture could not be made");
-  if (auto done = slot.commands->end(); !done) return done;
+  QRY_TRY_ASSIGN(auto commands, slot.commands->begin());
+  if (!ImGui_ImplVulkan_CreateFontsTexture(commands)) return fail(ErrorCode::device, "the letters' texture could not be made");
+  QRY_TRY(slot.commands->end());
   slot.value = timeline_->next();
-  if (auto done = device_.submit(*commands, {}, {{timeline_->handle(), slot.value}}); !done) return done;
-  if (auto done = wait_for(slot.value); !done) return done;
+  QRY_TRY(device_.submit(commands, {}, {{timeline_->handle(), slot.value}}));
+  QRY_TRY(wait_for(slot.value));
   ImGui_ImplVulkan_DestroyFontUploadObjects();
   return {};
 }
@@ -138,13 +134,12 @@ Presenter::~Presenter() {
 }
 
 Result<void> Presenter::remake_swapchain(uint32_t width, uint32_t height) {
-  auto made = create_swapchain(device_, surface_, format_, render_pass_, width, height, swapchain_.handle);
-  if (!made) return tl::unexpected(made.error());
+  QRY_TRY_ASSIGN(auto made, create_swapchain(device_, surface_, format_, render_pass_, width, height, swapchain_.handle));
   if (swapchain_.handle) {
     // A presented image may be shown a little longer than its frame takes; a few frames more are surely enough, and then those to be done.
     old_swapchains_.emplace_back(frames_ + 3 * kFrames, std::move(swapchain_));
   }
-  swapchain_ = std::move(*made);
+  swapchain_ = std::move(made);
   stale_ = false;
   return {};
 }
@@ -159,7 +154,7 @@ Result<void> Presenter::begin() {
   Slot& slot = slots_[slot_index()];
   const bool software = device_.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
   const Slot& before = slots_[(frames_ + kFrames - 1) % kFrames];
-  if (auto done = wait_for(software ? before.value : slot.value); !done) return done;
+  QRY_TRY(wait_for(software ? before.value : slot.value));
   for (uint32_t i = 0; i < kFrames; ++i)  // those that are done, the oldest first
     if (const auto at = static_cast<uint32_t>((frames_ + i) % kFrames); slots_[at].value <= completed())
       if (const double ms = read_times(slots_[at], at); ms > 0) picture_ms_ = ms, picture_steps_ = slots_[at].steps, picture_rays_ = slots_[at].rays, ++pictures_done_;
@@ -198,16 +193,15 @@ Result<engine::TargetImage*> Presenter::scene_image(uint32_t width, uint32_t hei
     scene_images_.erase(oldest);
     retire([old]() mutable { old.reset(); });
   }
-  auto made = engine::TargetImage::create(device_, width, height);
-  if (!made) return tl::unexpected(made.error());
-  scene_images_.push_back(std::move(*made));
+  QRY_TRY_ASSIGN(auto made, engine::TargetImage::create(device_, width, height));
+  scene_images_.push_back(std::move(made));
   return scene_images_.back().get();
 }
 
 Result<bool> Presenter::draw(const FrameRequest& request, uint32_t window_width, uint32_t window_height) {
   if (window_width == 0 || window_height == 0) return false;
   if (!swapchain_.handle || stale_ || swapchain_.width != window_width || swapchain_.height != window_height)
-    if (auto done = remake_swapchain(window_width, window_height); !done) return tl::unexpected(done.error());
+    QRY_TRY(remake_swapchain(window_width, window_height));
   if (!swapchain_.handle) return false;
 
   Slot& slot = slots_[slot_index()];
@@ -218,10 +212,10 @@ Result<bool> Presenter::draw(const FrameRequest& request, uint32_t window_width,
     return false;
   }
   if (acquired == VK_SUBOPTIMAL_KHR) stale_ = true;
-  else if (auto done = checked(acquired, "vkAcquireNextImageKHR"); !done) return tl::unexpected(done.error());
+  else QRY_TRY(checked(acquired, "vkAcquireNextImageKHR"));
   if (request.screenshot)
-    if (auto done = prepare_screenshot(); !done) return tl::unexpected(done.error());
-  if (auto done = record(slot, slot_index(), image, request); !done) return tl::unexpected(done.error());
+    QRY_TRY(prepare_screenshot());
+  QRY_TRY(record(slot, slot_index(), image, request));
 
   slot.value = submitted() + 1;
   std::vector<VkSemaphore> wait{slot.acquired};
@@ -259,12 +253,12 @@ Result<bool> Presenter::draw(const FrameRequest& request, uint32_t window_width,
   const VkResult submitted = vkQueueSubmit(device_.queue(), 1, &submit, VK_NULL_HANDLE);
   const VkResult presented = submitted == VK_SUCCESS ? vkQueuePresentKHR(device_.queue(), &present) : VK_SUCCESS;
   device_.unlock_queue();
-  if (auto done = checked(submitted, "vkQueueSubmit"); !done) return tl::unexpected(done.error());
+  QRY_TRY(checked(submitted, "vkQueueSubmit"));
   timeline_->next();
   ++frames_;
   if (request.scene) request.scene->world->frame_submitted(slot.value);
   if (presented == VK_ERROR_OUT_OF_DATE_KHR || presented == VK_SUBOPTIMAL_KHR) stale_ = true;
-  else if (auto done = checked(presented, "vkQueuePresentKHR"); !done) return tl::unexpected(done.error());
+  else QRY_TRY(checked(presented, "vkQueuePresentKHR"));
   return true;
 }
 
@@ -277,7 +271,7 @@ Result<void> Presenter::record_scene(VkCommandBuffer commands, Slot& slot, uint3
   const VkImageView view = target ? target->view() : VK_NULL_HANDLE;
   auto done = wanted.tracer ? wanted.tracer->record(commands, *wanted.world, wanted.view, wanted.settings, wanted.first_step, wanted.steps, view, slot_index, wanted.tile)
                             : renderer_.record(commands, *wanted.world, wanted.view, wanted.settings, view, slot_index, wanted.tile);
-  if (!done) return done;
+  QRY_TRY(done);
   if (times_) vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, times_, slot_index * 2 + 1);
   slot.has_times = times_ != VK_NULL_HANDLE;
   slot.steps = wanted.tracer ? wanted.steps : 0;
@@ -306,16 +300,14 @@ Result<bool> Presenter::tile_done(double seconds) {
 
 Result<void> Presenter::draw_tile(const FrameRequest::Scene& scene) {
   Slot& slot = slots_[kTileFrame];
-  auto begun = slot.commands->begin();
-  if (!begun) return tl::unexpected(begun.error());
-  const VkCommandBuffer commands = *begun;
+  QRY_TRY_ASSIGN(auto begun, slot.commands->begin());
+  const VkCommandBuffer commands = begun;
   constexpr auto kTransfer = VK_PIPELINE_STAGE_TRANSFER_BIT;
   constexpr auto kCompute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
   engine::TargetImage* target = nullptr;
   if (scene.show) {
-    auto image = scene_image(scene.settings.width, scene.settings.height);
-    if (!image) return tl::unexpected(image.error());
-    target = *image;
+    QRY_TRY_ASSIGN(auto image, scene_image(scene.settings.width, scene.settings.height));
+    target = image;
     // All is on one queue, so these barriers also keep the picture from being overwritten while an earlier frame copies it.
     const bool kept = shown_ == target;
     if (kept) {
@@ -333,24 +325,23 @@ Result<void> Presenter::draw_tile(const FrameRequest::Scene& scene) {
                             VK_ACCESS_SHADER_WRITE_BIT);
     }
   }
-  if (auto done = record_scene(commands, slot, kTileFrame, scene, target); !done) return done;
+  QRY_TRY(record_scene(commands, slot, kTileFrame, scene, target));
   if (target) {
     engine::image_barrier(device_.vk(), commands, target->image(), VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kTransfer,
                           VK_ACCESS_TRANSFER_READ_BIT);
     shown_ = target;
   }
-  if (auto done = slot.commands->end(); !done) return done;
+  QRY_TRY(slot.commands->end());
   const uint64_t value = submitted() + 1;
-  if (auto done = device_.submit(commands, {scene.wait}, {{timeline_->handle(), value}}); !done) return done;
+  QRY_TRY(device_.submit(commands, {scene.wait}, {{timeline_->handle(), value}}));
   slot.value = timeline_->next();
   scene.world->frame_submitted(slot.value);
   return {};
 }
 
 Result<void> Presenter::record(Slot& slot, uint32_t slot_index, uint32_t image_index, const FrameRequest& request) {
-  auto begun = slot.commands->begin();
-  if (!begun) return tl::unexpected(begun.error());
-  const VkCommandBuffer commands = *begun;
+  QRY_TRY_ASSIGN(auto begun, slot.commands->begin());
+  const VkCommandBuffer commands = begun;
   constexpr auto kTransfer = VK_PIPELINE_STAGE_TRANSFER_BIT;
   constexpr auto kCompute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
 
@@ -358,13 +349,12 @@ Result<void> Presenter::record(Slot& slot, uint32_t slot_index, uint32_t image_i
     const FrameRequest::Scene& wanted = *request.scene;
     engine::TargetImage* scene = nullptr;
     if (wanted.show) {
-      auto target = scene_image(wanted.settings.width, wanted.settings.height);
-      if (!target) return tl::unexpected(target.error());
-      scene = *target;
+      QRY_TRY_ASSIGN(auto target, scene_image(wanted.settings.width, wanted.settings.height));
+      scene = target;
       // All frames are on one queue, so this barrier also keeps the picture from being overwritten while an earlier frame copies it.
       engine::image_barrier(device_.vk(), commands, scene->image(), VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_GENERAL, kTransfer, 0, kCompute, VK_ACCESS_SHADER_WRITE_BIT);
     }
-    if (auto done = record_scene(commands, slot, slot_index, wanted, scene); !done) return done;
+    QRY_TRY(record_scene(commands, slot, slot_index, wanted, scene));
     if (scene) {
       engine::image_barrier(device_.vk(), commands, scene->image(), VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kTransfer,
                     VK_ACCESS_TRANSFER_READ_BIT);
@@ -399,9 +389,9 @@ Result<void> Presenter::record(Slot& slot, uint32_t slot_index, uint32_t image_i
 
 Result<void> Presenter::prepare_screenshot() {
   if (!swapchain_.readable) return fail(ErrorCode::unsupported, "this window's images cannot be read back, so there is no screenshot");
-  if (auto done = wait_for(screenshot_.value); !done) return done;
+  QRY_TRY(wait_for(screenshot_.value));
   const uint64_t bytes = uint64_t(swapchain_.width) * swapchain_.height * 4;
-  if (auto done = engine::ensure_memory(device_, screenshot_.pixels, engine::BufferHome::host_readback, bytes, "quarry screenshot"); !done) return done;
+  QRY_TRY(engine::ensure_memory(device_, screenshot_.pixels, engine::BufferHome::host_readback, bytes, "quarry screenshot"));
   screenshot_.width = swapchain_.width;
   screenshot_.height = swapchain_.height;
   screenshot_.bgra = format_.format == VK_FORMAT_B8G8R8A8_UNORM;
@@ -423,7 +413,7 @@ void Presenter::copy_screen(VkCommandBuffer commands, VkImage image) {
 
 Result<engine::Picture> Presenter::take_screenshot() {
   if (!screenshot_.pixels) return fail(ErrorCode::invalid_argument, "no frame was drawn for a screenshot");
-  if (auto done = wait_for(screenshot_.value); !done) return tl::unexpected(done.error());
+  QRY_TRY(wait_for(screenshot_.value));
   engine::Picture picture;
   picture.width = screenshot_.width;
   picture.height = screenshot_.height;

@@ -27,10 +27,8 @@ Result<VkSurfaceFormatKHR> choose_surface_format(VkPhysicalDevice device, VkSurf
 Result<Swapchain> create_swapchain(const engine::Device& device, VkSurfaceKHR surface, VkSurfaceFormatKHR format, VkRenderPass render_pass,
                                    uint32_t width, uint32_t height, VkSwapchainKHR old) {
   VkSurfaceCapabilitiesKHR capabilities{};
-  if (auto done = checked(vkGetPhysicalDeviceSurfaceCapabilitiesKHR(device.physical_device(), surface, &capabilities),
-                          "vkGetPhysicalDeviceSurfaceCapabilitiesKHR");
-      !done)
-    return tl::unexpected<Error>(done.error());
+  QRY_TRY(checked(vkGetPhysicalDeviceSurfaceCapabilitiesKHR(device.physical_device(), surface, &capabilities),
+                          "vkGetPhysicalDeviceSurfaceCapabilitiesKHR"));
   if (!(capabilities.supportedUsageFlags & VK_IMAGE_USAGE_TRANSFER_DST_BIT))
     return fail(ErrorCode::unsupported, "the window's images cannot be copied into");
   Swapchain made;
@@ -61,8 +59,7 @@ Result<Swapchain> create_swapchain(const engine::Device& device, VkSurfaceKHR su
   info.presentMode = VK_PRESENT_MODE_FIFO_KHR;  // the one mode that is always there; the editor draws on demand
   info.clipped = VK_TRUE;
   info.oldSwapchain = old;
-  if (auto done = checked(vkCreateSwapchainKHR(device.handle(), &info, nullptr, &made.handle), "vkCreateSwapchainKHR"); !done)
-    return tl::unexpected<Error>(done.error());
+  QRY_TRY(checked(vkCreateSwapchainKHR(device.handle(), &info, nullptr, &made.handle), "vkCreateSwapchainKHR"));
   uint32_t count = 0;
   vkGetSwapchainImagesKHR(device.handle(), made.handle, &count, nullptr);
   made.images.resize(count);

@@ -62,34 +62,30 @@ std::vector<Tile> cuts_of(uint32_t width, uint32_t height, uint32_t grain, std::
 // One image that each of `tiles` is recorded into, a submission each.
 Result<Picture> in_tiles(Device& device, uint32_t width, uint32_t height, const std::vector<Tile>& tiles,
                          const std::function<Result<void>(VkCommandBuffer, VkImageView, const Tile&)>& record) {
-  auto offscreen = Offscreen::create(device, "a picture in tiles");
-  if (!offscreen) return tl::unexpected(offscreen.error());
-  auto image = TargetImage::create(device, width, height);
-  if (!image) return tl::unexpected(image.error());
-  auto pixels = DeviceMemory::create(device, BufferHome::host_readback, uint64_t(width) * height * 4, "a picture in tiles");
-  if (!pixels) return tl::unexpected(pixels.error());
+  QRY_TRY_ASSIGN(auto offscreen, Offscreen::create(device, "a picture in tiles"));
+  QRY_TRY_ASSIGN(auto image, TargetImage::create(device, width, height));
+  QRY_TRY_ASSIGN(auto pixels, DeviceMemory::create(device, BufferHome::host_readback, uint64_t(width) * height * 4, "a picture in tiles"));
   const VulkanFunctions& vk = device.vk();
   for (size_t i = 0; i < tiles.size(); ++i) {
-    auto commands = (*offscreen)->begin();
-    if (!commands) return tl::unexpected(commands.error());
-    image_barrier(vk, *commands, (*image)->image(), i ? VK_IMAGE_LAYOUT_GENERAL : VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_GENERAL, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+    QRY_TRY_ASSIGN(auto commands, offscreen->begin());
+    image_barrier(vk, commands, image->image(), i ? VK_IMAGE_LAYOUT_GENERAL : VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_GENERAL, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
                   VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT);
-    if (auto ok = record(*commands, (*image)->view(), tiles[i]); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(record(commands, image->view(), tiles[i]));
     if (i + 1 == tiles.size()) {
-      image_barrier(vk, *commands, (*image)->image(), VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+      image_barrier(vk, commands, image->image(), VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
                     VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT);
       VkBufferImageCopy copy{};
       copy.imageSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, 1};
       copy.imageExtent = {width, height, 1};
-      vk.vkCmdCopyImageToBuffer(*commands, (*image)->image(), VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, (*pixels)->buffer(), 1, &copy);
-      host_read_barrier(vk, *commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
+      vk.vkCmdCopyImageToBuffer(commands, image->image(), VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, pixels->buffer(), 1, &copy);
+      host_read_barrier(vk, commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
     }
-    if (auto ok = (*offscreen)->submit_and_wait({}); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(offscreen->submit_and_wait({}));
   }
   Picture picture;
   picture.width = width;
   picture.height = height;
-  const auto* first = static_cast<const uint8_t*>((*pixels)->mapped());
+  const auto* first = static_cast<const uint8_t*>(pixels->mapped());
   picture.rgba.assign(first, first + uint64_t(width) * height * 4);
   return picture;
 }

@@ -90,9 +90,8 @@ Result<Gathered> in_regions(const Mesh& mesh, const VoxelizeOptions& options, ui
     for (const auto& [at, brick] : bricks.bricks()) out.scene.volumes.at(0).bricks.put(at, brick);
     return {};
   };
-  auto done = voxelize_in_regions(mesh, options, sink);
-  if (!done) return tl::unexpected(done.error());
-  out.done = *done;
+  QRY_TRY_ASSIGN(auto done, voxelize_in_regions(mesh, options, sink));
+  out.done = done;
   return out;
 }
 

@@ -86,9 +86,8 @@ Result<DracoMesh> decode(std::span<const uint8_t> bytes, std::span<const std::pa
   for (const auto& [name, id] : wanted) {
     const draco::PointAttribute* const attribute = id > UINT32_MAX ? nullptr : mesh->GetAttributeByUniqueId(uint32_t(id));
     if (!attribute) return refuse("attributes." + name + " " + std::to_string(id) + ": the compressed mesh has no such attribute.");
-    auto values = values_of(*mesh, *attribute, name);
-    if (!values) return tl::unexpected(values.error());
-    out.attributes.push_back(std::move(*values));
+    QRY_TRY_ASSIGN(auto values, values_of(*mesh, *attribute, name));
+    out.attributes.push_back(std::move(values));
   }
   return out;
 }
@@ -96,7 +95,7 @@ Result<DracoMesh> decode(std::span<const uint8_t> bytes, std::span<const std::pa
 }  // namespace
 
 Result<std::vector<uint8_t>> decode_meshopt(std::span<const uint8_t> bytes, const MeshoptStream& s) {
-  if (const auto checked = check_stream(bytes, s); !checked) return tl::unexpected(checked.error());
+  QRY_TRY(check_stream(bytes, s));
   std::vector<uint8_t> out(s.count * s.stride);
   if (s.count == 0) return out;
   const int result = s.mode == "ATTRIBUTES" ? meshopt_decodeVertexBuffer(out.data(), s.count, s.stride, bytes.data(), bytes.size())

@@ -68,7 +68,7 @@ class SceneReader {
     const auto expanded = expand_nodes();
     // The scene must not be torn down: malformed files leave it in states that its destructor dies of.
     importer.GetOrphanedScene();
-    if (!expanded) return tl::unexpected(expanded.error());
+    QRY_TRY(expanded);
     if (!linear_colors_) textures_.use_beside();
     textures_.forget_without_uvs();
     return std::move(mesh_);
@@ -290,7 +290,7 @@ class SceneReader {
 Result<Mesh> read_file(const fs::path& file, const std::string& up, std::vector<std::string>& warnings, ReferencedFiles& files) {
   if (auto gltf = read_gltf_file(file, up == "z", warnings, files)) return std::move(*gltf);
   if (lower_extension(file) == ".dae")
-    if (const auto sound = check_collada(file); !sound) return tl::unexpected(sound.error());
+    QRY_TRY(check_collada(file));
   if (is_ply(file)) return read_ply(file, up == "z", warnings, files);
   return SceneReader(file, up, warnings, files).read();
 }

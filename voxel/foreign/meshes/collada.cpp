@@ -85,7 +85,7 @@ class ColladaChecker {
     // Without calls of itself: depth is the file's choice.
     int depth = 0;
     for (xml_node node = root.first_child(); node;) {
-      if (auto r = enter(node); !r) return r;
+      QRY_TRY(enter(node));
       if (node.first_child()) {
         if (++depth > kColladaMaxDepth) return fail(ErrorCode::unsupported, where(node) + "elements stand in one another more than " + std::to_string(kColladaMaxDepth) + " deep");
         node = node.first_child();
@@ -118,11 +118,10 @@ class ColladaChecker {
   static Result<std::vector<ColladaInput>> inputs_of(const xml_node& node) {
     std::vector<ColladaInput> inputs;
     for (const xml_node in : node.children("input")) {
-      const auto offset = number(in, "offset", 0);
-      if (!offset) return tl::unexpected(offset.error());
+      QRY_TRY_ASSIGN(const auto offset, number(in, "offset", 0));
       std::string_view source = in.attribute("source").value();
       if (source.substr(0, 1) == "#") source.remove_prefix(1);
-      inputs.push_back({in.attribute("semantic").value(), std::string(source), *offset});
+      inputs.push_back({in.attribute("semantic").value(), std::string(source), offset});
     }
     return inputs;
   }
@@ -139,13 +138,12 @@ class ColladaChecker {
   }
 
   Result<void> array(const xml_node& node) {
-    const auto count = number(node, "count", 0);
-    if (!count) return tl::unexpected(count.error());
+    QRY_TRY_ASSIGN(const auto count, number(node, "count", 0));
     uint64_t there = 0;
-    for (XmlWords words(node); there < *count && !words.next().empty();) ++there;
-    if (there < *count) return bad(node, "the count says " + std::to_string(*count) + ", but there are only " + std::to_string(there));
+    for (XmlWords words(node); there < count && !words.next().empty();) ++there;
+    if (there < count) return bad(node, "the count says " + std::to_string(count) + ", but there are only " + std::to_string(there));
     const std::string_view name = node.name();
-    array_[node.attribute("id").value()] = {*count, name == "Name_array" || name == "IDREF_array"};
+    array_[node.attribute("id").value()] = {count, name == "Name_array" || name == "IDREF_array"};
     return {};
   }
 
@@ -175,10 +173,9 @@ class ColladaChecker {
   }
 
   Result<void> vertices(const xml_node& node) {
-    auto inputs = inputs_of(node);
-    if (!inputs) return tl::unexpected(inputs.error());
+    QRY_TRY_ASSIGN(auto inputs, inputs_of(node));
     uint64_t least = UINT64_MAX;
-    for (const ColladaInput& in : *inputs) {
+    for (const ColladaInput& in : inputs) {
       const auto known = accessor_.find(in.source);
       if (known == accessor_.end()) return bad(node, "its input " + in_quotes(in.semantic) + " names source " + in_quotes(in.source) + ", which is not before it");
       if (known->second.array.words) return words_for_numbers(node, in);
@@ -234,9 +231,8 @@ class ColladaChecker {
     if (offsets > 256) return bad(node, "an input's offset is " + std::to_string(offsets - 1) + "; at most 255 is read");
     std::vector<uint64_t> limits(size_t(offsets), kMaxColladaNumber + 1);
     for (const ColladaInput& in : inputs) {
-      const auto limit = limit_of(node, in);
-      if (!limit) return tl::unexpected(limit.error());
-      limits[in.offset] = std::min(limits[in.offset], *limit);
+      QRY_TRY_ASSIGN(const auto limit, limit_of(node, in));
+      limits[in.offset] = std::min(limits[in.offset], limit);
     }
     return limits;
   }
@@ -256,28 +252,23 @@ class ColladaChecker {
   }
 
   Result<void> primitive(const xml_node& node, const ColladaPrimitive& kind) {
-    const auto inputs = inputs_of(node);
-    if (!inputs) return tl::unexpected(inputs.error());
-    const auto count = number(node, "count", 0);
-    if (!count) return tl::unexpected(count.error());
+    QRY_TRY_ASSIGN(const auto inputs, inputs_of(node));
+    QRY_TRY_ASSIGN(const auto count, number(node, "count", 0));
     const auto lists = lists_of(node);
     if (lists.empty()) return {};
-    const auto limits = limits_of(node, *inputs);
-    if (!limits) return tl::unexpected(limits.error());
+    QRY_TRY_ASSIGN(const auto limits, limits_of(node, inputs));
     std::optional<uint64_t> wanted;
-    if (kind.vertices) wanted = *count * kind.vertices;
-    if (std::string_view(kind.name) == "polylist" && *count > 0) {
+    if (kind.vertices) wanted = count * kind.vertices;
+    if (std::string_view(kind.name) == "polylist" && count > 0) {
       const xml_node vcount = node.child("vcount");
       if (!vcount) return bad(node, "it has no <vcount>");
-      const auto sum = announced(vcount, *count);
-      if (!sum) return tl::unexpected(sum.error());
-      wanted = *sum;
+      QRY_TRY_ASSIGN(const auto sum, announced(vcount, count));
+      wanted = sum;
     }
     for (const xml_node& p : lists) {
-      const auto got = groups(p, *limits);
-      if (!got) return tl::unexpected(got.error());
-      if (wanted && *got != *wanted) return bad(p, "expected " + std::to_string(*wanted) + " vertices of " + std::to_string(limits->size()) + " indices each, found " + std::to_string(*got));
-      if (*got < kind.least) return bad(p, "expected at least " + std::to_string(kind.least) + " vertices, found " + std::to_string(*got));
+      QRY_TRY_ASSIGN(const auto got, groups(p, limits));
+      if (wanted && got != *wanted) return bad(p, "expected " + std::to_string(*wanted) + " vertices of " + std::to_string(limits.size()) + " indices each, found " + std::to_string(got));
+      if (got < kind.least) return bad(p, "expected at least " + std::to_string(kind.least) + " vertices, found " + std::to_string(got));
     }
     return {};
   }
@@ -296,40 +287,34 @@ class ColladaChecker {
   // Once everything is known: a skin may stand before its geometry.
   Result<void> skins() const {
     for (const xml_node& node : skins_) {
-      const auto inputs = inputs_of(node);
-      if (!inputs) return tl::unexpected(inputs.error());
-      const auto limits = limits_of(node, *inputs);
-      if (!limits) return tl::unexpected(limits.error());
-      const auto count = number(node, "count", 0);
-      if (!count) return tl::unexpected(count.error());
+      QRY_TRY_ASSIGN(const auto inputs, inputs_of(node));
+      QRY_TRY_ASSIGN(const auto limits, limits_of(node, inputs));
+      QRY_TRY_ASSIGN(const auto count, number(node, "count", 0));
       std::optional<size_t> joints;
-      for (const ColladaInput& in : *inputs)
+      for (const ColladaInput& in : inputs)
         if (in.semantic == "JOINT") joints = size_t(in.offset);
       uint64_t wanted = 0;
-      if (*count > 0) {
+      if (count > 0) {
         if (!node.child("vcount")) return bad(node, "it has no <vcount>");
-        const auto sum = announced(node.child("vcount"), *count);
-        if (!sum) return tl::unexpected(sum.error());
-        wanted = *sum;
+        QRY_TRY_ASSIGN(const auto sum, announced(node.child("vcount"), count));
+        wanted = sum;
       }
-      const auto got = groups(node.child("v"), *limits, joints);
-      if (!got) return tl::unexpected(got.error());
-      if (*got != wanted) return bad(node, "expected " + std::to_string(wanted) + " influences of " + std::to_string(limits->size()) + " indices each in <v>, found " + std::to_string(*got));
-      if (const auto bound = bind_matrices(node.parent().child("joints")); !bound) return bound;
+      QRY_TRY_ASSIGN(const auto got, groups(node.child("v"), limits, joints));
+      if (got != wanted) return bad(node, "expected " + std::to_string(wanted) + " influences of " + std::to_string(limits.size()) + " indices each in <v>, found " + std::to_string(got));
+      QRY_TRY(bind_matrices(node.parent().child("joints")));
       std::string_view geometry = node.parent().attribute("source").value();
       if (geometry.substr(0, 1) == "#") geometry.remove_prefix(1);
-      if (const auto known = positions_.find(std::string(geometry)); known != positions_.end() && *count < known->second)
-        return bad(node, "it has weights of " + std::to_string(*count) + " vertices, but geometry " + in_quotes(geometry) + " has " + std::to_string(known->second));
+      if (const auto known = positions_.find(std::string(geometry)); known != positions_.end() && count < known->second)
+        return bad(node, "it has weights of " + std::to_string(count) + " vertices, but geometry " + in_quotes(geometry) + " has " + std::to_string(known->second));
     }
     return {};
   }
 
   // A matrix for each joint.
   Result<void> bind_matrices(const xml_node& node) const {
-    const auto inputs = inputs_of(node);
-    if (!inputs) return tl::unexpected(inputs.error());
+    QRY_TRY_ASSIGN(const auto inputs, inputs_of(node));
     uint64_t joints = 0, matrices = UINT64_MAX;
-    for (const ColladaInput& in : *inputs) {
+    for (const ColladaInput& in : inputs) {
       const auto known = accessor_.find(in.source);
       if (known == accessor_.end()) return bad(node, "its input " + in_quotes(in.semantic) + " names source " + in_quotes(in.source) + ", which is not there");
       if (in.semantic == "JOINT") joints = known->second.array.count;
@@ -356,9 +341,8 @@ Result<void> check_collada(std::vector<uint8_t>& bytes) {
 }
 
 Result<void> check_collada(const std::filesystem::path& file) {
-  auto bytes = io::read_file(file, kMaxColladaBytes);
-  if (!bytes) return tl::unexpected(bytes.error());
-  return check_collada(*bytes);
+  QRY_TRY_ASSIGN(auto bytes, io::read_file(file, kMaxColladaBytes));
+  return check_collada(bytes);
 }
 
 }  // namespace quarry::mesh_reader

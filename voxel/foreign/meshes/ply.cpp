@@ -73,14 +73,14 @@ class PlyReader {
   Result<Mesh> read() {
     auto header = io::read_ply_header(bytes_.peek(io::kPlyHeaderBytes));
     if (bytes_.error()) return tl::unexpected(*bytes_.error());
-    if (!header) return tl::unexpected(header.error());
+    QRY_TRY(header);
     header_ = std::move(*header);
-    if (const auto known = look_at_elements(); !known) return tl::unexpected(known.error());
-    if (const auto walked = walk(false); !walked) return tl::unexpected(walked.error());
+    QRY_TRY(look_at_elements());
+    QRY_TRY(walk(false));
     // Faces that stood before what they refer to.
     if (faces_waited_)
-      if (const auto walked = walk(true); !walked) return tl::unexpected(walked.error());
-    if (const auto some = anything_left(); !some) return tl::unexpected(some.error());
+      QRY_TRY(walk(true));
+    QRY_TRY(anything_left());
     if (mesh_.materials.empty()) mesh_.materials.emplace_back();
     if (mesh_.triangle_material.empty()) mesh_.triangle_material.resize(mesh_.triangle_count());
     name_textures();
@@ -99,7 +99,7 @@ class PlyReader {
     vertices_ = header_.find("vertex");
     if (!vertices_ || vertices_->count == 0) return bad(header_.body_at, "expected vertices, found none");
     if (header_.faces() == 0) return fail(ErrorCode::malformed_input, "it has no faces; Quarry reads surfaces, not points or lines, from meshes.");
-    if (const auto fits = io::check_ply_counts(header_, bytes_.size()); !fits) return fits;
+    QRY_TRY(io::check_ply_counts(header_, bytes_.size()));
     if (vertices_->count > kMaxPlyVertices) return fail(ErrorCode::out_of_memory, "");
     position_ = {vertices_->find({"x"}), vertices_->find({"y"}), vertices_->find({"z"})};
     for (const int p : position_)
@@ -142,7 +142,7 @@ class PlyReader {
       } else {
         done = passed_over(body, e);
       }
-      if (!done) return done;
+      QRY_TRY(done);
     }
     return {};
   }
@@ -223,7 +223,7 @@ class PlyReader {
         return fail(ErrorCode::unsupported, io::at_byte(at) + "face " + std::to_string(i) + " has " + std::to_string(uint64_t(row[indices])) + " corners; at most " + std::to_string(kMaxPlyCorners) + " are read");
       face_corner_.rgba = face_colors_ ? color.of(e, row) : PlyCorner{}.rgba;
       material_ = material_index >= 0 ? row[size_t(material_index)] : texture_number >= 0 && header_.texture_files.size() > 1 ? row[size_t(texture_number)] : 0;
-      if (const auto taken = take_face(corners, coordinates); !taken) return taken;
+      QRY_TRY(take_face(corners, coordinates));
     }
     if (made_uvs && !some_coordinates_) mesh_.uvs.clear();
     return {};
@@ -260,12 +260,11 @@ class PlyReader {
         PlyCorner corner = face_corner_;
         if (with_uv) corner.uv = uv_of(coordinates[c * 2], coordinates[c * 2 + 1]);
         if (!with_uv && !mesh_.uvs.empty()) corner.uv = {mesh_.uvs[face_[c] * 2], mesh_.uvs[face_[c] * 2 + 1]};
-        const auto own = vertex_of(face_[c], corner);
-        if (!own) return tl::unexpected(own.error());
-        triangle[k] = *own;
+        QRY_TRY_ASSIGN(const auto own, vertex_of(face_[c], corner));
+        triangle[k] = own;
       }
       if (!finite_[face_[local_[t]]] || !finite_[face_[local_[t + 1]]] || !finite_[face_[local_[t + 2]]]) ++not_finite_;
-      else if (const auto put = put_triangle(triangle); !put) return put;
+      else QRY_TRY(put_triangle(triangle));
     }
     return {};
   }
@@ -328,7 +327,7 @@ class PlyReader {
     std::vector<double> row(e.properties.size());
     for (uint64_t i = 0; i < e.count; ++i) {
       if (!body.read(e, i, row.data(), item)) return tl::unexpected(body.error());
-      if (!put) return put;
+      QRY_TRY(put);
     }
     return {};
   }
@@ -405,9 +404,8 @@ Result<Mesh> parse_ply(io::FilePieces& bytes, const fs::path& file, bool z_up, s
 }
 
 Result<Mesh> read_ply(const fs::path& file, bool z_up, std::vector<std::string>& warnings, ReferencedFiles& files) {
-  auto bytes = io::FilePieces::open(file, kMaxPlyBytes);
-  if (!bytes) return tl::unexpected(bytes.error());
-  return parse_ply(*bytes, file, z_up, warnings, files);
+  QRY_TRY_ASSIGN(auto bytes, io::FilePieces::open(file, kMaxPlyBytes));
+  return parse_ply(bytes, file, z_up, warnings, files);
 }
 
 }  // namespace quarry::mesh_reader

@@ -81,9 +81,8 @@ Result<void> take_material(std::span<const uint8_t> payload, Mesh& mesh) {
   m.emission_image = r.emission_image;
   ImagePlace* const places[3] = {&m.base_color_place, &m.metal_rough_place, &m.emission_place};
   for (size_t i = 0; i < 3; ++i) {
-    const auto place = place_of(r.places[i]);
-    if (!place) return tl::unexpected(place.error());
-    *places[i] = *place;
+    QRY_TRY_ASSIGN(const auto place, place_of(r.places[i]));
+    *places[i] = place;
   }
   mesh.materials.push_back(std::move(m));
   return {};
@@ -172,7 +171,7 @@ static Result<Mesh> parse_mesh_sections(std::span<const uint8_t> bytes, std::vec
     if (tag == "ASKD") return take_asked_for(payload, asked_for, names);
     return tl::unexpected(bad_stream("an unknown section"));
   };
-  if (const auto read = SectionReader{kMagic, bad_stream, take}.read(bytes, warnings); !read) return tl::unexpected(read.error());
+  QRY_TRY(SectionReader{kMagic, bad_stream, take}.read(bytes, warnings));
   if (const auto checked = check_mesh(mesh); !checked) return tl::unexpected(bad_stream(checked.error().message));
   return mesh;
 }

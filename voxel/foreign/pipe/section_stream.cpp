@@ -116,9 +116,7 @@ Result<void> SectionReader::read(std::span<const uint8_t> bytes, std::vector<std
       std::memcpy(&code, payload.data(), sizeof code);
       if (code > uint32_t(ErrorCode::conflict)) return broken("an unknown error code");
       return fail(ErrorCode(code), clean_text(payload.subspan(sizeof code)));
-    } else if (auto taken = take(tag, payload); !taken) {
-      return taken;
-    }
+    } else QRY_TRY(take(tag, payload));
   }
 }
 

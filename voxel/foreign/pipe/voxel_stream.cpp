@@ -101,7 +101,7 @@ Result<void> parse_voxel_stream(std::span<const uint8_t> bytes, const char* send
       for (const int32_t v : {head.x, head.y, head.z})
         if (v < -kMaxBrick || v > kMaxBrick) return tl::unexpected(bad("a brick's place"));
       if (head.zero || voxels == 0 || payload.size() < voxels * look_bytes) return tl::unexpected(bad("a brick's voxels"));
-      if (auto taken = events.brick({head.x, head.y, head.z}, head.mask, payload.first(voxels * look_bytes)); !taken) return taken;
+      QRY_TRY(events.brick({head.x, head.y, head.z}, head.mask, payload.first(voxels * look_bytes)));
       payload = payload.subspan(voxels * look_bytes);
     }
     return {};

@@ -204,7 +204,7 @@ Result<void> read_file(const std::filesystem::path& file, uint64_t max_bricks, i
       const auto head = head_of(*grid, name, looks, warnings);
       done = head ? sender.send(typed, *head) : tl::unexpected(head.error());
     });
-    if (!done) return done;
+    QRY_TRY(done);
     sent += shape;
   }
   if (sent == 0) return fail(ErrorCode::unsupported, "the file has colours only; a grid of numbers or a mask must say where voxels are");

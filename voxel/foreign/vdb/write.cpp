@@ -66,7 +66,7 @@ Result<uint64_t> write_file(std::span<const uint8_t> stream, const std::filesyst
       }
     return {};
   };
-  if (auto parsed = parse_voxel_stream(stream, "the program that writes", events, nullptr); !parsed) return tl::unexpected(parsed.error());
+  QRY_TRY(parse_voxel_stream(stream, "the program that writes", events, nullptr));
   // Full bricks of one value become tiles: a solid takes a fraction of the room, and every reader knows them.
   density->tree().prune();
   color->tree().prune();

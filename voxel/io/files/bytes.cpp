@@ -80,31 +80,27 @@ Error error_from_errno(const std::string& what, int number) {
 
 Result<std::vector<uint8_t>> read_file_head(const std::filesystem::path& file, size_t limit) {
   File f;
-  const auto size = open_file(file, &f);
-  if (!size) return tl::unexpected(size.error());
-  return read_up_to(f, std::min<uint64_t>(*size, limit));
+  QRY_TRY_ASSIGN(const auto size, open_file(file, &f));
+  return read_up_to(f, std::min<uint64_t>(size, limit));
 }
 
 Result<std::vector<uint8_t>> read_file(const std::filesystem::path& file, uint64_t limit) {
   File f;
-  const auto size = open_file(file, &f);
-  if (!size) return tl::unexpected(size.error());
-  if (*size > limit)
-    return fail(ErrorCode::unsupported, "it is " + std::to_string(*size) + " bytes long; at most " + std::to_string(limit) + " are read");
-  return read_up_to(f, *size);
+  QRY_TRY_ASSIGN(const auto size, open_file(file, &f));
+  if (size > limit)
+    return fail(ErrorCode::unsupported, "it is " + std::to_string(size) + " bytes long; at most " + std::to_string(limit) + " are read");
+  return read_up_to(f, size);
 }
 
 Result<std::vector<uint8_t>> read_input(const std::filesystem::path& file, uint64_t limit, const Progress& progress, const MemoryBudget* budget, uint64_t becomes) {
   progress.say("read", -1);
   File f;
-  const auto size = open_file(file, &f);
-  if (!size) return tl::unexpected(size.error());
-  if (*size > limit)
-    return fail(ErrorCode::unsupported, "it is " + std::to_string(*size) + " bytes long; at most " + std::to_string(limit) + " are read");
-  auto promise = MemoryBudget::promise(budget, *size + becomes, "reading it");
-  if (!promise) return tl::unexpected(promise.error());
-  return read_pieces(f, *size, [&](size_t piece) {
-    promise->taken(piece);
+  QRY_TRY_ASSIGN(const auto size, open_file(file, &f));
+  if (size > limit)
+    return fail(ErrorCode::unsupported, "it is " + std::to_string(size) + " bytes long; at most " + std::to_string(limit) + " are read");
+  QRY_TRY_ASSIGN(auto promise, MemoryBudget::promise(budget, size + becomes, "reading it"));
+  return read_pieces(f, size, [&](size_t piece) {
+    promise.taken(piece);
     return !progress.cancelled();
   });
 }
@@ -122,23 +118,22 @@ Result<void> ByteWindow::move(size_t begin, size_t end) {
     file_->drop(from_, keep);
     from_ = keep;
   }
-  if (auto loaded = file_->load(to_, wanted); !loaded) return loaded;
+  QRY_TRY(file_->load(to_, wanted));
   to_ = wanted;
   return {};
 }
 
 Result<LazyFile> LazyFile::open(const std::filesystem::path& file, uint64_t limit) {
   File f;
-  const auto size = open_file(file, &f);
-  if (!size) return tl::unexpected(size.error());
-  if (*size > limit) return fail(ErrorCode::unsupported, "it is " + std::to_string(*size) + " bytes long; at most " + std::to_string(limit) + " are read");
+  QRY_TRY_ASSIGN(const auto size, open_file(file, &f));
+  if (size > limit) return fail(ErrorCode::unsupported, "it is " + std::to_string(size) + " bytes long; at most " + std::to_string(limit) + " are read");
   LazyFile out;
   out.fd_ = std::exchange(f.fd, -1);
-  out.size_ = size_t(*size);
+  out.size_ = size_t(size);
   if (out.size_ == 0) return out;
   // Not the file itself, whose bytes another program could take away while they are looked at.
   void* place = ::mmap(nullptr, out.size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (place == MAP_FAILED) return fail(ErrorCode::out_of_memory, "no room for its " + std::to_string(*size) + " bytes");
+  if (place == MAP_FAILED) return fail(ErrorCode::out_of_memory, "no room for its " + std::to_string(size) + " bytes");
   out.bytes_ = static_cast<uint8_t*>(place);
   ASAN_POISON_MEMORY_REGION(out.bytes_, out.size_);  // under AddressSanitizer a look at what is not there is a finding, not a zero
   return out;

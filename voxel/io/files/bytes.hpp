@@ -55,7 +55,7 @@ class ByteWindow {
   // Bytes [begin, end), which must be within size(). Those before `begin` may go. Errors: io (it became shorter meanwhile), cancelled.
   Result<std::span<const uint8_t>> look(size_t begin, size_t end) {
     if (begin < from_ || end > to_)
-      if (auto moved = move(begin, end); !moved) return tl::unexpected(moved.error());
+      QRY_TRY(move(begin, end));
     return all_.subspan(begin, end - begin);
   }
   size_t there_to() const { return to_; }

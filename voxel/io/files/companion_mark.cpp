@@ -66,10 +66,9 @@ CompanionMark::~CompanionMark() {
 }
 
 Result<void> CompanionMark::begin(const CompanionPair& pair, bool replaces, bool on_disk) {
-  auto made = make_temporary_file(pair.file, 0600, "set");
-  if (!made) return tl::unexpected(made.error());
-  mark_ = std::move(made->path);
-  fd_ = made->fd;
+  QRY_TRY_ASSIGN(auto made, make_temporary_file(pair.file, 0600, "set"));
+  mark_ = std::move(made.path);
+  fd_ = made.fd;
   // The second name is no temporary one that others may remove: only who reads the mark does.
   fields_ = {fs::absolute(pair.companion), fs::absolute(temporary_name(pair.companion, "kept")), fs::absolute(pair.file), number_of(pair.companion_temporary),
              number_of(pair.file_temporary)};

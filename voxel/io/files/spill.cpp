@@ -13,11 +13,10 @@ constexpr size_t kSpillBufferBytes = size_t(1) << 18;
 }
 
 Result<std::unique_ptr<Spill>> Spill::create(const std::filesystem::path& beside) {
-  auto made = make_temporary_file(beside, 0600);
-  if (!made) return tl::unexpected(made.error());
-  ::unlink(made->path.c_str());
+  QRY_TRY_ASSIGN(auto made, make_temporary_file(beside, 0600));
+  ::unlink(made.path.c_str());
   std::unique_ptr<Spill> out(new Spill);
-  out->fd_ = made->fd;
+  out->fd_ = made.fd;
   return out;
 }
 

@@ -73,16 +73,14 @@ Result<fs::path> find_target(const Destination& to) {
 }
 
 Result<WholeFile> WholeFile::create(const Destination& to) {
-  auto target = find_target(to);
-  if (!target) return tl::unexpected(target.error());
+  QRY_TRY_ASSIGN(auto target, find_target(to));
   WholeFile out(to);
-  out.target_ = std::move(*target);
+  out.target_ = std::move(target);
   struct stat old {};
   out.replaces_ = ::stat(out.target_.c_str(), &old) == 0;
-  auto made = make_temporary_file(out.target_, out.replaces_ ? old.st_mode & 0777 : 0666);
-  if (!made) return tl::unexpected(made.error());
-  out.temporary_ = std::move(made->path);
-  out.fd_ = made->fd;
+  QRY_TRY_ASSIGN(auto made, make_temporary_file(out.target_, out.replaces_ ? old.st_mode & 0777 : 0666));
+  out.temporary_ = std::move(made.path);
+  out.fd_ = made.fd;
   out.sink_ = FileSink(out.fd_);
   if (out.replaces_) {
     struct stat own {};

@@ -23,9 +23,8 @@ std::string_view trimmed(std::string_view s) {
 
 // The next line without its end, and past it; fails where there is none.
 Result<std::string_view> next_line(ByteWindow& bytes, size_t* at) {
-  const auto there = bytes.look(*at, std::min(bytes.size(), *at + kMaxLine));
-  if (!there) return tl::unexpected(there.error());
-  const std::string_view rest(reinterpret_cast<const char*>(there->data()), there->size());
+  QRY_TRY_ASSIGN(const auto there, bytes.look(*at, std::min(bytes.size(), *at + kMaxLine)));
+  const std::string_view rest(reinterpret_cast<const char*>(there.data()), there.size());
   const size_t end = rest.find('\n');
   if (end == std::string_view::npos)
     return fail(ErrorCode::malformed_input, at_byte(*at) + "expected a line of the header (up to one that says 'data'), found no end of line");
@@ -69,9 +68,8 @@ Result<Scene> parse_binvox(ByteWindow& bytes, std::vector<std::string>* warnings
   size_t dim_at = 0;
   for (;;) {
     const size_t line_at = at;
-    const auto line = next_line(bytes, &at);
-    if (!line) return tl::unexpected(line.error());
-    const std::string_view text = trimmed(*line);
+    QRY_TRY_ASSIGN(const auto line, next_line(bytes, &at));
+    const std::string_view text = trimmed(line);
     const std::string_view word = text.substr(0, text.find_first_of(" \t"));
     const std::string_view value = trimmed(text.substr(word.size()));
     if (word == "data") break;
@@ -103,9 +101,8 @@ Result<Scene> parse_binvox(ByteWindow& bytes, std::vector<std::string>* warnings
   while (done < total) {
     if (bytes.size() - at < 2)
       return fail(ErrorCode::malformed_input, at_byte(at) + "expected a run (2 bytes) of the " + std::to_string(total - done) + " voxels that are missing, but the file ends");
-    const auto run = bytes.look(at, at + 2);
-    if (!run) return tl::unexpected(run.error());
-    const uint8_t value = (*run)[0], count = (*run)[1];
+    QRY_TRY_ASSIGN(const auto run, bytes.look(at, at + 2));
+    const uint8_t value = run[0], count = run[1];
     if (count > total - done)
       return fail(ErrorCode::malformed_input, at_byte(at) + "a run of " + std::to_string(count) + " voxels is longer than the " + std::to_string(total - done) + " that are missing");
     at += 2;
@@ -126,17 +123,15 @@ Result<Scene> parse_binvox(ByteWindow& bytes, std::vector<std::string>* warnings
 
 Result<Scene> read_binvox(const std::filesystem::path& file, const ReadOptions& options) {
   options.progress.say("read", -1);
-  auto bytes = LazyFile::open(file, kMaxBinvoxBytes);
-  if (!bytes) return tl::unexpected(bytes.error());
-  ByteWindow window(*bytes, options.progress);
+  QRY_TRY_ASSIGN(auto bytes, LazyFile::open(file, kMaxBinvoxBytes));
+  ByteWindow window(bytes, options.progress);
   return named_after(file, parse_binvox(window, options.warnings, {options.budget, nullptr}));
 }
 
 Result<RegionsDone> read_binvox_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
   options.progress.say("read", -1);
-  auto bytes = LazyFile::open(file, kMaxBinvoxBytes);
-  if (!bytes) return tl::unexpected(bytes.error());
-  ByteWindow window(*bytes, options.progress);
+  QRY_TRY_ASSIGN(auto bytes, LazyFile::open(file, kMaxBinvoxBytes));
+  ByteWindow window(bytes, options.progress);
   return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return named_after(file, parse_binvox(window, options.warnings, room)); });
 }
 

@@ -131,7 +131,7 @@ Result<Scene> parse_qb(ByteWindow& bytes, std::vector<std::string>* warnings, co
       return budget.holds(voxels += count) && colours.good();
     };
     if (check.ok()) walk_voxels(check, h, m, count_run);
-    if (const auto good = colours.good(); !good) return tl::unexpected(good.error());
+    QRY_TRY(colours.good());
     if (!budget.holds(voxels)) return tl::unexpected(budget.error(at_byte(at)));
   }
   if (!check.ok()) return tl::unexpected(check.error());
@@ -180,17 +180,15 @@ bool looks_like_qb(std::span<const uint8_t> head) {
 
 Result<Scene> read_qb(const std::filesystem::path& file, const ReadOptions& options) {
   options.progress.say("read", -1);
-  auto bytes = LazyFile::open(file, kMaxQbBytes);
-  if (!bytes) return tl::unexpected(bytes.error());
-  ByteWindow window(*bytes, options.progress);
+  QRY_TRY_ASSIGN(auto bytes, LazyFile::open(file, kMaxQbBytes));
+  ByteWindow window(bytes, options.progress);
   return parse_qb(window, options.warnings, {options.budget, nullptr});
 }
 
 Result<RegionsDone> read_qb_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
   options.progress.say("read", -1);
-  auto bytes = LazyFile::open(file, kMaxQbBytes);
-  if (!bytes) return tl::unexpected(bytes.error());
-  ByteWindow window(*bytes, options.progress);
+  QRY_TRY_ASSIGN(auto bytes, LazyFile::open(file, kMaxQbBytes));
+  ByteWindow window(bytes, options.progress);
   return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return parse_qb(window, options.warnings, room); });
 }
 

@@ -165,10 +165,9 @@ Result<Scene> parse_qbcl(ByteWindow& bytes, uint64_t memory_limit_bytes, std::ve
     if (m.data_bytes == 0) return {};
     const std::string of = "the voxels of matrix '" + m.name + "': ";
     const auto promise = MemoryBudget::promise(room.memory, m.data_bytes, of + "reading them");
-    if (!promise) return tl::unexpected(promise.error());
-    const auto packed = bytes.look(m.data_at, m.data_at + m.data_bytes);
-    if (!packed) return tl::unexpected(packed.error());
-    const auto data = inflated(*packed, memory_limit_bytes, room.memory);
+    QRY_TRY(promise);
+    QRY_TRY_ASSIGN(const auto packed, bytes.look(m.data_at, m.data_at + m.data_bytes));
+    const auto data = inflated(packed, memory_limit_bytes, room.memory);
     if (!data) return fail(data.error().code, at_byte(m.data_at) + "the voxels of matrix '" + m.name + "': " + data.error().message);
     return walk_columns(*data, m, run);
   };
@@ -177,8 +176,8 @@ Result<Scene> parse_qbcl(ByteWindow& bytes, uint64_t memory_limit_bytes, std::ve
       colors.count(color, count);
       return budget.holds(voxels += count) && colors.good();
     });
-    if (!walked) return tl::unexpected(walked.error());
-    if (const auto good = colors.good(); !good) return tl::unexpected(good.error());
+    QRY_TRY(walked);
+    QRY_TRY(colors.good());
     if (!budget.holds(voxels)) return tl::unexpected(budget.error(at_byte(m.data_at)));
   }
   scene.overlap = OverlapRule::last_instance_wins;
@@ -191,7 +190,7 @@ Result<Scene> parse_qbcl(ByteWindow& bytes, uint64_t memory_limit_bytes, std::ve
       for (uint32_t i = 0; enough && i < count; ++i) enough = volume.set({int32_t(x), int32_t(y + i), int32_t(m.size[2] - 1 - z)}, material);
       return enough;
     });
-    if (!walked) return tl::unexpected(walked.error());
+    QRY_TRY(walked);
     if (!enough) return tl::unexpected(budget.error(at_byte(m.data_at)));
     if (changed) return fail(ErrorCode::conflict, "it was changed while it was read");
     Instance instance;
@@ -208,17 +207,15 @@ Result<Scene> parse_qbcl(ByteWindow& bytes, uint64_t memory_limit_bytes, std::ve
 
 Result<Scene> read_qbcl(const std::filesystem::path& file, const ReadOptions& options) {
   options.progress.say("read", -1);
-  auto bytes = LazyFile::open(file, kMaxQbclBytes);
-  if (!bytes) return tl::unexpected(bytes.error());
-  ByteWindow window(*bytes, options.progress);
+  QRY_TRY_ASSIGN(auto bytes, LazyFile::open(file, kMaxQbclBytes));
+  ByteWindow window(bytes, options.progress);
   return parse_qbcl(window, options.memory_limit_bytes, options.warnings, {options.budget, nullptr});
 }
 
 Result<RegionsDone> read_qbcl_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
   options.progress.say("read", -1);
-  auto bytes = LazyFile::open(file, kMaxQbclBytes);
-  if (!bytes) return tl::unexpected(bytes.error());
-  ByteWindow window(*bytes, options.progress);
+  QRY_TRY_ASSIGN(auto bytes, LazyFile::open(file, kMaxQbclBytes));
+  ByteWindow window(bytes, options.progress);
   return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return parse_qbcl(window, options.memory_limit_bytes, options.warnings, room); });
 }
 

@@ -31,9 +31,8 @@ Result<void> walk_rows(ByteWindow& bytes, size_t at, size_t step, Int3 size, con
   const size_t length = size_t(size.x) * step;
   for (int32_t z = 0; z < size.z; ++z)
     for (int32_t y = 0; y < size.y; ++y, at += length) {
-      const auto row = bytes.look(at, at + length);
-      if (!row) return tl::unexpected(row.error());
-      if (!visit(y, z, row->data())) return {};
+      QRY_TRY_ASSIGN(const auto row, bytes.look(at, at + length));
+      if (!visit(y, z, row.data())) return {};
     }
   return {};
 }
@@ -49,7 +48,7 @@ Result<BrickMap> fill(ByteWindow& bytes, size_t at, size_t step, Int3 size, cons
       if (const uint8_t m = material(p)) enough = volume.set({x, y, z}, m);
     return enough;
   });
-  if (!walked) return tl::unexpected(walked.error());
+  QRY_TRY(walked);
   if (!enough) return tl::unexpected(budget.error(""));
   return volume.take();
 }
@@ -123,13 +122,11 @@ Result<Scene> read_detached(const std::filesystem::path& header_file, const Byte
 
 Result<Scene> read_raw_with(const std::filesystem::path& file, const ReadOptions& options, const BrickRoom& room) {
   options.progress.say("read", -1);
-  auto bytes = LazyFile::open(file, kMaxRawBytes);
-  if (!bytes) return tl::unexpected(bytes.error());
-  ByteWindow window(*bytes, options.progress);
+  QRY_TRY_ASSIGN(auto bytes, LazyFile::open(file, kMaxRawBytes));
+  ByteWindow window(bytes, options.progress);
   if (options.raw_size != Int3{}) return named_after(file, parse_raw(window, options.raw_size, options.warnings, room));
-  const auto first = window.look(0, std::min(window.size(), kMaxHeaderBytes));
-  if (!first) return tl::unexpected(first.error());
-  const std::vector<uint8_t> head(first->begin(), first->end());
+  QRY_TRY_ASSIGN(const auto first, window.look(0, std::min(window.size(), kMaxHeaderBytes)));
+  const std::vector<uint8_t> head(first.begin(), first.end());
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   if (text.starts_with("NRRD000")) {
     const std::string_view data_file = data_file_of(text);
@@ -154,7 +151,7 @@ Result<Scene> parse_raw(std::span<const uint8_t> bytes, Int3 size, std::vector<s
 }
 
 Result<Scene> parse_raw(ByteWindow& bytes, Int3 size, std::vector<std::string>* warnings, const BrickRoom& room) {
-  if (auto checked = check_size(size); !checked) return tl::unexpected(checked.error());
+  QRY_TRY(check_size(size));
   const uint64_t total = uint64_t(size.x) * uint64_t(size.y) * uint64_t(size.z);
   if (bytes.size() != total && bytes.size() != total * 4)
     return fail(ErrorCode::malformed_input, at_byte(std::min<uint64_t>(bytes.size(), total * 4)) + "a grid of " + edges_text(size) + " voxels has " + std::to_string(total) + " bytes (materials) or " +
@@ -170,14 +167,14 @@ Result<Scene> parse_raw(ByteWindow& bytes, Int3 size, std::vector<std::string>* 
         if (p[3]) colours.count(rgba_of(p[0], p[1], p[2], p[3]));
       return colours.good().has_value();
     });
-    if (!walked) return tl::unexpected(walked.error());
-    if (const auto good = colours.good(); !good) return tl::unexpected(good.error());
+    QRY_TRY(walked);
+    QRY_TRY(colours.good());
     colours.finish(scene, warnings);
     bool changed = false;  // meanwhile: a colour that was not there before
     bricks = fill(bytes, 0, 4, size, room, [&](const uint8_t* p) { return p[3] ? colours.material(rgba_of(p[0], p[1], p[2], p[3]), &changed) : uint8_t(0); });
     if (changed) return fail(ErrorCode::conflict, "it was changed while it was read");
   }
-  if (!bricks) return tl::unexpected(bricks.error());
+  QRY_TRY(bricks);
   add_single_volume(scene, "raw", std::move(*bricks), size);
   return scene;
 }
@@ -239,12 +236,11 @@ Result<Scene> parse_nrrd(std::span<const uint8_t> header, ByteWindow& grid, bool
   const Int3 size{int32_t(sizes[0]), int32_t(sizes[1]), int32_t(sizes[2])};
   const uint64_t total = uint64_t(size.x) * uint64_t(size.y) * uint64_t(size.z);
   if (grid.size() - begin != total) return bad(begin, "expected " + std::to_string(total) + " bytes for " + edges_text(size) + " voxels, found " + std::to_string(grid.size() - begin));
-  auto bricks = fill(grid, begin, 1, size, room, [](const uint8_t* p) { return *p; });
-  if (!bricks) return tl::unexpected(bricks.error());
+  QRY_TRY_ASSIGN(auto bricks, fill(grid, begin, 1, size, room, [](const uint8_t* p) { return *p; }));
   Scene scene;
   scene.palette = palette;
   if (const auto known = source_units(units)) set_source_units(scene, *known);
-  add_single_volume(scene, "raw", std::move(*bricks), size);
+  add_single_volume(scene, "raw", std::move(bricks), size);
   const auto cell = [](double middle) { return int32_t(std::floor(middle)); };  // the origin is the middle of the first voxel
   if (has_origin) scene.instances[0].offset = {cell(origin[0]), cell(origin[1]), cell(origin[2])};
   return scene;

@@ -116,10 +116,9 @@ Result<Int3> shift_into_world(const Box3& box) {
 
 Result<Scene> read_vdb(const fs::path& file, const ReadOptions& options) {
   if (kVdbAbsent) return fail(ErrorCode::unsupported, kVdbAbsent);
-  if (const auto readable = check_readable(file); !readable) return tl::unexpected(readable.error());
+  QRY_TRY(check_readable(file));
   options.progress.say("read", -1);
-  auto answer = run_reader(kProgram, {"--", "read", fs::absolute(file).string()}, options);
-  if (!answer) return tl::unexpected(answer.error());
+  QRY_TRY_ASSIGN(auto answer, run_reader(kProgram, {"--", "read", fs::absolute(file).string()}, options));
 
   Scene scene;
   std::vector<ReadGrid> grids;
@@ -146,18 +145,18 @@ Result<Scene> read_vdb(const fs::path& file, const ReadOptions& options) {
   std::vector<std::string> warnings;
   // What the program says that came to the limit that the budget left it, the budget says.
   const auto stopped = [&](const Error& e) {
-    const bool by_budget = options.budget && answer->memory_limit_bytes < options.memory_limit_bytes && e.code == ErrorCode::out_of_memory;
-    return by_budget ? options.budget->used_up("reading it, in a process of its own for which " + memory_text(answer->memory_limit_bytes) + " are left,") : e;
+    const bool by_budget = options.budget && answer.memory_limit_bytes < options.memory_limit_bytes && e.code == ErrorCode::out_of_memory;
+    return by_budget ? options.budget->used_up("reading it, in a process of its own for which " + memory_text(answer.memory_limit_bytes) + " are left,") : e;
   };
-  if (auto parsed = parse_voxel_stream(answer->stream, kProgram.role, count, &warnings); !parsed && !answer->end) return tl::unexpected(stopped(parsed.error()));
-  else if (!parsed) return tl::unexpected(answer->end ? *answer->end : parsed.error());
+  if (auto parsed = parse_voxel_stream(answer.stream, kProgram.role, count, &warnings); !parsed && !answer.end) return tl::unexpected(stopped(parsed.error()));
+  else if (!parsed) return tl::unexpected(answer.end ? *answer.end : parsed.error());
   if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
   for (std::string& w : warnings) add_warning(options.warnings, std::move(w));
   if (own_materials && !read_materials(sent_materials, &scene.palette)) return fail(ErrorCode::malformed_input, "its metadata 'quarry_materials' is not what Quarry writes");
   if (any_color) colors.finish(scene, options.warnings);
   else if (!own_materials) scene.palette = Palette::standard();
 
-  BrickBudget budget(answer->stream.size(), {options.budget, nullptr});
+  BrickBudget budget(answer.stream.size(), {options.budget, nullptr});
   VoxelStreamEvents build;
   build.grid = [&](const StreamGrid& head) -> Result<void> {
     grids.push_back({head, {}});
@@ -178,8 +177,8 @@ Result<Scene> read_vdb(const fs::path& file, const ReadOptions& options) {
     grids.back().bricks.put(at, brick);
     return {};
   };
-  if (auto parsed = parse_voxel_stream(answer->stream, kProgram.role, build, nullptr); !parsed) return tl::unexpected(parsed.error());
-  answer->stream = {};
+  QRY_TRY(parse_voxel_stream(answer.stream, kProgram.role, build, nullptr));
+  answer.stream = {};
 
   const bool z_up = options.up == "z";
   Box3 box;
@@ -203,10 +202,9 @@ Result<Scene> read_vdb(const fs::path& file, const ReadOptions& options) {
     scene.volumes.push_back({grid.head.name, std::move(grid.bricks), {}});
   }
   if (box.empty()) return fail(ErrorCode::malformed_input, "its grids have no voxel inside");
-  const auto shift = shift_into_world(box);
-  if (!shift) return tl::unexpected(shift.error());
-  for (Instance& instance : scene.instances) instance.offset = instance.offset + *shift;
-  if (*shift != Int3{}) scene.metadata["vdb.shift"] = std::to_string(shift->x) + " " + std::to_string(shift->y) + " " + std::to_string(shift->z);
+  QRY_TRY_ASSIGN(const auto shift, shift_into_world(box));
+  for (Instance& instance : scene.instances) instance.offset = instance.offset + shift;
+  if (shift != Int3{}) scene.metadata["vdb.shift"] = std::to_string(shift.x) + " " + std::to_string(shift.y) + " " + std::to_string(shift.z);
   const GridRecord& first = grids[0].head.record;
   scene.metadata["voxel_size"] = number(first.voxel_size[0]);
   scene.metadata["vdb.origin"] = number(first.origin[0]) + " " + number(first.origin[1]) + " " + number(first.origin[2]);
@@ -216,11 +214,9 @@ Result<Scene> read_vdb(const fs::path& file, const ReadOptions& options) {
 Result<void> write_vdb(const Scene& scene, const Destination& to, const Progress& progress) {
   if (kVdbAbsent) return fail(ErrorCode::unsupported, kVdbAbsent);
   progress.say("flatten", -1);
-  const auto bricks = flatten(scene, true);
-  if (!bricks) return tl::unexpected(bricks.error());
-  if (bricks->empty()) return fail(ErrorCode::invalid_argument, "the scene has no visible voxel, so there is no grid to write");
-  auto out = WholeFile::create(to);
-  if (!out) return tl::unexpected(out.error());
+  QRY_TRY_ASSIGN(const auto bricks, flatten(scene, true));
+  if (bricks.empty()) return fail(ErrorCode::invalid_argument, "the scene has no visible voxel, so there is no grid to write");
+  QRY_TRY_ASSIGN(auto out, WholeFile::create(to));
 
   // The stream is made while it is sent: `pending` holds the piece on its way.
   std::vector<uint8_t> pending, sent;
@@ -240,7 +236,7 @@ Result<void> write_vdb(const Scene& scene, const Destination& to, const Progress
     head.record.origin[i] = metadata_number(scene, "vdb.origin", i, 0) - metadata_number(scene, "vdb.shift", i, 0) * head.record.voxel_size[i];
   }
   stream.grid(head);
-  const auto list = bricks->bricks();
+  const auto list = bricks.bricks();
   auto next = list.begin();
   bool ended = false;
   uint64_t done = 0;
@@ -270,16 +266,15 @@ Result<void> write_vdb(const Scene& scene, const Destination& to, const Progress
   limits.progress = progress;
   std::string extension = to.file.extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
-  const auto answer = run_reader(kProgram, {"--", extension == ".nvdb" ? "write-nano" : "write", fs::absolute(out->temporary()).string()}, limits, source);
-  if (!answer) return tl::unexpected(answer.error());
+  QRY_TRY_ASSIGN(const auto answer, run_reader(kProgram, {"--", extension == ".nvdb" ? "write-nano" : "write", fs::absolute(out.temporary()).string()}, limits, source));
   uint64_t bytes = 0;
   VoxelStreamEvents said;
   said.metadata = [&](const std::string& key, const std::string& text) {
     if (key == kWrittenBytes) std::from_chars(text.data(), text.data() + text.size(), bytes);
   };
-  if (auto parsed = parse_voxel_stream(answer->stream, kProgram.role, said, nullptr); !parsed) return tl::unexpected(answer->end ? *answer->end : parsed.error());
-  out->written_by_name(bytes);
-  return out->commit();
+  if (auto parsed = parse_voxel_stream(answer.stream, kProgram.role, said, nullptr); !parsed) return tl::unexpected(answer.end ? *answer.end : parsed.error());
+  out.written_by_name(bytes);
+  return out.commit();
 }
 
 }  // namespace quarry::io

@@ -64,15 +64,13 @@ std::string palette_text(const Palette& palette) {
 }  // namespace
 
 Result<void> write_binvox(const Scene& scene, const Destination& to, const Progress& progress) {
-  const auto voxels = VisibleRegions::of(scene, progress);
-  if (!voxels) return tl::unexpected(voxels.error());
-  return write_binvox_regions(*voxels, to, progress);
+  QRY_TRY_ASSIGN(const auto voxels, VisibleRegions::of(scene, progress));
+  return write_binvox_regions(voxels, to, progress);
 }
 
 Result<void> write_raw(const Scene& scene, const Destination& to, const Progress& progress) {
-  const auto voxels = VisibleRegions::of(scene, progress);
-  if (!voxels) return tl::unexpected(voxels.error());
-  return write_raw_regions(*voxels, to, progress);
+  QRY_TRY_ASSIGN(const auto voxels, VisibleRegions::of(scene, progress));
+  return write_raw_regions(voxels, to, progress);
 }
 
 Result<void> write_binvox_regions(const VisibleRegions& voxels, const Destination& to, const Progress& progress) {
@@ -82,27 +80,24 @@ Result<void> write_binvox_regions(const VisibleRegions& voxels, const Destinatio
   const Int3 size = box.max - box.min + Int3{1, 1, 1};
   const auto edge = uint64_t(std::max({size.x, size.y, size.z}));
   if (edge * edge * edge / 255 * 2 > kMaxGridBytes) return tl::unexpected(too_large(edges_text({int32_t(edge), int32_t(edge), int32_t(edge)}, " x ")));
-  auto out = WholeFile::create(to);
-  if (!out) return tl::unexpected(out.error());
+  QRY_TRY_ASSIGN(auto out, WholeFile::create(to));
   const std::string e = std::to_string(edge);
   // The format's own units: those of the scene's source where they are known, else voxels.
   const SourceUnits units = source_units(scene).value_or(SourceUnits{});
   SourceUnits corner = units;
   const int32_t low[3] = {box.min.x, box.min.y, box.min.z};
   for (size_t k = 0; k < 3; ++k) corner.origin[k] += low[k] * units.voxel_size;
-  out->put("#binvox 1\ndim " + e + " " + e + " " + e + "\ntranslate " + origin_text(corner) + "\nscale " + shortest_text(double(edge) * units.voxel_size) + "\ndata\n");
+  out.put("#binvox 1\ndim " + e + " " + e + " " + e + "\ntranslate " + origin_text(corner) + "\nscale " + shortest_text(double(edge) * units.voxel_size) + "\ndata\n");
 
-  Runs runs(*out);
+  Runs runs(out);
   uint64_t done = 0;  // voxels, of which y counts fastest, then z, then x
   std::vector<uint64_t> slice;
   const int32_t last_brick = box.max.x >> 3;
   for (int32_t from = box.min.x >> 3; from <= last_brick;) {
-    const auto last = voxels.last_layer(0, from);
-    if (!last) return tl::unexpected(last.error());
-    const auto bricks = voxels.layers(0, from, *last);
-    if (!bricks) return tl::unexpected(bricks.error());
-    const auto list = bricks->bricks();
-    const auto list_end = list.lower_bound({*last + 1, INT32_MIN, INT32_MIN});
+    QRY_TRY_ASSIGN(const auto last, voxels.last_layer(0, from));
+    QRY_TRY_ASSIGN(const auto bricks, voxels.layers(0, from, last));
+    const auto list = bricks.bricks();
+    const auto list_end = list.lower_bound({last + 1, INT32_MIN, INT32_MIN});
     for (auto begin = list.lower_bound({from, INT32_MIN, INT32_MIN}); begin != list_end;) {
       auto end = begin;
       while (end != list_end && end->first.x == begin->first.x) ++end;
@@ -128,11 +123,11 @@ Result<void> write_binvox_regions(const VisibleRegions& voxels, const Destinatio
       begin = end;
       progress.say("write", double(done) / double(edge * edge * edge));
     }
-    from = *last + 1;
+    from = last + 1;
   }
   runs.add(0, edge * edge * edge - done);
   runs.flush();
-  return out->commit();
+  return out.commit();
 }
 
 Result<void> write_raw_regions(const VisibleRegions& voxels, const Destination& to, const Progress& progress) {
@@ -167,11 +162,10 @@ Result<void> write_raw_regions(const VisibleRegions& voxels, const Destination& 
   if (const auto units = source_units(scene)) header += "quarry_voxel_size:=" + shortest_text(units->voxel_size) + "\nquarry_origin:=" + origin_text(*units) + "\n";
   header += "quarry_palette:=" + palette_text(scene.palette) + "\n";
 
-  auto out = WholeFile::create(to);
-  if (!out) return tl::unexpected(out.error());
+  QRY_TRY_ASSIGN(auto out, WholeFile::create(to));
   std::optional<WholeFile> beside;
   if (attached) {
-    out->put(header + "\n");
+    out.put(header + "\n");
   } else {
     auto made = WholeFile::create(to.with(header_file));
     if (!made) return fail(made.error().code, header_file.filename().string() + ", which belongs to it: " + made.error().message);
@@ -180,16 +174,14 @@ Result<void> write_raw_regions(const VisibleRegions& voxels, const Destination& 
   }
   std::vector<uint8_t> slice(slice_bytes);
   for (int32_t from = box.min.z >> 3; from <= box.max.z >> 3;) {
-    const auto last = voxels.last_layer(2, from);
-    if (!last) return tl::unexpected(last.error());
-    const auto bricks = voxels.layers(2, from, *last);
-    if (!bricks) return tl::unexpected(bricks.error());
+    QRY_TRY_ASSIGN(const auto last, voxels.last_layer(2, from));
+    QRY_TRY_ASSIGN(const auto bricks, voxels.layers(2, from, last));
     std::vector<const BrickMap::value_type*> by_z;
-    for (const auto& brick : bricks->bricks())
-      if (brick.first.z >= from && brick.first.z <= *last) by_z.push_back(&brick);
+    for (const auto& brick : bricks.bricks())
+      if (brick.first.z >= from && brick.first.z <= last) by_z.push_back(&brick);
     std::stable_sort(by_z.begin(), by_z.end(), [](const auto* a, const auto* b) { return a->first.z < b->first.z; });
     auto first = by_z.begin();  // the first brick of the layer at hand or of a later one
-    for (int32_t z = std::max(box.min.z, from * 8); z <= std::min(box.max.z, *last * 8 + 7); ++z) {
+    for (int32_t z = std::max(box.min.z, from * 8); z <= std::min(box.max.z, last * 8 + 7); ++z) {
       if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
       std::fill(slice.begin(), slice.end(), uint8_t(0));
       while (first != by_z.end() && (*first)->first.z < z >> 3) ++first;
@@ -203,12 +195,12 @@ Result<void> write_raw_regions(const VisibleRegions& voxels, const Destination& 
             slice[uint64_t(at.y * 8 + v.y - box.min.y) * row + uint64_t(at.x * 8 + v.x - box.min.x)] = brick.materials[i];
           }
       }
-      out->put(slice);
+      out.put(slice);
       progress.say("write", double(z - box.min.z + 1) / double(size.z));
     }
-    from = *last + 1;
+    from = last + 1;
   }
-  return beside ? out->commit_after(*beside) : out->commit();
+  return beside ? out.commit_after(*beside) : out.commit();
 }
 
 }  // namespace quarry::io

@@ -43,7 +43,7 @@ Result<Scene> read(const std::filesystem::path& file, const ReadOptions& options
     const std::jthread starting([&how] { prepare_voxelize(how); });  // beside the other process's work
     return read_mesh(file, options);
   }();
-  if (!mesh) return tl::unexpected(mesh.error());
+  QRY_TRY(mesh);
   auto scene = voxelize(*mesh, how);
   if (!scene) return fail(scene.error().code, file.string() + ": " + scene.error().message);
   name_source(file, *scene);
@@ -52,15 +52,14 @@ Result<Scene> read(const std::filesystem::path& file, const ReadOptions& options
 
 Result<RegionsDone> read_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
   options.progress.say("read mesh", -1);
-  const auto mesh = read_mesh(file, options);
-  if (!mesh) return tl::unexpected(mesh.error());
+  QRY_TRY_ASSIGN(const auto mesh, read_mesh(file, options));
   RegionSink with_source = sink;
   with_source.begin = [&](const Scene& scene) {
     Scene copy = scene;
     name_source(file, copy);
     return sink.begin(copy);
   };
-  return voxelize_in_regions(*mesh, voxelize_options(file, options), with_source);
+  return voxelize_in_regions(mesh, voxelize_options(file, options), with_source);
 }
 
 // A PLY file without faces is a point cloud. One whose header is longer than this is left to the mesh reader.

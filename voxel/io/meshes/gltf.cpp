@@ -117,11 +117,10 @@ class DataSink {
 };
 
 Result<void> put_primitive(const SurfaceSource& surface, size_t part, const Primitive& primitive, const VertexNumbers& numbers, DataSink& out) {
-  const auto placed = numbers.positions(surface, [&](Int3 p) {
+  QRY_TRY(numbers.positions(surface, [&](Int3 p) {
     const float xyz[3] = {float(p.x), float(p.y), float(p.z)};
     out.put(xyz, sizeof xyz);
-  });
-  if (!placed) return placed;
+  }));
   const auto listed = surface.indices(part, [&](std::span<const uint32_t> indices) {
     for (const uint32_t i : indices) {
       const uint32_t n = numbers.of(i);
@@ -148,7 +147,7 @@ Result<void> write_gltf_surface(const Scene& scene, const SurfaceSource& surface
   uint64_t bytes = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
-    if (auto r = numbers.use(surface, i); !r) return r;
+    QRY_TRY(numbers.use(surface, i));
     primitives.push_back(primitive_of(numbers.count(), parts[i].indices));
     const Primitive& p = primitives.back();
     const Box3& box = parts[i].bounds;
@@ -179,33 +178,32 @@ Result<void> write_gltf_surface(const Scene& scene, const SurfaceSource& surface
   const std::string length = "\"byteLength\":" + std::to_string(bytes) + "}]}";
   if (binary) json += length;
 
-  auto out = WholeFile::create(to);
-  if (!out) return tl::unexpected(out.error());
+  QRY_TRY_ASSIGN(auto out, WholeFile::create(to));
   if (binary) {
     json.resize((json.size() + 3) & ~size_t(3), ' ');
-    out->put("glTF");
-    out->put_u32(2);
-    out->put_u32(uint32_t(12 + 8 + json.size() + 8 + bytes));
-    out->put_u32(uint32_t(json.size()));
-    out->put("JSON");
-    out->put(json);
-    out->put_u32(uint32_t(bytes));
-    out->put(std::string_view("BIN\0", 4));
+    out.put("glTF");
+    out.put_u32(2);
+    out.put_u32(uint32_t(12 + 8 + json.size() + 8 + bytes));
+    out.put_u32(uint32_t(json.size()));
+    out.put("JSON");
+    out.put(json);
+    out.put_u32(uint32_t(bytes));
+    out.put(std::string_view("BIN\0", 4));
   } else {
-    out->put(json + "\"uri\":\"data:application/octet-stream;base64,");
+    out.put(json + "\"uri\":\"data:application/octet-stream;base64,");
   }
-  DataSink data(*out, binary);
+  DataSink data(out, binary);
   for (size_t i = 0; i < parts.size(); ++i) {
     if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
     if (parts.size() > 1)
-      if (auto r = numbers.use(surface, i); !r) return r;
-    if (auto r = put_primitive(surface, i, primitives[i], numbers, data); !r) return r;
+      QRY_TRY(numbers.use(surface, i));
+    QRY_TRY(put_primitive(surface, i, primitives[i], numbers, data));
     progress.say("write", double(i + 1) / double(parts.size()));
   }
   data.end();
-  if (!binary) out->put("\"," + length + "\n");
+  if (!binary) out.put("\"," + length + "\n");
   if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
-  return out->commit();
+  return out.commit();
 }
 
 }  // namespace

@@ -73,18 +73,17 @@ Result<void> write_obj_surface(const Scene& scene, const SurfaceSource& surface,
   materials->put(kFirstLine);
   for (const SurfaceSource::Part& part : surface.parts()) materials->put(material_text(scene.palette, part.material));
 
-  auto out = WholeFile::create(to);
-  if (!out) return tl::unexpected(out.error());
+  QRY_TRY_ASSIGN(auto out, WholeFile::create(to));
   // Blanks in the name of a library end it for some readers; they are written as they are, as most exporters do.
   const std::string units = units_comment(scene);
-  out->put("# Quarry, one unit is one voxel, y up\n" + (units.empty() ? units : "# " + units + "\n") + "mtllib " + mtl.filename().string() + "\no " + (to.file.stem().empty() ? "scene" : one_line(to.file.stem().string())) + "\n");
+  out.put("# Quarry, one unit is one voxel, y up\n" + (units.empty() ? units : "# " + units + "\n") + "mtllib " + mtl.filename().string() + "\no " + (to.file.stem().empty() ? "scene" : one_line(to.file.stem().string())) + "\n");
   {
-    Text text(*out);
+    Text text(out);
     std::array<Int3, 4096> some;
     for (uint64_t first = 0; first < surface.vertices(); first += some.size()) {
       if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
       const size_t count = size_t(std::min<uint64_t>(some.size(), surface.vertices() - first));
-      if (auto r = surface.positions(first, std::span<Int3>(some.data(), count)); !r) return r;
+      QRY_TRY(surface.positions(first, std::span<Int3>(some.data(), count)));
       for (size_t i = 0; i < count; ++i) {
         text.letter('v');
         for (const int32_t c : {some[i].x, some[i].y, some[i].z}) text.letter(' '), text.number(c);
@@ -94,19 +93,18 @@ Result<void> write_obj_surface(const Scene& scene, const SurfaceSource& surface,
   }
   for (size_t p = 0; p < surface.parts().size(); ++p) {
     if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
-    out->put("usemtl " + obj_name(scene.palette, surface.parts()[p].material) + "\n");
-    Text text(*out);
-    const auto listed = surface.indices(p, [&](std::span<const uint32_t> indices) {
+    out.put("usemtl " + obj_name(scene.palette, surface.parts()[p].material) + "\n");
+    Text text(out);
+    QRY_TRY(surface.indices(p, [&](std::span<const uint32_t> indices) {
       for (size_t t = 0; t < indices.size(); t += 3) {
         text.letter('f');
         for (size_t c = 0; c < 3; ++c) text.letter(' '), text.number(uint64_t(indices[t + c]) + 1);
         text.line_end();
       }
-    });
-    if (!listed) return listed;
+    }));
     progress.say("write", double(p + 1) / double(surface.parts().size()));
   }
-  return out->commit_after(*materials);
+  return out.commit_after(*materials);
 }
 
 }  // namespace

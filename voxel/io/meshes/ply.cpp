@@ -17,49 +17,46 @@ Result<void> write_ply_surface(const Scene& scene, const SurfaceSource& surface,
   uint64_t triangles = 0;
   for (size_t p = 0; p < parts.size(); ++p) {
     if (progress.cancelled()) return stopped();
-    if (auto r = numbers.use(surface, p); !r) return r;
+    QRY_TRY(numbers.use(surface, p));
     first[p + 1] = first[p] + numbers.count();
     triangles += parts[p].indices / 3;
   }
   if (first.back() > UINT32_MAX) return fail(ErrorCode::unsupported, "it would have " + std::to_string(first.back()) + " vertices; PLY counts to 2^32. Make it coarser or cut it into pieces");
-  auto out = WholeFile::create(to);
-  if (!out) return tl::unexpected(out.error());
+  QRY_TRY_ASSIGN(auto out, WholeFile::create(to));
   const std::string units = units_comment(scene);
-  out->put("ply\nformat binary_little_endian 1.0\ncomment Quarry, one unit is one voxel, y up\n" + (units.empty() ? units : "comment " + units + "\n") + "element vertex " + std::to_string(first.back()) +
+  out.put("ply\nformat binary_little_endian 1.0\ncomment Quarry, one unit is one voxel, y up\n" + (units.empty() ? units : "comment " + units + "\n") + "element vertex " + std::to_string(first.back()) +
            "\nproperty float x\nproperty float y\nproperty float z\nproperty uchar red\nproperty uchar green\nproperty uchar blue\nproperty uchar alpha\nelement face " + std::to_string(triangles) +
            "\nproperty list uchar uint vertex_indices\nend_header\n");
   for (size_t p = 0; p < parts.size(); ++p) {
     if (progress.cancelled()) return stopped();
     if (parts.size() > 1)
-      if (auto r = numbers.use(surface, p); !r) return r;
+      QRY_TRY(numbers.use(surface, p));
     const Material& m = scene.palette.materials[parts[p].material];
-    const auto placed = numbers.positions(surface, [&](Int3 at) {
+    QRY_TRY(numbers.positions(surface, [&](Int3 at) {
       const float xyz[3] = {float(at.x), float(at.y), float(at.z)};
       std::array<uint8_t, 16> record;
       std::memcpy(record.data(), xyz, 12);
       record[12] = m.r, record[13] = m.g, record[14] = m.b, record[15] = m.a;
-      out->put(record);
-    });
-    if (!placed) return placed;
+      out.put(record);
+    }));
   }
   for (size_t p = 0; p < parts.size(); ++p) {
     if (progress.cancelled()) return stopped();
     if (parts.size() > 1)
-      if (auto r = numbers.use(surface, p); !r) return r;
-    const auto listed = surface.indices(p, [&](std::span<const uint32_t> indices) {
+      QRY_TRY(numbers.use(surface, p));
+    QRY_TRY(surface.indices(p, [&](std::span<const uint32_t> indices) {
       for (size_t t = 0; t < indices.size(); t += 3) {
         uint32_t corners[3];
         for (size_t c = 0; c < 3; ++c) corners[c] = uint32_t(first[p]) + numbers.of(indices[t + c]);
         std::array<uint8_t, 13> record;
         record[0] = 3;
         std::memcpy(record.data() + 1, corners, 12);
-        out->put(record);
+        out.put(record);
       }
-    });
-    if (!listed) return listed;
+    }));
     progress.say("write", double(p + 1) / double(parts.size()));
   }
-  return out->commit();
+  return out.commit();
 }
 
 }  // namespace

@@ -166,25 +166,23 @@ class SurfaceMaker {
 
   Result<std::unique_ptr<SurfaceSource>> make() {
     auto out = std::make_unique<SurfaceOnDisk>();
-    const auto scale = scale_of(voxels_.scene());
-    if (!scale) return tl::unexpected(scale.error());
-    out->scale = *scale;
+    QRY_TRY_ASSIGN(const auto scale, scale_of(voxels_.scene()));
+    out->scale = scale;
     for (std::unique_ptr<Spill>* spill : {&rectangles_, &unsorted_, &sorted_again_, &out->corners, &out->triangles}) {
-      auto made = Spill::create(file_);
-      if (!made) return tl::unexpected(made.error());
-      *spill = std::move(*made);
+      QRY_TRY_ASSIGN(auto made, Spill::create(file_));
+      *spill = std::move(made);
     }
     for (auto& sort : by_plane_) sort.emplace(*rectangles_, sort_bytes_);
     corners_.emplace(*unsorted_, sort_bytes_);
-    if (auto r = find_rectangles(); !r) return tl::unexpected(r.error());
+    QRY_TRY(find_rectangles());
     if (found_ == 0) return nothing_visible();
     std::array<std::optional<SpilledSort<NumberedCorner>>, 3> by_axis;
     for (size_t axis = 1; axis < 3; ++axis) by_axis[axis].emplace(*sorted_again_, sort_bytes_);
-    if (auto r = number_corners(by_axis, *out); !r) return tl::unexpected(r.error());
+    QRY_TRY(number_corners(by_axis, *out));
     for (uint32_t axis = 0; axis < 3; ++axis)
-      if (auto r = triangulate(axis, by_axis[axis], *out); !r) return tl::unexpected(r.error());
+      QRY_TRY(triangulate(axis, by_axis[axis], *out));
     finish(*out);
-    if (auto r = out->triangles->good(); !r) return tl::unexpected(r.error());
+    QRY_TRY(out->triangles->good());
     return std::unique_ptr<SurfaceSource>(std::move(out));
   }
 
@@ -221,20 +219,18 @@ class SurfaceMaker {
         BrickMap read;
         int32_t to = high[axis];
         if (!all) {
-          const auto last = voxels_.last_layer(axis, from);
-          if (!last) return tl::unexpected(last.error());
-          to = *last;
-          auto some = voxels_.layers(axis, from, to);
-          if (!some) return tl::unexpected(some.error());
-          read = std::move(*some);
+          QRY_TRY_ASSIGN(const auto last, voxels_.last_layer(axis, from));
+          to = last;
+          QRY_TRY_ASSIGN(auto some, voxels_.layers(axis, from, to));
+          read = std::move(some);
           if (from == low[axis] && to == high[axis]) all = std::move(read);
         }
         const Window window{axis, from, to, all ? &*all : &read, &kept};
         // The faces of the last layer need the one behind it.
         const int32_t ready = to == high[axis] ? to : to - 1;
-        if (auto r = layers(window, axis, next, ready, low); !r) return r;
+        QRY_TRY(layers(window, axis, next, ready, low));
         if (sweeps)
-          if (auto r = layers(window, shortest, from, to, low); !r) return r;
+          QRY_TRY(layers(window, shortest, from, to, low));
         say(0.5 * (slabs_done + double(to - low[axis] + 1) / double(high[axis] - low[axis] + 1)) / 2);
         next = std::max(next, ready + 1);
         if (to < high[axis]) kept = last_two(window);
@@ -244,7 +240,7 @@ class SurfaceMaker {
       std::vector<Rectangle> rest;
       for (auto& layer : open_)
         for (RowMerger& merger : layer) merger.finish(rest);
-      if (auto r = add(rest); !r) return r;
+      QRY_TRY(add(rest));
     }
     corners_->finish();
     open_.clear();
@@ -260,7 +256,7 @@ class SurfaceMaker {
         corners_->add(pack(c[0], c[1], c[2]));
       }
     }
-    if (auto r = rectangles_->good(); !r) return r;
+    QRY_TRY(rectangles_->good());
     return unsorted_->good();
   }
 
@@ -311,7 +307,7 @@ class SurfaceMaker {
       });
       if (progress_.cancelled()) return stopped();
       for (size_t l = 0; l < count; ++l)
-        if (auto r = add(found[l]); !r) return r;
+        QRY_TRY(add(found[l]));
     }
     return {};
   }
@@ -332,7 +328,7 @@ class SurfaceMaker {
     }
     for (size_t axis = 1; axis < 3; ++axis) by_axis[axis]->finish();
     for (const Spill* spill : {unsorted_.get(), out.corners.get(), sorted_again_.get()})
-      if (auto r = spill->good(); !r) return r;
+      QRY_TRY(spill->good());
     if (out.count > UINT32_MAX) return fail(ErrorCode::unsupported, "the surface has more than 2^32 vertices; make it coarser or cut it into pieces");
     corners_.reset();
     unsorted_.reset();
@@ -405,13 +401,13 @@ class SurfaceMaker {
         some.push_back(next);
         plane_of.push_back(uint32_t(used - 1));
       }
-      if (auto r = make_triangles(some, plane_of, planes, out); !r) return r;
+      QRY_TRY(make_triangles(some, plane_of, planes, out));
       say(0.5 + 0.5 * double(made_ += some.size()) / double(found_));
     }
     by_plane_[axis].reset();
     sorted.reset();
     for (const Spill* spill : {rectangles_.get(), sorted_again_.get(), out.corners.get()})
-      if (auto r = spill->good(); !r) return r;
+      QRY_TRY(spill->good());
     return {};
   }
 
@@ -490,11 +486,9 @@ class SurfaceMaker {
 }  // namespace
 
 Result<std::unique_ptr<SurfaceSource>> surface_of(const Scene& scene, const Progress& progress) {
-  const auto scale = scale_of(scene);
-  if (!scale) return tl::unexpected(scale.error());
-  auto mesh = visible_surface(scene, progress);
-  if (!mesh) return tl::unexpected(mesh.error());
-  return std::unique_ptr<SurfaceSource>(std::make_unique<SurfaceInMemory>(std::move(*mesh), *scale));
+  QRY_TRY_ASSIGN(const auto scale, scale_of(scene));
+  QRY_TRY_ASSIGN(auto mesh, visible_surface(scene, progress));
+  return std::unique_ptr<SurfaceSource>(std::make_unique<SurfaceInMemory>(std::move(mesh), scale));
 }
 
 Result<std::unique_ptr<SurfaceSource>> surface_of(const VisibleRegions& voxels, const fs::path& file, const Progress& progress) {
@@ -520,8 +514,7 @@ Result<void> VertexNumbers::positions(const SurfaceSource& surface, const std::f
   for (size_t w = 0; w < used_.size(); w += kWords) {
     const size_t end = std::min(used_.size(), w + kWords);
     if (std::all_of(used_.begin() + std::ptrdiff_t(w), used_.begin() + std::ptrdiff_t(end), [](uint64_t bits) { return bits == 0; })) continue;
-    const auto read = surface.positions(w * 64, std::span<Int3>(some.data(), size_t(std::min<uint64_t>(kPositionsAtOnce, surface.vertices() - w * 64))));
-    if (!read) return read;
+    QRY_TRY(surface.positions(w * 64, std::span<Int3>(some.data(), size_t(std::min<uint64_t>(kPositionsAtOnce, surface.vertices() - w * 64)))));
     for (size_t i = w; i < end; ++i)
       for (uint64_t left = used_[i]; left; left &= left - 1) take(some[(i - w) * 64 + size_t(std::countr_zero(left))]);
   }

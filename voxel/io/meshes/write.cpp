@@ -9,12 +9,11 @@ namespace quarry::io {
 
 Result<SurfaceMesh> visible_surface(const Scene& scene, const Progress& progress) {
   progress.say("flatten", -1);
-  const auto bricks = flatten(scene, true);
-  if (!bricks) return tl::unexpected(bricks.error());
-  if (bricks->empty()) return fail(ErrorCode::invalid_argument, "the scene has no visible voxel, so there is no surface to write");
+  QRY_TRY_ASSIGN(const auto bricks, flatten(scene, true));
+  if (bricks.empty()) return fail(ErrorCode::invalid_argument, "the scene has no visible voxel, so there is no surface to write");
   SurfaceMeshOptions options;
   options.progress = progress;
-  return surface_mesh(*bricks, scene.palette, options);
+  return surface_mesh(bricks, scene.palette, options);
 }
 
 std::string material_name(const Palette& palette, uint8_t material) {

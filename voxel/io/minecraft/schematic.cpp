@@ -95,24 +95,20 @@ Result<Region> read_schematic(const Nbt& nbt, const NbtTag& root, int64_t versio
   region.name = "schematic";
   constexpr const char* kEdges[] = {"Width", "Height", "Length"};
   for (size_t i = 0; i < 3; ++i) {
-    const auto edge = want(nbt, root, kEdges[i], NbtType::i16, "a short");
-    if (!edge) return tl::unexpected(edge.error());
-    region.size[i] = *nbt.integer(*edge) & 0xffff;  // written as an unsigned short
+    QRY_TRY_ASSIGN(const auto edge, want(nbt, root, kEdges[i], NbtType::i16, "a short"));
+    region.size[i] = *nbt.integer(edge) & 0xffff;  // written as an unsigned short
   }
-  if (auto r = check_size(region, root.at); !r) return tl::unexpected(r.error());
+  QRY_TRY(check_size(region, root.at));
   NbtTag holder = root;
   if (version >= 3) {
-    const auto inside = want(nbt, root, "Blocks", NbtType::compound, "a compound");
-    if (!inside) return tl::unexpected(inside.error());
-    holder = *inside;
+    QRY_TRY_ASSIGN(const auto inside, want(nbt, root, "Blocks", NbtType::compound, "a compound"));
+    holder = inside;
   }
-  const auto palette = want(nbt, holder, "Palette", NbtType::compound, "a compound of block states");
-  if (!palette) return tl::unexpected(palette.error());
-  const auto data = want(nbt, holder, version >= 3 ? "Data" : "BlockData", NbtType::bytes, "an array of bytes");
-  if (!data) return tl::unexpected(data.error());
+  QRY_TRY_ASSIGN(const auto palette, want(nbt, holder, "Palette", NbtType::compound, "a compound of block states"));
+  QRY_TRY_ASSIGN(const auto data, want(nbt, holder, version >= 3 ? "Data" : "BlockData", NbtType::bytes, "an array of bytes"));
 
   std::optional<Error> error;
-  nbt.each(*palette, [&](const NbtTag& tag) {
+  nbt.each(palette, [&](const NbtTag& tag) {
     const auto id = nbt.integer(tag);
     if (error) return;
     if (!id || *id < 0 || *id > kMinecraftMaxPaletteId) {
@@ -127,10 +123,10 @@ Result<Region> read_schematic(const Nbt& nbt, const NbtTag& root, int64_t versio
     region.known[size_t(*id)] = 1;
   });
   if (error) return tl::unexpected(*error);
-  region.data = nbt.array(*data);
-  region.data_at = data->at + 4;
+  region.data = nbt.array(data);
+  region.data_at = data.at + 4;
   if (region.total() > region.data.size())
-    return bad(data->at, "expected " + std::to_string(region.total()) + " blocks of at least a byte, found " + std::to_string(region.data.size()) + " bytes");
+    return bad(data.at, "expected " + std::to_string(region.total()) + " blocks of at least a byte, found " + std::to_string(region.data.size()) + " bytes");
   return region;
 }
 
@@ -150,47 +146,41 @@ std::string state_text(const Nbt& nbt, const NbtTag& entry) {
 }
 
 Result<std::array<int64_t, 3>> vector_of(const Nbt& nbt, const NbtTag& region, const char* name) {
-  const auto tag = want(nbt, region, name, NbtType::compound, "x, y and z");
-  if (!tag) return tl::unexpected(tag.error());
-  return std::array<int64_t, 3>{number(nbt, *tag, "x", 0), number(nbt, *tag, "y", 0), number(nbt, *tag, "z", 0)};
+  QRY_TRY_ASSIGN(const auto tag, want(nbt, region, name, NbtType::compound, "x, y and z"));
+  return std::array<int64_t, 3>{number(nbt, tag, "x", 0), number(nbt, tag, "y", 0), number(nbt, tag, "z", 0)};
 }
 
 Result<Region> read_litematic_region(const Nbt& nbt, const NbtTag& tag, BlockTable& blocks) {
   Region region;
   region.name = tag.name.substr(0, 256);
-  const auto position = vector_of(nbt, tag, "Position");
-  if (!position) return tl::unexpected(position.error());
-  const auto size = vector_of(nbt, tag, "Size");
-  if (!size) return tl::unexpected(size.error());
+  QRY_TRY_ASSIGN(const auto position, vector_of(nbt, tag, "Position"));
+  QRY_TRY_ASSIGN(const auto size, vector_of(nbt, tag, "Size"));
   for (size_t i = 0; i < 3; ++i) {
-    const int64_t p = (*position)[i], s = (*size)[i];
+    const int64_t p = position[i], s = size[i];
     if (p < -kMinecraftMaxPosition || p > kMinecraftMaxPosition || s < -kMinecraftMaxPosition || s > kMinecraftMaxPosition)
       return bad(tag.at, "a region lies or reaches farther than " + std::to_string(kMinecraftMaxPosition) + " blocks from the origin");
     region.size[i] = s < 0 ? -s : s;
     region.corner[i] = s < 0 ? p + s + 1 : p;  // a negative size counts back from the position
   }
-  if (auto r = check_size(region, tag.at); !r) return tl::unexpected(r.error());
-  const auto palette = want(nbt, tag, "BlockStatePalette", NbtType::list, "a list of block states");
-  if (!palette) return tl::unexpected(palette.error());
-  const auto data = want(nbt, tag, "BlockStates", NbtType::longs, "an array of longs");
-  if (!data) return tl::unexpected(data.error());
-  nbt.each_element(*palette, [&](const NbtTag& entry) { region.palette.push_back(blocks.id_of(state_text(nbt, entry))); });
-  if (region.palette.empty()) return bad(palette->at, "expected at least one block state in the palette");
+  QRY_TRY(check_size(region, tag.at));
+  QRY_TRY_ASSIGN(const auto palette, want(nbt, tag, "BlockStatePalette", NbtType::list, "a list of block states"));
+  QRY_TRY_ASSIGN(const auto data, want(nbt, tag, "BlockStates", NbtType::longs, "an array of longs"));
+  nbt.each_element(palette, [&](const NbtTag& entry) { region.palette.push_back(blocks.id_of(state_text(nbt, entry))); });
+  if (region.palette.empty()) return bad(palette.at, "expected at least one block state in the palette");
   region.known.assign(region.palette.size(), 1);
   region.bits = std::max<uint32_t>(2, uint32_t(std::bit_width(region.palette.size() - 1)));
-  region.data = nbt.array(*data);
-  region.data_at = data->at + 4;
+  region.data = nbt.array(data);
+  region.data_at = data.at + 4;
   const uint64_t longs = (region.total() * region.bits + 63) / 64;
   if (longs > region.data.size() / 8)
-    return bad(data->at, "expected " + std::to_string(longs) + " longs for " + std::to_string(region.total()) + " blocks of " + std::to_string(region.bits) + " bits, found " +
+    return bad(data.at, "expected " + std::to_string(longs) + " longs for " + std::to_string(region.total()) + " blocks of " + std::to_string(region.bits) + " bits, found " +
                              std::to_string(region.data.size() / 8));
   return region;
 }
 
 Result<Scene> parse_nbt(std::span<const uint8_t> bytes, const BrickRoom& room, std::vector<std::string>* warnings) {
-  const auto checked = Nbt::check(bytes);
-  if (!checked) return tl::unexpected(checked.error());
-  const Nbt& nbt = *checked;
+  QRY_TRY_ASSIGN(const auto checked, Nbt::check(bytes));
+  const Nbt& nbt = checked;
   NbtTag root = nbt.root();
   if (const auto inside = nbt.find(root, "Schematic", NbtType::compound)) root = *inside;  // version 3 wraps it once more
 
@@ -216,9 +206,8 @@ Result<Scene> parse_nbt(std::span<const uint8_t> bytes, const BrickRoom& room, s
       return fail(ErrorCode::unsupported, at_byte(root.at) + "this is an old MCEdit schematic with numbers for blocks; convert it to a Sponge schematic (.schem), as WorldEdit does");
     const int64_t version = number(nbt, root, "Version", 1);
     if (version < 1 || version > 3) return fail(ErrorCode::unsupported, at_byte(root.at) + "expected version 1 to 3 of the schematic format, found " + std::to_string(version));
-    auto region = read_schematic(nbt, root, version, blocks);
-    if (!region) return tl::unexpected(region.error());
-    regions.push_back(std::move(*region));
+    QRY_TRY_ASSIGN(auto region, read_schematic(nbt, root, version, blocks));
+    regions.push_back(std::move(region));
     scene.metadata["minecraft.schematic_version"] = std::to_string(version);
     if (const auto offset = nbt.find(root, "Offset", NbtType::ints); offset && nbt.array(*offset).size() == 12) {
       ByteReader in(nbt.array(*offset));
@@ -240,7 +229,7 @@ Result<Scene> parse_nbt(std::span<const uint8_t> bytes, const BrickRoom& room, s
       voxels += !blocks.empty(block);
       return true;
     });
-    if (!counted) return tl::unexpected(counted.error());
+    QRY_TRY(counted);
   }
   if (!budget.holds(voxels)) return tl::unexpected(budget.error(""));
   blocks.finish(scene, warnings);
@@ -253,7 +242,7 @@ Result<Scene> parse_nbt(std::span<const uint8_t> bytes, const BrickRoom& room, s
       const uint64_t x = cell % uint64_t(region.size[0]), row = cell / uint64_t(region.size[0]);
       return enough = volume.set({int32_t(x), int32_t(row / uint64_t(region.size[2])), int32_t(row % uint64_t(region.size[2]))}, material);
     });
-    if (!walked) return tl::unexpected(walked.error());
+    QRY_TRY(walked);
     if (!enough) return tl::unexpected(budget.error(at_byte(region.data_at)));
     Instance instance;
     instance.volume = uint32_t(scene.volumes.size());
@@ -266,13 +255,11 @@ Result<Scene> parse_nbt(std::span<const uint8_t> bytes, const BrickRoom& room, s
 }
 
 Result<Scene> read_minecraft_with(const std::filesystem::path& file, const ReadOptions& options, const BrickRoom& room) {
-  auto bytes = read_input(file, kMaxMinecraftBytes, options.progress, options.budget);
-  if (!bytes) return tl::unexpected(bytes.error());
-  if (bytes->empty()) return bad(0, kEmpty);
-  const auto plain = inflated(*bytes, options.memory_limit_bytes, options.budget);
-  if (!plain) return tl::unexpected(plain.error());
-  std::vector<uint8_t>().swap(*bytes);
-  auto scene = parse_nbt(*plain, room, options.warnings);
+  QRY_TRY_ASSIGN(auto bytes, read_input(file, kMaxMinecraftBytes, options.progress, options.budget));
+  if (bytes.empty()) return bad(0, kEmpty);
+  QRY_TRY_ASSIGN(const auto plain, inflated(bytes, options.memory_limit_bytes, options.budget));
+  std::vector<uint8_t>().swap(bytes);
+  auto scene = parse_nbt(plain, room, options.warnings);
   return scene && scene->metadata["source_format"] == "schem" ? named_after(file, std::move(scene)) : scene;
 }
 
@@ -280,9 +267,8 @@ Result<Scene> read_minecraft_with(const std::filesystem::path& file, const ReadO
 
 Result<Scene> parse_minecraft(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes, std::vector<std::string>* warnings) {
   if (bytes.empty()) return bad(0, kEmpty);
-  const auto plain = inflated(bytes, memory_limit_bytes);
-  if (!plain) return tl::unexpected(plain.error());
-  return parse_nbt(*plain, {}, warnings);
+  QRY_TRY_ASSIGN(const auto plain, inflated(bytes, memory_limit_bytes));
+  return parse_nbt(plain, {}, warnings);
 }
 
 Result<Scene> read_minecraft(const std::filesystem::path& file, const ReadOptions& options) { return read_minecraft_with(file, options, {options.budget, nullptr}); }

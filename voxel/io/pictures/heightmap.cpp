@@ -42,8 +42,7 @@ uint32_t colour_of(const PngImage& image, const uint16_t* p) {
 }
 
 Result<Scene> read_heightmap_with(const std::filesystem::path& file, const ReadOptions& options, BricksAside* aside) {
-  const auto bytes = read_input(file, kMaxPictureBytes, options.progress, options.budget);
-  if (!bytes) return tl::unexpected(bytes.error());
+  QRY_TRY_ASSIGN(const auto bytes, read_input(file, kMaxPictureBytes, options.progress, options.budget));
   std::vector<uint8_t> colours;
   if (!options.color_map.empty()) {
     options.note_asked_for(options.color_map);
@@ -52,7 +51,7 @@ Result<Scene> read_heightmap_with(const std::filesystem::path& file, const ReadO
     if (read->empty()) return fail(ErrorCode::malformed_input, "the colour map " + options.color_map.string() + " is empty");
     colours = std::move(*read);
   }
-  return named_after(file, parse_heightmap(*bytes, colours, {options.height, options.memory_limit_bytes, options.budget, aside}, options.warnings));
+  return named_after(file, parse_heightmap(bytes, colours, {options.height, options.memory_limit_bytes, options.budget, aside}, options.warnings));
 }
 
 }  // namespace
@@ -60,27 +59,26 @@ Result<Scene> read_heightmap_with(const std::filesystem::path& file, const ReadO
 Result<Scene> parse_heightmap(std::span<const uint8_t> png, std::span<const uint8_t> color_map, const HeightmapOptions& options, std::vector<std::string>* warnings) {
   if (options.height < 1 || options.height > kWorldMax.y - kWorldMin.y + 1)
     return fail(ErrorCode::invalid_argument, "the height of a height map must be 1 to 8192 voxels, not " + std::to_string(options.height));
-  const auto map = decode_png(png, options.memory_limit_bytes, warnings, options.budget);
-  if (!map) return tl::unexpected(map.error());
+  QRY_TRY_ASSIGN(const auto map, decode_png(png, options.memory_limit_bytes, warnings, options.budget));
   PngImage colours;
   if (!color_map.empty()) {
     auto decoded = decode_png(color_map, options.memory_limit_bytes, warnings, options.budget);
     if (!decoded) return fail(decoded.error().code, "the colour map: " + decoded.error().message);
     colours = std::move(*decoded);
   }
-  const HeightFrom from = height_source(*map);
+  const HeightFrom from = height_source(map);
   const auto colour_at = [&](uint32_t x, uint32_t z) {
-    if (colours.width == 0) return colour_of(*map, map->at(x, z));
-    return colour_of(colours, colours.at(uint32_t(uint64_t(x) * colours.width / map->width), uint32_t(uint64_t(z) * colours.height / map->height)));
+    if (colours.width == 0) return colour_of(map, map.at(x, z));
+    return colour_of(colours, colours.at(uint32_t(uint64_t(x) * colours.width / map.width), uint32_t(uint64_t(z) * colours.height / map.height)));
   };
 
-  const uint64_t pixels = uint64_t(map->width) * map->height;
+  const uint64_t pixels = uint64_t(map.width) * map.height;
   BrickBudget budget(pixels * 4, {options.budget, options.aside});
   ColorTable table(options.budget);
   uint64_t voxels = 0;
-  for (uint32_t z = 0; z < map->height; ++z)
-    for (uint32_t x = 0; x < map->width; ++x) {
-      const int32_t top = top_of(*map, from, map->at(x, z), options.height);
+  for (uint32_t z = 0; z < map.height; ++z)
+    for (uint32_t x = 0; x < map.width; ++x) {
+      const int32_t top = top_of(map, from, map.at(x, z), options.height);
       table.count(colour_at(x, z), uint64_t(top + 1));
       voxels += uint64_t(top + 1);
     }
@@ -90,21 +88,21 @@ Result<Scene> parse_heightmap(std::span<const uint8_t> png, std::span<const uint
     return tl::unexpected(std::move(e));
   };
   if (!budget.holds(voxels)) return too_many();
-  if (const auto good = table.good(); !good) return tl::unexpected(good.error());
+  QRY_TRY(table.good());
   Scene scene;
   table.finish(scene, warnings);
 
   VolumeBuilder bricks(budget);
   int32_t highest = 0;
-  for (uint32_t bx = 0; bx < map->width; bx += 8)
-    for (uint32_t bz = 0; bz < map->height; bz += 8) {
+  for (uint32_t bx = 0; bx < map.width; bx += 8)
+    for (uint32_t bz = 0; bz < map.height; bz += 8) {
       std::array<int32_t, 64> tops;
       std::array<uint8_t, 64> materials{};
       tops.fill(-1);
-      for (uint32_t z = bz; z < std::min(bz + 8, map->height); ++z)
-        for (uint32_t x = bx; x < std::min(bx + 8, map->width); ++x) {
+      for (uint32_t z = bz; z < std::min(bz + 8, map.height); ++z)
+        for (uint32_t x = bx; x < std::min(bx + 8, map.width); ++x) {
           const size_t i = (z - bz) * 8 + (x - bx);
-          tops[i] = top_of(*map, from, map->at(x, z), options.height);
+          tops[i] = top_of(map, from, map.at(x, z), options.height);
           if (tops[i] >= 0) materials[i] = table.material(colour_at(x, z));
         }
       const int32_t top = *std::max_element(tops.begin(), tops.end());
@@ -118,7 +116,7 @@ Result<Scene> parse_heightmap(std::span<const uint8_t> png, std::span<const uint
     }
   scene.metadata["heightmap.from"] = from == HeightFrom::grey ? "grey" : from == HeightFrom::alpha ? "alpha" : "luminance";
   scene.metadata["heightmap.height"] = std::to_string(options.height);
-  add_single_volume(scene, "terrain", bricks.take(), {int32_t(map->width), highest + 1, int32_t(map->height)});
+  add_single_volume(scene, "terrain", bricks.take(), {int32_t(map.width), highest + 1, int32_t(map.height)});
   return scene;
 }
 

@@ -133,7 +133,7 @@ Result<PngImage> decode_png(std::span<const uint8_t> bytes, uint64_t memory_limi
     return fail(ErrorCode::unsupported, at_byte(16) + "the picture of " + std::to_string(image.width) + " x " + std::to_string(image.height) + " pixels needs " +
                                             std::to_string(needed >> 20) + " MiB, more than the limit of " + std::to_string(memory_limit_bytes >> 20) + " MiB; raise it or make the picture smaller");
   const auto promise = MemoryBudget::promise(budget, needed, "the picture of " + std::to_string(image.width) + " x " + std::to_string(image.height) + " pixels: decoding it");
-  if (!promise) return tl::unexpected(promise.error());
+  QRY_TRY(promise);
   image.samples.resize(size_t(image.width) * image.channels * image.height);
   // Rows of bytes are read into the upper half of their row of samples, and widened in place from the front.
   auto* base = reinterpret_cast<uint8_t*>(image.samples.data());

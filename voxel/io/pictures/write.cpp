@@ -25,12 +25,11 @@ struct Visible {
 
 Result<Visible> visible_box(const Scene& scene, const Progress& progress) {
   progress.say("flatten", -1);
-  auto bricks = flatten(scene, true);
-  if (!bricks) return tl::unexpected(bricks.error());
-  if (bricks->empty()) return fail(ErrorCode::invalid_argument, "the scene has no visible voxel, so there is nothing to picture");
-  const Box3 box = bricks->bounds();
+  QRY_TRY_ASSIGN(auto bricks, flatten(scene, true));
+  if (bricks.empty()) return fail(ErrorCode::invalid_argument, "the scene has no visible voxel, so there is nothing to picture");
+  const Box3 box = bricks.bounds();
   const Int3 size = box.max - box.min;
-  return Visible{std::move(*bricks), box, uint32_t(size.x) + 1, uint32_t(size.z) + 1, uint32_t(size.y) + 1};
+  return Visible{std::move(bricks), box, uint32_t(size.x) + 1, uint32_t(size.z) + 1, uint32_t(size.y) + 1};
 }
 
 PngImage empty_picture(const Visible& visible, uint32_t channels, uint32_t bits) {
@@ -38,13 +37,11 @@ PngImage empty_picture(const Visible& visible, uint32_t channels, uint32_t bits)
 }
 
 Result<void> write_picture(const PngImage& image, const Destination& to, const Progress& progress) {
-  const auto bytes = encode_png(image);
-  if (!bytes) return tl::unexpected(bytes.error());
+  QRY_TRY_ASSIGN(const auto bytes, encode_png(image));
   if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
-  auto out = WholeFile::create(to);
-  if (!out) return tl::unexpected(out.error());
-  out->put(*bytes);
-  return out->commit();
+  QRY_TRY_ASSIGN(auto out, WholeFile::create(to));
+  out.put(bytes);
+  return out.commit();
 }
 
 void put_colour(PngImage& image, size_t pixel, const Material& m) {
@@ -77,21 +74,19 @@ void for_each_top(const Visible& visible, Take take) {
 }  // namespace
 
 Result<void> write_top_view(const Scene& scene, const Destination& to, const Progress& progress) {
-  const auto visible = visible_box(scene, progress);
-  if (!visible) return tl::unexpected(visible.error());
-  PngImage image = empty_picture(*visible, 4, 8);
-  for_each_top(*visible, [&](size_t pixel, uint32_t, uint8_t material) { put_colour(image, pixel, scene.palette.materials[material]); });
+  QRY_TRY_ASSIGN(const auto visible, visible_box(scene, progress));
+  PngImage image = empty_picture(visible, 4, 8);
+  for_each_top(visible, [&](size_t pixel, uint32_t, uint8_t material) { put_colour(image, pixel, scene.palette.materials[material]); });
   return write_picture(image, to, progress);
 }
 
 uint32_t height_map_range(uint32_t layers) { return std::max(256u, std::bit_ceil(layers)); }
 
 Result<void> write_height_map(const Scene& scene, const Destination& to, const Progress& progress) {
-  const auto visible = visible_box(scene, progress);
-  if (!visible) return tl::unexpected(visible.error());
-  PngImage image = empty_picture(*visible, 2, 16);
-  const uint32_t step = 65536 / height_map_range(visible->layers);
-  for_each_top(*visible, [&](size_t pixel, uint32_t layer, uint8_t) {
+  QRY_TRY_ASSIGN(const auto visible, visible_box(scene, progress));
+  PngImage image = empty_picture(visible, 2, 16);
+  const uint32_t step = 65536 / height_map_range(visible.layers);
+  for_each_top(visible, [&](size_t pixel, uint32_t layer, uint8_t) {
     image.samples[pixel * 2] = uint16_t(layer * step);
     image.samples[pixel * 2 + 1] = 65535;
   });
@@ -102,12 +97,10 @@ Result<void> write_slices(const Scene& scene, const Destination& to, const Progr
   std::error_code error;
   const fs::path& folder = to.file;
   if (fs::exists(fs::symlink_status(folder, error))) return fail(ErrorCode::conflict, "it is there already; take it away or name another folder");
-  const auto visible = visible_box(scene, progress);
-  if (!visible) return tl::unexpected(visible.error());
+  QRY_TRY_ASSIGN(const auto visible, visible_box(scene, progress));
   const fs::path parent = folder.has_parent_path() ? folder.parent_path() : fs::path(".");
-  const auto made = make_temporary_folder(parent / folder.filename());
-  if (!made) return tl::unexpected(made.error());
-  const fs::path& beside = made->path;
+  QRY_TRY_ASSIGN(const auto made, make_temporary_folder(parent / folder.filename()));
+  const fs::path& beside = made.path;
   // The pictures come to disk together: before the folder gets its name, or when whoever waits for more does.
   SyncLater together;
   std::vector<fs::path> pictures;
@@ -115,29 +108,29 @@ Result<void> write_slices(const Scene& scene, const Destination& to, const Progr
   if (to.later) to.later->watch(beside);
   const auto give_up = [&](Error e) {
     fs::remove_all(beside, error);
-    ::close(made->fd);
+    ::close(made.fd);
     return tl::unexpected(std::move(e));
   };
   std::vector<const BrickMap::value_type*> by_layer;
-  for (const auto& brick : visible->bricks.bricks()) by_layer.push_back(&brick);
+  for (const auto& brick : visible.bricks.bricks()) by_layer.push_back(&brick);
   std::stable_sort(by_layer.begin(), by_layer.end(), [](const auto* a, const auto* b) { return a->first.y < b->first.y; });
   auto first = by_layer.begin();
-  for (int32_t y = visible->box.min.y; y <= visible->box.max.y; ++y) {
-    PngImage image = empty_picture(*visible, 4, 8);
+  for (int32_t y = visible.box.min.y; y <= visible.box.max.y; ++y) {
+    PngImage image = empty_picture(visible, 4, 8);
     while (first != by_layer.end() && (*first)->first.y < y >> 3) ++first;
     for (auto it = first; it != by_layer.end() && (*it)->first.y == y >> 3; ++it) {
       const auto& [at, brick] = **it;
       for (int32_t z = 0; z < 8; ++z)
         for (int32_t x = 0; x < 8; ++x)
           if (const uint8_t m = brick.get(voxel_index({x, y & 7, z})))
-            put_colour(image, size_t(at.z * 8 + z - visible->box.min.z) * visible->width + size_t(at.x * 8 + x - visible->box.min.x), scene.palette.materials[m]);
+            put_colour(image, size_t(at.z * 8 + z - visible.box.min.z) * visible.width + size_t(at.x * 8 + x - visible.box.min.x), scene.palette.materials[m]);
     }
     char name[16];
-    const int32_t layer = y - visible->box.min.y;
+    const int32_t layer = y - visible.box.min.y;
     std::snprintf(name, sizeof name, "%04d.png", layer);
     if (auto written = write_picture(image, {beside / name, false, &together}, progress); !written) return give_up(written.error());
     pictures.push_back(folder / name);
-    progress.say("write", double(layer + 1) / double(visible->layers));
+    progress.say("write", double(layer + 1) / double(visible.layers));
   }
   if (!to.later)
     if (auto settled = together.settle(); !settled) return give_up(settled.error());
@@ -148,8 +141,8 @@ Result<void> write_slices(const Scene& scene, const Destination& to, const Progr
   if (number) return give_up(error_from_errno("cannot put the new folder in its place", number));
   if (to.later)
     for (const fs::path& picture : pictures) to.later->add(picture);
-  number = to.later ? 0 : sync_folder(parent, made->fd);
-  ::close(made->fd);
+  number = to.later ? 0 : sync_folder(parent, made.fd);
+  ::close(made.fd);
   if (number) return tl::unexpected(error_from_errno("the new folder is in its place, but it could not be brought to disk that it is", number));
   return {};
 }

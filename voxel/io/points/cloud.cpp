@@ -100,7 +100,7 @@ class PointFrame {
       for (size_t a = 0; a < 3; ++a) f.low_[a] = std::min(f.low_[a], w[a]), high[a] = std::max(high[a], w[a]);
       return true;
     });
-    if (!walked) return tl::unexpected(walked.error());
+    QRY_TRY(walked);
     if (outside == cloud.points) return fail(ErrorCode::malformed_input, "byte 0: expected at least one point with finite coordinates, found none of " + std::to_string(cloud.points));
     if (outside) add_warning(options.warnings, std::to_string(outside) + " points have coordinates that are no numbers, or beyond 1e15, and were left out");
     f.inside_ = cloud.points - outside;
@@ -161,19 +161,17 @@ constexpr uint64_t kPointBrickBytes = 700, kPointBricksPerChunk = 512;
 }  // namespace
 
 Result<Scene> voxelize_points(const PointCloud& cloud, const ReadOptions& options) {
-  auto frame = PointFrame::of(cloud, options);
-  if (!frame) return tl::unexpected(frame.error());
-  auto promise = MemoryBudget::promise(options.budget, frame->inside() * sizeof(Sample), "sorting its " + std::to_string(frame->inside()) + " points");
-  if (!promise) return tl::unexpected(promise.error());
+  QRY_TRY_ASSIGN(auto frame, PointFrame::of(cloud, options));
+  QRY_TRY_ASSIGN(auto promise, MemoryBudget::promise(options.budget, frame.inside() * sizeof(Sample), "sorting its " + std::to_string(frame.inside()) + " points"));
   std::vector<Sample> samples;
-  samples.reserve(frame->inside());
-  const auto walked = frame->walk(cloud, [&](Int3 cell, uint32_t rgba) {
+  samples.reserve(frame.inside());
+  const auto walked = frame.walk(cloud, [&](Int3 cell, uint32_t rgba) {
     samples.push_back({key_of(cell), rgba});
-    if (samples.size() % 65536 == 0) promise->taken(65536 * sizeof(Sample));
+    if (samples.size() % 65536 == 0) promise.taken(65536 * sizeof(Sample));
     return true;
   });
-  if (!walked) return tl::unexpected(walked.error());
-  promise->taken(UINT64_MAX);
+  QRY_TRY(walked);
+  promise.taken(UINT64_MAX);
   std::sort(samples.begin(), samples.end());
   if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
 
@@ -186,7 +184,7 @@ Result<Scene> voxelize_points(const PointCloud& cloud, const ReadOptions& option
     colours.count(cell.rgba);
     samples[cells++] = cell;
   }
-  if (const auto good = colours.good(); !good) return tl::unexpected(good.error());
+  QRY_TRY(colours.good());
   Scene scene;
   colours.finish(scene, options.warnings);
   BrickBudget budget(cloud.file_bytes, {options.budget, nullptr});
@@ -198,27 +196,26 @@ Result<Scene> voxelize_points(const PointCloud& cloud, const ReadOptions& option
     if (!budget.take(1)) return tl::unexpected(budget.error(""));
     bricks.put({int32_t(place >> 22), int32_t(place >> 11 & 2047), int32_t(place & 2047)}, brick);
   }
-  frame->finish(cloud, scene, std::move(bricks));
+  frame.finish(cloud, scene, std::move(bricks));
   return scene;
 }
 
 Result<RegionsDone> voxelize_points_in_regions(const PointCloud& cloud, const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
-  auto frame = PointFrame::of(cloud, options);
-  if (!frame) return tl::unexpected(frame.error());
+  QRY_TRY_ASSIGN(auto frame, PointFrame::of(cloud, options));
   auto points_wait = Spill::create(sink.beside), cells_wait = Spill::create(sink.beside);
   if (!points_wait || !cells_wait) return tl::unexpected((points_wait ? cells_wait : points_wait).error());
   ColorTable colours(options.budget);
   uint64_t cells = 0;
   {
-    const uint64_t all = frame->inside() * sizeof(WaitingSample);
+    const uint64_t all = frame.inside() * sizeof(WaitingSample);
     SpilledSort<WaitingSample> sorted(**points_wait, std::min<uint64_t>(all, uint64_t(double(sink.room()) * kPointSortShare)));
     uint64_t number = 0;
-    const auto walked = frame->walk(cloud, [&](Int3 cell, uint32_t rgba) {
+    const auto walked = frame.walk(cloud, [&](Int3 cell, uint32_t rgba) {
       sorted.add({chunk_key_of(cell) << 22 | number >> 32, rgba, uint32_t(number)});
       ++number;
       return true;
     });
-    if (!walked) return tl::unexpected(walked.error());
+    QRY_TRY(walked);
     sorted.finish();
     std::optional<uint64_t> open;
     ColorSum sum;
@@ -237,15 +234,15 @@ Result<RegionsDone> voxelize_points_in_regions(const PointCloud& cloud, const st
       if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
     }
     close();
-    if (const auto good = (*points_wait)->good(); !good) return tl::unexpected(good.error());
-    if (const auto good = colours.good(); !good) return tl::unexpected(good.error());
+    QRY_TRY((*points_wait)->good());
+    QRY_TRY(colours.good());
   }
   points_wait->reset();
   Scene scene;
   colours.finish(scene, options.warnings);
-  frame->finish(cloud, scene, {});
+  frame.finish(cloud, scene, {});
   scene = std::move(*named_after(file, std::move(scene)));
-  if (auto begun = sink.begin(scene); !begun) return tl::unexpected(begun.error());
+  QRY_TRY(sink.begin(scene));
 
   const auto most = std::max<uint64_t>(1, uint64_t(double(sink.room()) * kPointRegionShare) / kPointBrickBytes);
   BrickBudget budget(cloud.file_bytes);
@@ -278,33 +275,29 @@ Result<RegionsDone> voxelize_points_in_regions(const PointCloud& cloud, const st
     if (!(*cells_wait)->read_all(at * sizeof(WaitingCell), std::span(some))) return tl::unexpected((*cells_wait)->good().error());
     for (const WaitingCell& cell : some) {
       if (place != cell.key >> 9)
-        if (auto closed = close(cell.key >> 9); !closed) return tl::unexpected(closed.error());
+        QRY_TRY(close(cell.key >> 9));
       brick.set(uint32_t(cell.key & 511), colours.material(cell.rgba));
     }
     options.progress.say("regions", double(at) / double(cells));
   }
   if (place)
-    if (auto closed = close(*place); !closed) return tl::unexpected(closed.error());
-  if (auto handed = hand_over(); !handed) return tl::unexpected(handed.error());
+    QRY_TRY(close(*place));
+  QRY_TRY(hand_over());
   return done;
 }
 
 Result<Scene> read_cloud(const std::filesystem::path& file, uint64_t limit, const ReadOptions& options, CloudOfBytes cloud_of) {
   options.progress.say("read", -1);
-  auto bytes = FilePieces::open(file, limit);
-  if (!bytes) return tl::unexpected(bytes.error());
-  const auto cloud = cloud_of(*bytes, options);
-  if (!cloud) return tl::unexpected(cloud.error());
-  return named_after(file, voxelize_points(*cloud, options));
+  QRY_TRY_ASSIGN(auto bytes, FilePieces::open(file, limit));
+  QRY_TRY_ASSIGN(const auto cloud, cloud_of(bytes, options));
+  return named_after(file, voxelize_points(cloud, options));
 }
 
 Result<RegionsDone> read_cloud_regions(const std::filesystem::path& file, uint64_t limit, const ReadOptions& options, const RegionSink& sink, CloudOfBytes cloud_of) {
   options.progress.say("read", -1);
-  auto bytes = FilePieces::open(file, limit);
-  if (!bytes) return tl::unexpected(bytes.error());
-  const auto cloud = cloud_of(*bytes, options);
-  if (!cloud) return tl::unexpected(cloud.error());
-  return voxelize_points_in_regions(*cloud, file, options, sink);
+  QRY_TRY_ASSIGN(auto bytes, FilePieces::open(file, limit));
+  QRY_TRY_ASSIGN(const auto cloud, cloud_of(bytes, options));
+  return voxelize_points_in_regions(cloud, file, options, sink);
 }
 
 }  // namespace quarry::io

@@ -84,7 +84,7 @@ Result<PointCloud> las_cloud(FilePieces& bytes, const ReadOptions& options) {
     for (size_t c = 0; c < 3 && format->color_at; ++c) brightest = std::max(brightest, field<uint16_t>(p + format->color_at + 2 * c));
     return true;
   });
-  if (!looked) return tl::unexpected(looked.error());
+  QRY_TRY(looked);
   const uint32_t shift = brightest > 255 ? 8 : 0;  // sixteen bits are the rule; many writers put bytes there
   const auto colour_of = [=](const uint8_t* p) {
     if (brightest) {
@@ -115,9 +115,8 @@ Result<PointCloud> las_cloud(FilePieces& bytes, const ReadOptions& options) {
 
 Result<Scene> parse_las(std::span<const uint8_t> bytes, const ReadOptions& options) {
   FilePieces all(bytes);
-  const auto cloud = las_cloud(all, options);
-  if (!cloud) return tl::unexpected(cloud.error());
-  return voxelize_points(*cloud, options);
+  QRY_TRY_ASSIGN(const auto cloud, las_cloud(all, options));
+  return voxelize_points(cloud, options);
 }
 
 Result<Scene> read_las(const std::filesystem::path& file, const ReadOptions& options) { return read_cloud(file, kMaxLasBytes, options, las_cloud); }

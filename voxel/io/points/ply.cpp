@@ -15,7 +15,7 @@ constexpr uint64_t kMaxPlyBytes = uint64_t(1) << 37;
 Result<PointCloud> ply_cloud(FilePieces& bytes, const ReadOptions& options) {
   const auto header = read_ply_header(bytes.peek(kPlyHeaderBytes).first(size_t(std::min<uint64_t>(bytes.size(), kPlyHeaderBytes))));
   if (bytes.error()) return tl::unexpected(*bytes.error());
-  if (!header) return tl::unexpected(header.error());
+  QRY_TRY(header);
   // Kept with the walk, which begins at the vertices each time.
   const auto shared = std::make_shared<const PlyHeader>(*header);
   const PlyHeader& h = *shared;
@@ -26,7 +26,7 @@ Result<PointCloud> ply_cloud(FilePieces& bytes, const ReadOptions& options) {
   const int color[3] = {vertices->find({"red", "diffuse_red"}), vertices->find({"green", "diffuse_green"}), vertices->find({"blue", "diffuse_blue"})};
   if (std::any_of(position, position + 3, [](int p) { return p < 0; })) return bad(vertices->at, "expected the properties x, y and z of the vertices");
   const bool coloured = std::all_of(color, color + 3, [](int c) { return c >= 0; });
-  if (const auto fits = check_ply_counts(h, bytes.size()); !fits) return tl::unexpected(fits.error());
+  QRY_TRY(check_ply_counts(h, bytes.size()));
 
   PlyBody body(h, bytes);
   bytes.seek(h.body_at);
@@ -67,9 +67,8 @@ bool ply_is_points(std::span<const uint8_t> head) {
 
 Result<Scene> parse_ply_points(std::span<const uint8_t> bytes, const ReadOptions& options) {
   FilePieces pieces(bytes);
-  const auto cloud = ply_cloud(pieces, options);
-  if (!cloud) return tl::unexpected(cloud.error());
-  return voxelize_points(*cloud, options);
+  QRY_TRY_ASSIGN(const auto cloud, ply_cloud(pieces, options));
+  return voxelize_points(cloud, options);
 }
 
 Result<Scene> read_ply_points(const std::filesystem::path& file, const ReadOptions& options) { return read_cloud(file, kMaxPlyBytes, options, ply_cloud); }

@@ -74,7 +74,7 @@ Result<PointCloud> xyz_cloud(FilePieces& bytes, const ReadOptions& options) {
     ++points;
     return true;
   });
-  if (!walked) return tl::unexpected(walked.error());
+  QRY_TRY(walked);
   if (error) return tl::unexpected(*error);
   if (points == 0) return fail(ErrorCode::malformed_input, at_byte(0) + "expected lines of x, y and z, found no point" + (bytes.size() == 0 ? " (the file is empty)" : ""));
   PointCloud cloud;
@@ -99,9 +99,8 @@ Result<PointCloud> xyz_cloud(FilePieces& bytes, const ReadOptions& options) {
 
 Result<Scene> parse_xyz(std::span<const uint8_t> bytes, const ReadOptions& options) {
   FilePieces all(bytes);
-  const auto cloud = xyz_cloud(all, options);
-  if (!cloud) return tl::unexpected(cloud.error());
-  return voxelize_points(*cloud, options);
+  QRY_TRY_ASSIGN(const auto cloud, xyz_cloud(all, options));
+  return voxelize_points(cloud, options);
 }
 
 Result<Scene> read_xyz(const std::filesystem::path& file, const ReadOptions& options) { return read_cloud(file, kMaxXyzBytes, options, xyz_cloud); }

@@ -14,7 +14,7 @@ Result<void> check_chunks(Db& db, const StoreHead& head, CheckBlobs blobs) {
     const Int3 chunk{s.int32(1, "x"), s.int32(2, "y"), s.int32(3, "z")};
     const auto bricks = uint32_t(s.integer(4, "bricks", 1, kChunkBricks)), bytes = uint32_t(s.integer(5, "bytes", 0, kChunkBytesMax));
     const auto checksum = uint64_t(s.integer(6, "checksum"));
-    if (auto ok = s.row_check(); !ok) return ok;
+    QRY_TRY(s.row_check());
     if (blobs == CheckBlobs::yes && chunk_checksum(s.blob(7, "data", 2 * kChunkBytesMax), volume, chunk, bytes, bricks) != checksum)
       return damaged("table chunks, volume " + std::to_string(volume) + ", chunk (" + std::to_string(chunk.x) + ", " + std::to_string(chunk.y) + ", " + std::to_string(chunk.z) + "): the checksum is wrong");
     ++seen[volume].chunks;
@@ -22,7 +22,7 @@ Result<void> check_chunks(Db& db, const StoreHead& head, CheckBlobs blobs) {
     seen[volume].sum += checksum;
     return {};
   });
-  if (!r) return r;
+  QRY_TRY(r);
   for (size_t i = 0; i < seen.size(); ++i) {
     const StoreHead::Volume &a = seen[i], &b = head.volumes[i];
     if (a.chunks != b.chunks || a.sum != b.sum || a.bricks != b.bricks)
@@ -44,13 +44,13 @@ Result<void> check_history(Db& db, const StoreHead& head, CheckBlobs blobs) {
     part.voxels = uint64_t(s.integer(4, "voxels", 0, INT64_MAX));
     const auto count = uint32_t(s.integer(5, "changes", 0, kPartChanges)), bytes = uint32_t(s.integer(6, "bytes", 0, kPartBytesMax));
     const auto checksum = uint64_t(s.integer(7, "checksum"));
-    if (auto ok = s.row_check(); !ok) return ok;
+    QRY_TRY(s.row_check());
     if (blobs == CheckBlobs::yes && part_checksum(s.blob(8, "data", 2 * kPartBytesMax), part, bytes, count) != checksum)
       return damaged("table journal, record " + std::to_string(part.record) + ", part " + std::to_string(part.part) + ": the checksum is wrong");
     sum += checksum;
     return {};
   });
-  if (!r) return r;
+  QRY_TRY(r);
   if (sum != head.history_sum) return damaged("table journal: the checksum over its records is wrong");
   return {};
 }
@@ -58,10 +58,10 @@ Result<void> check_history(Db& db, const StoreHead& head, CheckBlobs blobs) {
 }  // namespace
 
 Result<void> check_tables(Db& db, CheckBlobs blobs) {
-  if (auto r = check_schema(db); !r) return r;
+  QRY_TRY(check_schema(db));
   StoreHead head;
-  if (const auto scene = read_without_chunks(db, &head); !scene) return tl::unexpected(scene.error());
-  if (auto r = check_chunks(db, head, blobs); !r) return r;
+  QRY_TRY(read_without_chunks(db, &head));
+  QRY_TRY(check_chunks(db, head, blobs));
   return check_history(db, head, blobs);
 }
 

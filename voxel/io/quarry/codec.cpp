@@ -157,9 +157,8 @@ Result<Blob> encode_chunk(const BrickMap& bricks, Int3 chunk, uint32_t volume) {
     std::memcpy(to, &i, sizeof i);
     to = put_brick(to + sizeof i, *found[i]);
   }
-  auto data = compress(plain);
-  if (!data) return tl::unexpected(data.error());
-  blob.data = std::move(*data);
+  QRY_TRY_ASSIGN(auto data, compress(plain));
+  blob.data = std::move(data);
   blob.plain_bytes = uint32_t(plain.size());
   blob.count = count;
   blob.checksum = chunk_checksum(blob.data, volume, chunk, blob.plain_bytes, blob.count);
@@ -167,9 +166,8 @@ Result<Blob> encode_chunk(const BrickMap& bricks, Int3 chunk, uint32_t volume) {
 }
 
 Result<void> decode_chunk(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, Int3 chunk, BrickMap* into) {
-  const auto plain = decompress(data, plain_bytes);
-  if (!plain) return tl::unexpected(plain.error());
-  Reader in(*plain);
+  QRY_TRY_ASSIGN(const auto plain, decompress(data, plain_bytes));
+  Reader in(plain);
   uint16_t n = 0;
   if (!in.get(&n) || n != count || n == 0) return fail(ErrorCode::malformed_input, "expected " + std::to_string(std::max(1u, count)) + " bricks");
   // Put in the order of coordinates, x slowest, which is what the map takes best.
@@ -194,10 +192,9 @@ Result<void> decode_chunk(std::span<const uint8_t> data, uint32_t plain_bytes, u
 namespace {
 
 Result<Blob> part_blob(const std::vector<uint8_t>& plain, size_t count, const RecordHead& head) {
-  auto data = compress(plain);
-  if (!data) return tl::unexpected(data.error());
+  QRY_TRY_ASSIGN(auto data, compress(plain));
   Blob blob;
-  blob.data = std::move(*data);
+  blob.data = std::move(data);
   blob.plain_bytes = uint32_t(plain.size());
   blob.count = uint32_t(count);
   blob.checksum = part_checksum(blob.data, head, blob.plain_bytes, blob.count);
@@ -221,9 +218,8 @@ Result<Blob> encode_materials(std::span<const MaterialChange> changes, const Rec
 }
 
 Result<void> decode_materials(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, std::vector<MaterialChange>* out) {
-  const auto plain = decompress(data, plain_bytes);
-  if (!plain) return tl::unexpected(plain.error());
-  Reader in(*plain);
+  QRY_TRY_ASSIGN(const auto plain, decompress(data, plain_bytes));
+  Reader in(plain);
   uint32_t n = 0;
   if (!in.get(&n) || n != count || n == 0 || n > 256) return fail(ErrorCode::malformed_input, "expected " + std::to_string(count) + " changes of materials");
   for (uint32_t i = 0; i < n; ++i) {
@@ -249,9 +245,8 @@ Result<Blob> encode_part(std::span<const BrickChange> changes, const RecordHead&
 }
 
 Result<void> decode_part(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, std::vector<BrickChange>* append) {
-  const auto plain = decompress(data, plain_bytes);
-  if (!plain) return tl::unexpected(plain.error());
-  Reader in(*plain);
+  QRY_TRY_ASSIGN(const auto plain, decompress(data, plain_bytes));
+  Reader in(plain);
   uint32_t n = 0;
   if (!in.get(&n) || n != count) return fail(ErrorCode::malformed_input, "expected " + std::to_string(count) + " changes");
   for (uint32_t i = 0; i < n; ++i) {

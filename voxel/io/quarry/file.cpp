@@ -62,10 +62,9 @@ uint64_t physical_memory() {
 fs::path beside(const fs::path& file, const char* suffix) { return fs::path(file.string() + suffix); }
 
 Result<LockedFile> lock_replaced(const Destination& to) {
-  const auto target = find_target(to);
-  if (!target) return tl::unexpected(target.error());
+  QRY_TRY_ASSIGN(const auto target, find_target(to));
   std::error_code ignored;
-  return fs::exists(*target, ignored) ? lock_file(*target, O_RDONLY, LOCK_SH) : Result<LockedFile>();
+  return fs::exists(target, ignored) ? lock_file(target, O_RDONLY, LOCK_SH) : Result<LockedFile>();
 }
 
 Result<void> put_in_place(WholeFile& world, const LockedFile& old) {

@@ -106,21 +106,19 @@ Result<DatabaseView> view_with_leftovers(const LockedFile& locked, const fs::pat
 
 Result<OpenedView> open_with_leftovers(const LockedFile& locked, const fs::path& file) {
   OpenedView opened;
-  auto view = view_with_leftovers(locked, file, &opened.warnings);
-  if (!view) return tl::unexpected(view.error());
-  const CompanionUse log = view->pages.log(), journal = view->pages.journal();
+  QRY_TRY_ASSIGN(auto view, view_with_leftovers(locked, file, &opened.warnings));
+  const CompanionUse log = view.pages.log(), journal = view.pages.journal();
   const fs::path log_file = beside(file, "-wal"), journal_file = beside(file, "-journal");
   for (const auto& [use, companion] : {std::pair(&log, &log_file), std::pair(&journal, &journal_file)})
     if (use->foreign) opened.foreign.push_back({*companion, name_of(*companion) + ": " + use->said.front()});
   DatabaseView alone;
-  alone.page_bytes = view->page_bytes;
+  alone.page_bytes = view.page_bytes;
   struct stat info {};
   if (::fstat(locked.fd, &info) != 0) return tl::unexpected(error_from_errno("cannot ask for its size", errno));
   alone.bytes = uint64_t(info.st_size);
-  const bool counts = !view->pages.pages().empty(), closed = view->pages.closed();
-  auto db = open_view(locked.fd, std::move(*view));
-  if (!db) return tl::unexpected(db.error());
-  opened.db = std::move(*db);
+  const bool counts = !view.pages.pages().empty(), closed = view.pages.closed();
+  QRY_TRY_ASSIGN(auto db, open_view(locked.fd, std::move(view)));
+  opened.db = std::move(db);
   if (!counts) return opened;
   const auto agrees = check_tables(opened.db, CheckBlobs::no);
   if (agrees) return opened;
@@ -134,10 +132,9 @@ Result<OpenedView> open_with_leftovers(const LockedFile& locked, const fs::path&
   }
   if (known)
     return fail(ErrorCode::malformed_input, "with " + names + ", which lies beside it and belongs to it, it is damaged: " + agrees.error().message + ". Either one was damaged, or the two were copied at different instants");
-  auto other = open_view(locked.fd, std::move(alone));
-  if (!other) return tl::unexpected(other.error());
-  if (!check_tables(*other, CheckBlobs::no)) return tl::unexpected(agrees.error());
-  opened.db = std::move(*other);
+  QRY_TRY_ASSIGN(auto other, open_view(locked.fd, std::move(alone)));
+  if (!check_tables(other, CheckBlobs::no)) return tl::unexpected(agrees.error());
+  opened.db = std::move(other);
   opened.warnings.clear();
   for (const auto& [use, companion] : {std::pair(&log, &log_file), std::pair(&journal, &journal_file)})
     if (use->used > 0)
@@ -147,22 +144,20 @@ Result<OpenedView> open_with_leftovers(const LockedFile& locked, const fs::path&
 }
 
 Result<Db> open_for_reading(const LockedFile& locked, const fs::path& file, std::vector<std::string>* warnings) {
-  auto opened = open_with_leftovers(locked, file);
-  if (!opened) return tl::unexpected(opened.error());
+  QRY_TRY_ASSIGN(auto opened, open_with_leftovers(locked, file));
   if (warnings) {
-    for (const OpenedView::Foreign& f : opened->foreign) warnings->push_back(f.sentence + kWhatToDo);
-    warnings->insert(warnings->end(), opened->warnings.begin(), opened->warnings.end());
+    for (const OpenedView::Foreign& f : opened.foreign) warnings->push_back(f.sentence + kWhatToDo);
+    warnings->insert(warnings->end(), opened.warnings.begin(), opened.warnings.end());
   }
-  if (auto r = opened->db.run("PRAGMA temp_store=MEMORY", "set up the database"); !r) return tl::unexpected(r.error());
-  return std::move(opened->db);
+  QRY_TRY(opened.db.run("PRAGMA temp_store=MEMORY", "set up the database"));
+  return std::move(opened.db);
 }
 
 Result<void> check_single_file(const LockedFile& locked, const fs::path& file) {
-  if (auto r = check_header(locked); !r) return r;
-  const auto view = view_with_leftovers(locked, file, nullptr);
-  if (!view) return tl::unexpected(view.error());
-  if (view->pages.pages().empty()) return {};
-  return fail(ErrorCode::io, "its last edits are in " + name_of(beside(file, view->pages.log().used > 0 ? "-wal" : "-journal")) +
+  QRY_TRY(check_header(locked));
+  QRY_TRY_ASSIGN(const auto view, view_with_leftovers(locked, file, nullptr));
+  if (view.pages.pages().empty()) return {};
+  return fail(ErrorCode::io, "its last edits are in " + name_of(beside(file, view.pages.log().used > 0 ? "-wal" : "-journal")) +
                                  " beside it and could not be folded in, so that a copy would be without them; make room where it lies, and try again");
 }
 
@@ -230,7 +225,7 @@ LeftBeside::LeftBeside(const fs::path& file, bool there) {
 Result<void> LeftBeside::clear() {
   SetAside aside;
   for (const fs::path& companion : kept_)
-    if (auto r = aside.put(companion); !r) return r;
+    QRY_TRY(aside.put(companion));
   for (const fs::path& companion : gone_) ::unlink(companion.c_str());
   return aside.keep();
 }

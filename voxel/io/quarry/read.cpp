@@ -17,7 +17,7 @@ Result<std::map<std::string, int64_t>> read_state(Db& db) {
     state[s.text(0, "key")] = s.integer(1, "value");
     return {};
   });
-  if (!r) return tl::unexpected(r.error());
+  QRY_TRY(r);
   for (const char* key : {kOverlapKey, kPositionKey, kLengthKey, kHistoryKey, kHistorySumKey, kSceneSumKey, kPaletteSumKey, kVolumesSumKey})
     if (!state.count(key)) return fail(ErrorCode::malformed_input, "table state has no row '" + std::string(key) + "'; the file is damaged");
   return state;
@@ -39,22 +39,22 @@ Result<void> read_volumes(Db& db, Scene* scene, StoreHead* head) {
 }
 
 Result<void> read_small_tables(Db& db, Scene* scene) {
-  if (auto r = for_rows(db, "SELECT key, value FROM meta ORDER BY key", "meta", [&](Statement& s) -> Result<void> {
+  const auto r = for_rows(db, "SELECT key, value FROM meta ORDER BY key", "meta", [&](Statement& s) -> Result<void> {
         std::string key = s.text(0, "key");
         scene->metadata[std::move(key)] = s.text(1, "value");
         return {};
-      }); !r)
-    return r;
-  if (auto r = for_rows(db, "SELECT id, name, hidden FROM layers ORDER BY id", "layers", [&](Statement& s) -> Result<void> {
+      });
+  QRY_TRY(r);
+  const auto r = for_rows(db, "SELECT id, name, hidden FROM layers ORDER BY id", "layers", [&](Statement& s) -> Result<void> {
         next_id(s, scene->layers.size());
         Layer l;
         l.name = s.text(1, "name");
         l.hidden = s.integer(2, "hidden", 0, 1) != 0;
         scene->layers.push_back(std::move(l));
         return {};
-      }); !r)
-    return r;
-  if (auto r = for_rows(db, "SELECT id, volume, rotation, x, y, z, layer, hidden, name, group_path FROM instances ORDER BY id", "instances", [&](Statement& s) -> Result<void> {
+      });
+  QRY_TRY(r);
+  const auto r = for_rows(db, "SELECT id, volume, rotation, x, y, z, layer, hidden, name, group_path FROM instances ORDER BY id", "instances", [&](Statement& s) -> Result<void> {
         next_id(s, scene->instances.size());
         Instance n;
         n.volume = uint32_t(s.integer(1, "volume", 0, int64_t(scene->volumes.size()) - 1));
@@ -67,8 +67,8 @@ Result<void> read_small_tables(Db& db, Scene* scene) {
         n.group_path = s.text(9, "group_path");
         scene->instances.push_back(std::move(n));
         return {};
-      }); !r)
-    return r;
+      });
+  QRY_TRY(r);
   return for_rows(db, "SELECT * FROM cameras ORDER BY id", "cameras", [&](Statement& s) -> Result<void> {
     next_id(s, scene->cameras.size());
     Camera c;
@@ -125,7 +125,7 @@ Result<ChunkRow> chunk_row(Statement& s, size_t volumes) {
   row.bytes = uint32_t(s.integer(5, "bytes", 0, kChunkBytesMax));
   row.checksum = uint64_t(s.integer(6, "checksum"));
   row.data = s.blob(7, "data", 2 * kChunkBytesMax);
-  if (auto ok = s.row_check(); !ok) return tl::unexpected(ok.error());
+  QRY_TRY(s.row_check());
   if (chunk_checksum(row.data, row.volume, row.chunk, row.bytes, row.bricks) != row.checksum) return tl::unexpected(damaged(row.name() + ": the checksum is wrong").error());
   return row;
 }
@@ -133,14 +133,12 @@ Result<ChunkRow> chunk_row(Statement& s, size_t volumes) {
 Result<StoreHead> head_from(Db& db, const std::map<std::string, int64_t>& state, Scene* scene) {
   StoreHead head;
   for (const char* table : {"volumes", "layers", "instances", "cameras"}) {
-    const auto rows = db.integer(("SELECT count(*) FROM " + std::string(table)).c_str(), table);
-    if (!rows) return tl::unexpected(rows.error());
-    if (*rows > kMaxRows) return fail(ErrorCode::malformed_input, "table " + std::string(table) + " has " + std::to_string(*rows) + " rows, expected at most " + std::to_string(kMaxRows));
+    QRY_TRY_ASSIGN(const auto rows, db.integer(("SELECT count(*) FROM " + std::string(table)).c_str(), table));
+    if (rows > kMaxRows) return fail(ErrorCode::malformed_input, "table " + std::string(table) + " has " + std::to_string(rows) + " rows, expected at most " + std::to_string(kMaxRows));
   }
-  const auto version = db.integer("PRAGMA user_version", "read the database's header");
-  if (!version) return tl::unexpected(version.error());
-  head.version = *version;
-  if (auto r = read_volumes(db, scene, &head); !r) return tl::unexpected(r.error());
+  QRY_TRY_ASSIGN(const auto version, db.integer("PRAGMA user_version", "read the database's header"));
+  head.version = version;
+  QRY_TRY(read_volumes(db, scene, &head));
   head.position = state.at(kPositionKey);
   head.length = state.at(kLengthKey);
   head.history_sum = uint64_t(state.at(kHistoryKey));
@@ -159,20 +157,18 @@ Result<void> read_all_chunks(Db& db, const StoreHead& head, const Progress& prog
   for (const StoreHead::Volume& v : head.volumes) total += v.bricks;
   auto r = for_rows(db, (std::string(kChunkColumns) + "ORDER BY volume, x, y, z").c_str(), "chunks", [&](Statement& s) -> Result<void> {
     if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-    const auto row = chunk_row(s, seen.size());
-    if (!row) return tl::unexpected(row.error());
-    StoreHead::Volume& v = seen[row->volume];
-    v.bricks += row->bricks;
-    if (v.bricks > head.volumes[row->volume].bricks) return damaged(row->name() + ": there are more bricks than the volume has");
-    const auto into = target(row->volume, row->bricks);
-    if (!into) return tl::unexpected(into.error());
-    if (auto ok = row->put_into(*into); !ok) return ok;
+    QRY_TRY_ASSIGN(const auto row, chunk_row(s, seen.size()));
+    StoreHead::Volume& v = seen[row.volume];
+    v.bricks += row.bricks;
+    if (v.bricks > head.volumes[row.volume].bricks) return damaged(row.name() + ": there are more bricks than the volume has");
+    QRY_TRY_ASSIGN(const auto into, target(row.volume, row.bricks));
+    QRY_TRY(row.put_into(into));
     ++v.chunks;
-    v.sum += row->checksum;
-    report.at(double(done += row->bricks) / double(total));
+    v.sum += row.checksum;
+    report.at(double(done += row.bricks) / double(total));
     return {};
   });
-  if (!r) return r;
+  QRY_TRY(r);
   for (size_t i = 0; i < seen.size(); ++i) {
     const StoreHead::Volume &a = seen[i], &b = head.volumes[i];
     if (a.chunks != b.chunks || a.sum != b.sum || a.bricks != b.bricks)
@@ -192,64 +188,56 @@ void bind_box(Statement& s, uint32_t volume, const Box3& box) {
 }  // namespace
 
 Result<uint64_t> count_chunk_bricks(Db& db, uint32_t volume, const Box3& chunks) {
-  auto s = Statement::prepare(db, (std::string("SELECT coalesce(sum(bricks), 0) FROM chunks ") + kInBox).c_str(), "chunks");
-  if (!s) return tl::unexpected(s.error());
-  bind_box(*s, volume, chunks);
-  const auto row = s->step();
-  if (!row) return tl::unexpected(row.error());
-  const int64_t bricks = *row ? s->integer(0, "bricks", 0, int64_t(1) << 40) : 0;
-  if (auto ok = s->row_check(); !ok) return tl::unexpected(ok.error());
+  QRY_TRY_ASSIGN(auto s, Statement::prepare(db, (std::string("SELECT coalesce(sum(bricks), 0) FROM chunks ") + kInBox).c_str(), "chunks"));
+  bind_box(s, volume, chunks);
+  QRY_TRY_ASSIGN(const auto row, s.step());
+  const int64_t bricks = row ? s.integer(0, "bricks", 0, int64_t(1) << 40) : 0;
+  QRY_TRY(s.row_check());
   return uint64_t(bricks);
 }
 
 Result<void> read_some_chunks(Db& db, const StoreHead& head, uint32_t volume, const Box3& chunks, const Progress& progress, BrickMap& into) {
-  auto s = Statement::prepare(db, (std::string(kChunkColumns) + kInBox + " ORDER BY volume, x, y, z").c_str(), "chunks");
-  if (!s) return tl::unexpected(s.error());
-  bind_box(*s, volume, chunks);
+  QRY_TRY_ASSIGN(auto s, Statement::prepare(db, (std::string(kChunkColumns) + kInBox + " ORDER BY volume, x, y, z").c_str(), "chunks"));
+  bind_box(s, volume, chunks);
   for (;;) {
     if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-    const auto there = s->step();
-    if (!there) return tl::unexpected(there.error());
-    if (!*there) return {};
-    const auto row = chunk_row(*s, head.volumes.size());
-    if (!row) return tl::unexpected(row.error());
-    if (auto ok = row->put_into(&into); !ok) return ok;
+    QRY_TRY_ASSIGN(const auto there, s.step());
+    if (!there) return {};
+    QRY_TRY_ASSIGN(const auto row, chunk_row(s, head.volumes.size()));
+    QRY_TRY(row.put_into(&into));
   }
 }
 
 Result<StoreHead> read_head(Db& db) {
-  const auto state = read_state(db);
-  if (!state) return tl::unexpected(state.error());
-  return head_from(db, *state, nullptr);
+  QRY_TRY_ASSIGN(const auto state, read_state(db));
+  return head_from(db, state, nullptr);
 }
 
 Result<Scene> read_without_chunks(Db& db, StoreHead* head) {
-  const auto state = read_state(db);
-  if (!state) return tl::unexpected(state.error());
+  QRY_TRY_ASSIGN(const auto state, read_state(db));
   Scene scene;
-  auto got = head_from(db, *state, &scene);
-  if (!got) return tl::unexpected(got.error());
-  const int64_t overlap = state->at(kOverlapKey);
+  QRY_TRY_ASSIGN(auto got, head_from(db, state, &scene));
+  const int64_t overlap = state.at(kOverlapKey);
   if (overlap != 0 && overlap != 1) return fail(ErrorCode::malformed_input, "table state, overlap: expected 0 or 1, found " + std::to_string(overlap));
   scene.overlap = overlap ? OverlapRule::last_instance_wins : OverlapRule::first_instance_wins;
-  if (auto r = read_small_tables(db, &scene); !r) return tl::unexpected(r.error());
-  if (scene_sum(scene) != uint64_t(state->at(kSceneSumKey)))
+  QRY_TRY(read_small_tables(db, &scene));
+  if (scene_sum(scene) != uint64_t(state.at(kSceneSumKey)))
     return fail(ErrorCode::malformed_input, "tables meta, volumes, layers, instances, cameras: the checksum over them is wrong; the file is damaged");
-  if (auto r = read_palette(db, &scene.palette); !r) return tl::unexpected(r.error());
-  if (palette_sum(scene.palette) != uint64_t(state->at(kPaletteSumKey))) return fail(ErrorCode::malformed_input, "table palette: the checksum is wrong; the file is damaged");
-  *head = std::move(*got);
+  QRY_TRY(read_palette(db, &scene.palette));
+  if (palette_sum(scene.palette) != uint64_t(state.at(kPaletteSumKey))) return fail(ErrorCode::malformed_input, "table palette: the checksum is wrong; the file is damaged");
+  *head = std::move(got);
   return scene;
 }
 
 Result<Scene> read_tables(Db& db, uint64_t memory_limit, const Progress& progress, StoreHead* head) {
   auto scene = read_without_chunks(db, head);
-  if (!scene) return scene;
+  QRY_TRY(scene);
   uint64_t bricks = 0;
   for (const StoreHead::Volume& v : head->volumes) bricks += uint64_t(v.bricks);
   if (bricks > memory_limit / kBrickMemoryBytes)
     return fail(ErrorCode::out_of_memory, "its " + std::to_string(bricks) + " bricks need " + std::to_string(bricks * kBrickMemoryBytes >> 20) + " MiB of memory; there are " + std::to_string(memory_limit >> 20));
   const auto target = [&](uint32_t volume, uint32_t) -> Result<BrickMap*> { return &scene->volumes[volume].bricks; };
-  if (auto r = read_all_chunks(db, *head, progress, target); !r) return tl::unexpected(r.error());
+  QRY_TRY(read_all_chunks(db, *head, progress, target));
   return scene;
 }
 
@@ -269,7 +257,7 @@ Result<std::vector<UndoRecord>> read_history(Db& db, const StoreHead& head, uint
     const uint32_t bytes = uint32_t(s.integer(6, "bytes", 0, kPartBytesMax));
     const uint64_t checksum = uint64_t(s.integer(7, "checksum"));
     const std::span<const uint8_t> data = s.blob(8, "data", 2 * kPartBytesMax);
-    if (auto ok = s.row_check(); !ok) return ok;
+    QRY_TRY(s.row_check());
     const std::string name = "table journal, record " + std::to_string(next.record) + ", part " + std::to_string(next.part);
     if (part_checksum(data, next, bytes, count) != checksum) return damaged(name + ": the checksum is wrong");
     const bool continues = next.part == 1 && next.record > 1 && head.version > kPlainHistory;
@@ -293,16 +281,16 @@ Result<std::vector<UndoRecord>> read_history(Db& db, const StoreHead& head, uint
     part = std::move(next);
     return {};
   });
-  if (!r) return tl::unexpected(r.error());
+  QRY_TRY(r);
   if (int64_t(records.size()) != head.length || sum != head.history_sum)
     return fail(ErrorCode::malformed_input, "table journal has " + std::to_string(records.size()) + " records, expected " + std::to_string(head.length) + " with another checksum; the file is damaged");
   return records;
 }
 
 Result<Scene> read_world(Db& db, uint64_t memory_limit, const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position) {
-  if (auto r = check_schema(db); !r) return tl::unexpected(r.error());
+  QRY_TRY(check_schema(db));
   // One transaction, so that all tables are of one instant.
-  if (auto r = db.run("BEGIN", "begin reading"); !r) return tl::unexpected(r.error());
+  QRY_TRY(db.run("BEGIN", "begin reading"));
   StoreHead head;
   auto scene = read_tables(db, memory_limit, progress, &head);
   if (scene && history) {
@@ -316,15 +304,13 @@ Result<Scene> read_world(Db& db, uint64_t memory_limit, const Progress& progress
 }
 
 Result<bool> record_is(Db& db, int64_t number, const UndoRecord& record) {
-  auto s = Statement::prepare(db, "SELECT volume, label, voxels, (SELECT sum(changes) FROM journal WHERE record = ?1) FROM journal WHERE record = ?1 AND part = ?2", "journal");
-  if (!s) return tl::unexpected(s.error());
-  const auto row = s->bind(1, number).bind(2, int64_t(record.continues)).step();
-  if (!row) return tl::unexpected(row.error());
-  if (!*row) return false;
+  QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "SELECT volume, label, voxels, (SELECT sum(changes) FROM journal WHERE record = ?1) FROM journal WHERE record = ?1 AND part = ?2", "journal"));
+  QRY_TRY_ASSIGN(const auto row, s.bind(1, number).bind(2, int64_t(record.continues)).step());
+  if (!row) return false;
   const int64_t volume = record.of_palette() ? kPaletteVolume : int64_t(record.volume);
-  const bool same = s->integer(0, "volume") == volume && s->text(1, "label") == record.label && s->integer(2, "voxels") == int64_t(record.voxels_changed) &&
-                    s->integer(3, "changes") == int64_t(record.of_palette() ? record.materials.size() : record.changes.size());
-  if (auto r = s->row_check(); !r) return tl::unexpected(r.error());
+  const bool same = s.integer(0, "volume") == volume && s.text(1, "label") == record.label && s.integer(2, "voxels") == int64_t(record.voxels_changed) &&
+                    s.integer(3, "changes") == int64_t(record.of_palette() ? record.materials.size() : record.changes.size());
+  QRY_TRY(s.row_check());
   return same;
 }
 

@@ -25,24 +25,21 @@ struct StoreReader::State {
   Scene scene;
 
   Result<void> start(std::vector<std::string>* warnings) {
-    auto locked = lock_file(file, O_RDONLY, LOCK_SH);
-    if (!locked) return tl::unexpected(locked.error());
-    lock = std::move(*locked);
-    if (auto r = check_header(lock); !r) return r;
-    auto opened = open_for_reading(lock, file, warnings);
-    if (!opened) return tl::unexpected(opened.error());
-    db = std::move(*opened);
-    if (auto r = check_schema(db); !r) return r;
+    QRY_TRY_ASSIGN(auto locked, lock_file(file, O_RDONLY, LOCK_SH));
+    lock = std::move(locked);
+    QRY_TRY(check_header(lock));
+    QRY_TRY_ASSIGN(auto opened, open_for_reading(lock, file, warnings));
+    db = std::move(opened);
+    QRY_TRY(check_schema(db));
     // One transaction, so that all is of one instant.
-    if (auto r = db.run("BEGIN", "begin reading"); !r) return r;
-    auto read = read_without_chunks(db, &head);
-    if (!read) return tl::unexpected(read.error());
-    scene = std::move(*read);
+    QRY_TRY(db.run("BEGIN", "begin reading"));
+    QRY_TRY_ASSIGN(auto read, read_without_chunks(db, &head));
+    scene = std::move(read);
     return {};
   }
 
   Result<RegionsDone> all(const RegionSink& sink, const Progress& progress) {
-    if (auto r = sink.begin(scene); !r) return tl::unexpected(r.error());
+    QRY_TRY(sink.begin(scene));
     const auto most = std::max<uint64_t>(1, uint64_t(double(sink.room()) * kPlannedShare) / kBrickMemoryBytes);
     RegionsDone done;
     BrickMap region;
@@ -56,12 +53,12 @@ struct StoreReader::State {
     };
     const auto target = [&](uint32_t volume, uint32_t bricks) -> Result<BrickMap*> {
       if (volume != at || region.bricks().size() + bricks > most)
-        if (auto r = hand_over(); !r) return tl::unexpected(r.error());
+        QRY_TRY(hand_over());
       at = volume;
       return &region;
     };
-    if (auto r = read_all_chunks(db, head, progress, target); !r) return tl::unexpected(r.error());
-    if (auto r = hand_over(); !r) return tl::unexpected(r.error());
+    QRY_TRY(read_all_chunks(db, head, progress, target));
+    QRY_TRY(hand_over());
     return done;
   }
 };
@@ -75,7 +72,7 @@ Result<StoreReader> StoreReader::open(const fs::path& file, std::vector<std::str
   return guarded(file, [&]() -> Result<StoreReader> {
     auto state = std::make_unique<State>();
     state->file = file;
-    if (auto r = state->start(warnings); !r) return tl::unexpected(r.error());
+    QRY_TRY(state->start(warnings));
     return StoreReader(std::move(state));
   });
 }

@@ -66,11 +66,11 @@ struct Store::State {
   // Runs `work` as one transaction on a copy of the head; both count only if all of it is on disk.
   template <class Work>
   Result<void> transact(const Work& work) {
-    if (auto r = db.run("BEGIN IMMEDIATE", "begin an edit"); !r) return r;
+    QRY_TRY(db.run("BEGIN IMMEDIATE", "begin an edit"));
     StoreHead next;
     Result<void> result = guarded(path, [&]() -> Result<void> {
       next = head;
-      if (auto r = work(next); !r) return r;
+      QRY_TRY(work(next));
       return db.run("COMMIT", "bring the edit to disk");
     });
     if (!result) {
@@ -108,9 +108,9 @@ struct Store::State {
       }
     }
     for (const auto& [volume, chunk] : chunks)
-      if (auto r = write_chunk(db, scene.volumes[volume].bricks, chunk, volume, next); !r) return r;
+      QRY_TRY(write_chunk(db, scene.volumes[volume].bricks, chunk, volume, next));
     if (palette)
-      if (auto r = write_palette(db, scene.palette); !r) return r;
+      QRY_TRY(write_palette(db, scene.palette));
     return write_head(db, *next, volumes);
   }
 
@@ -119,12 +119,11 @@ struct Store::State {
     const auto count = int64_t(records.size());
     const int64_t first = back ? head.position - count + 1 : head.position + 1;
     for (const UndoRecord& record : records)
-      if (auto r = check_call(scene, record); !r) return r;
+      QRY_TRY(check_call(scene, record));
     if (count == 0 || first < 1 || first + count - 1 > head.length) return fail(ErrorCode::invalid_argument, "the file's history has no such edit");
     for (int64_t i = 0; i < count; ++i) {
-      const auto same = record_is(db, first + i, records[size_t(i)]);
-      if (!same) return tl::unexpected(same.error());
-      if (!*same) return fail(ErrorCode::conflict, "edit " + std::to_string(first + i) + " of the file's history is another one; save the scene as a whole");
+      QRY_TRY_ASSIGN(const auto same, record_is(db, first + i, records[size_t(i)]));
+      if (!same) return fail(ErrorCode::conflict, "edit " + std::to_string(first + i) + " of the file's history is another one; save the scene as a whole");
     }
     return transact([&](StoreHead& next) {
       next.position = back ? first - 1 : first + count - 1;
@@ -180,27 +179,23 @@ namespace {
 
 // The journal mode that the database then has, as SQLite names it.
 Result<std::string> set_journal_mode(Db& db, const char* sql) {
-  auto s = Statement::prepare(db, sql, "sqlite_schema");
-  if (!s) return tl::unexpected(s.error());
-  const auto row = s->step();
-  if (!row) return tl::unexpected(row.error());
-  std::string mode = *row ? s->text(0, "journal_mode") : std::string();
-  if (auto r = s->row_check(); !r) return tl::unexpected(r.error());
+  QRY_TRY_ASSIGN(auto s, Statement::prepare(db, sql, "sqlite_schema"));
+  QRY_TRY_ASSIGN(const auto row, s.step());
+  std::string mode = row ? s.text(0, "journal_mode") : std::string();
+  QRY_TRY(s.row_check());
   return mode;
 }
 
 // A tree whose pages are wrong must not be written to, nor a world of which a part is damaged. Reads the file twice, without decompressing it.
 Result<StoreHead> check_whole(Db& db) {
-  if (auto r = check_schema(db); !r) return tl::unexpected(r.error());
+  QRY_TRY(check_schema(db));
   {
-    auto check = Statement::prepare(db, "PRAGMA quick_check(1)", "sqlite_schema");
-    if (!check) return tl::unexpected(check.error());
-    const auto row = check->step();
-    if (!row) return tl::unexpected(row.error());
-    if (const std::string verdict = *row ? check->text(0, "quick_check") : "nothing"; verdict != "ok")
+    QRY_TRY_ASSIGN(auto check, Statement::prepare(db, "PRAGMA quick_check(1)", "sqlite_schema"));
+    QRY_TRY_ASSIGN(const auto row, check.step());
+    if (const std::string verdict = row ? check.text(0, "quick_check") : "nothing"; verdict != "ok")
       return fail(ErrorCode::malformed_input, "the database's pages are damaged: " + verdict.substr(0, 200));
   }
-  if (auto r = check_tables(db, CheckBlobs::yes); !r) return tl::unexpected(r.error());
+  QRY_TRY(check_tables(db, CheckBlobs::yes));
   return read_head(db);
 }
 
@@ -212,47 +207,41 @@ struct Opened {
 };
 // Nothing is written before all is known to be right: SQLite would drop edits behind damage of a log, and use one that is not this file's, without a word.
 Result<Opened> open_for_editing(const fs::path& file) {
-  auto locked = lock_file(file, O_RDWR, LOCK_EX);
-  if (!locked) return tl::unexpected(locked.error());
-  if (auto r = check_header(*locked); !r) return tl::unexpected(r.error());
-  auto view = open_with_leftovers(*locked, file);
-  if (!view) return tl::unexpected(view.error());
-  auto head = check_whole(view->db);
+  QRY_TRY_ASSIGN(auto locked, lock_file(file, O_RDWR, LOCK_EX));
+  QRY_TRY(check_header(locked));
+  QRY_TRY_ASSIGN(auto view, open_with_leftovers(locked, file));
+  auto head = check_whole(view.db);
   if (!head) {
-    for (const OpenedView::Foreign& f : view->foreign) head.error().message += ". " + f.sentence;
+    for (const OpenedView::Foreign& f : view.foreign) head.error().message += ". " + f.sentence;
     return tl::unexpected(head.error());
   }
-  view->db = Db();  // closing any descriptor of the file drops SQLite's locks on it
+  view.db = Db();  // closing any descriptor of the file drops SQLite's locks on it
   SetAside aside;
   std::vector<std::string> warnings;
-  for (const OpenedView::Foreign& f : view->foreign) {
-    if (auto r = aside.put(f.companion); !r) return tl::unexpected(r.error());
+  for (const OpenedView::Foreign& f : view.foreign) {
+    QRY_TRY(aside.put(f.companion));
     warnings.push_back(f.sentence + ". It was set aside and is called " + aside.names().back().second.filename().string() + " now");
   }
-  if (!view->foreign.empty())  // the index of a log, which only other programs write
-    if (auto r = aside.put(beside(file, "-shm")); !r) return tl::unexpected(r.error());
-  warnings.insert(warnings.end(), view->warnings.begin(), view->warnings.end());
-  auto db = Db::open(file.string(), SQLITE_OPEN_READWRITE);
-  if (!db) return tl::unexpected(db.error());
+  if (!view.foreign.empty())  // the index of a log, which only other programs write
+    QRY_TRY(aside.put(beside(file, "-shm")));
+  warnings.insert(warnings.end(), view.warnings.begin(), view.warnings.end());
+  QRY_TRY_ASSIGN(auto db, Db::open(file.string(), SQLITE_OPEN_READWRITE));
   // Extra is full in WAL mode, and in rollback mode (where WAL is not to be had) syncs the folder too.
-  if (auto r = db->run("PRAGMA locking_mode=EXCLUSIVE; PRAGMA temp_store=MEMORY; PRAGMA synchronous=EXTRA", "set up the database"); !r) return tl::unexpected(r.error());
+  QRY_TRY(db.run("PRAGMA locking_mode=EXCLUSIVE; PRAGMA temp_store=MEMORY; PRAGMA synchronous=EXTRA", "set up the database"));
   // What belongs to the file comes into it; then its number is another one, in the file itself; then a new log may be.
-  const auto single = set_journal_mode(*db, "PRAGMA journal_mode=DELETE");
-  if (!single) return tl::unexpected(single.error());
-  if (*single != "delete") return fail(ErrorCode::io, "what is beside it could not be folded in: the database stays in the mode '" + *single + "'");
-  if (auto r = write_log_number(*db); !r) return tl::unexpected(r.error());
-  if (const auto mode = set_journal_mode(*db, "PRAGMA journal_mode=WAL"); !mode) return tl::unexpected(mode.error());
-  if (auto r = aside.keep(); !r) return tl::unexpected(r.error());
-  return Opened{std::move(*locked), std::move(*db), std::move(*head), std::move(warnings)};
+  QRY_TRY_ASSIGN(const auto single, set_journal_mode(db, "PRAGMA journal_mode=DELETE"));
+  if (single != "delete") return fail(ErrorCode::io, "what is beside it could not be folded in: the database stays in the mode '" + single + "'");
+  QRY_TRY(write_log_number(db));
+  QRY_TRY(set_journal_mode(db, "PRAGMA journal_mode=WAL"));
+  QRY_TRY(aside.keep());
+  return Opened{std::move(locked), std::move(db), std::move(*head), std::move(warnings)};
 }
 
 Result<Scene> read_whole(const fs::path& file, const Progress& progress, std::vector<UndoRecord>* history, size_t* history_position, std::vector<std::string>* warnings) {
-  const auto locked = lock_file(file, O_RDONLY, LOCK_SH);
-  if (!locked) return tl::unexpected(locked.error());
-  if (auto r = check_header(*locked); !r) return tl::unexpected(r.error());
-  auto db = open_for_reading(*locked, file, warnings);
-  if (!db) return tl::unexpected(db.error());
-  return read_world(*db, physical_memory(), progress, history, history_position);
+  QRY_TRY_ASSIGN(const auto locked, lock_file(file, O_RDONLY, LOCK_SH));
+  QRY_TRY(check_header(locked));
+  QRY_TRY_ASSIGN(auto db, open_for_reading(locked, file, warnings));
+  return read_world(db, physical_memory(), progress, history, history_position);
 }
 
 // Not by the system's or the library's call for it: libstdc++ 12's copy_file takes a copy that a full disk cut short for a whole one.
@@ -278,12 +267,11 @@ Result<void> copy_bytes(int from, WholeFile& to) {
 Result<void> Store::save(const Scene& scene, const Destination& to, const Progress& progress) { return save_with_history(scene, {}, 0, to, progress); }
 
 Result<void> Store::save_with_history(const Scene& scene, std::span<const UndoRecord> records, size_t position, const Destination& to, const Progress& progress) {
-  auto writer = StoreWriter::create(scene, to, progress);
-  if (!writer) return tl::unexpected(writer.error());
+  QRY_TRY_ASSIGN(auto writer, StoreWriter::create(scene, to, progress));
   for (uint32_t i = 0; i < scene.volumes.size(); ++i)
-    if (auto r = writer->append(i, scene.volumes[i].bricks); !r) return r;
-  if (auto r = writer->append_history(records, position); !r) return r;
-  return writer->commit();
+    QRY_TRY(writer.append(i, scene.volumes[i].bricks));
+  QRY_TRY(writer.append_history(records, position));
+  return writer.commit();
 }
 
 Result<void> Store::copy(const fs::path& from, const Destination& to) {
@@ -291,25 +279,22 @@ Result<void> Store::copy(const fs::path& from, const Destination& to) {
     const auto locked = lock_file(from, O_RDONLY, LOCK_SH);
     if (!locked) return fail(locked.error().code, from.string() + ": " + locked.error().message);
     if (auto single = check_single_file(*locked, from); !single) return fail(single.error().code, from.string() + ": " + single.error().message);
-    const auto old = lock_replaced(to);
-    if (!old) return tl::unexpected(old.error());
-    auto world = WholeFile::create(to);
-    if (!world) return tl::unexpected(world.error());
-    if (auto r = copy_bytes(locked->fd, *world); !r) return fail(r.error().code, from.string() + ": " + r.error().message);
-    return put_in_place(*world, *old);
+    QRY_TRY_ASSIGN(const auto old, lock_replaced(to));
+    QRY_TRY_ASSIGN(auto world, WholeFile::create(to));
+    if (auto r = copy_bytes(locked->fd, world); !r) return fail(r.error().code, from.string() + ": " + r.error().message);
+    return put_in_place(world, old);
   });
 }
 
 Result<Store> Store::open(const fs::path& file) {
   return guarded(file, [&]() -> Result<Store> {
-    auto opened = open_for_editing(file);
-    if (!opened) return tl::unexpected(opened.error());
+    QRY_TRY_ASSIGN(auto opened, open_for_editing(file));
     auto state = std::make_unique<State>();
     state->path = file;
-    state->lock = std::move(opened->lock);
-    state->db = std::move(opened->db);
-    state->head = std::move(opened->head);
-    state->warnings = std::move(opened->warnings);
+    state->lock = std::move(opened.lock);
+    state->db = std::move(opened.db);
+    state->head = std::move(opened.head);
+    state->warnings = std::move(opened.warnings);
     state->watch_log();
     return Store(std::move(state));
   });
@@ -326,9 +311,8 @@ Result<Scene> Store::read_scene(const Progress& progress, std::vector<UndoRecord
 Result<Scene> salvage_store(const fs::path& file, Salvage& salvage, std::vector<std::string>* warnings, const Progress& progress) {
   return guarded(file, [&]() -> Result<Scene> {
     const auto locked = lock_file(file, O_RDONLY, LOCK_SH);
-    if (!locked) return tl::unexpected(locked.error());
-    const auto database = read_file(file, physical_memory());
-    if (!database) return tl::unexpected(database.error());
+    QRY_TRY(locked);
+    QRY_TRY_ASSIGN(const auto database, read_file(file, physical_memory()));
     const auto read_beside = [&](const char* suffix, const char* what) -> std::vector<uint8_t> {
       std::error_code ignored;
       if (!fs::exists(beside(file, suffix), ignored)) return {};
@@ -338,16 +322,16 @@ Result<Scene> salvage_store(const fs::path& file, Salvage& salvage, std::vector<
       return {};
     };
     const auto log = read_beside("-wal", "the log of the last edits"), journal = read_beside("-journal", "the journal of an unfinished edit");
-    return salvage_database(*database, {log, journal}, physical_memory(), salvage, warnings, progress);
+    return salvage_database(database, {log, journal}, physical_memory(), salvage, warnings, progress);
   });
 }
 
 Result<void> Store::commit_edit(const Scene& scene, std::span<const UndoRecord> records) {
   for (const UndoRecord& record : records)
-    if (auto r = state_->check_call(scene, record); !r) return r;
+    QRY_TRY(state_->check_call(scene, record));
   return state_->transact([&](StoreHead& next) -> Result<void> {
     for (const UndoRecord& record : records)
-      if (auto r = write_record(state_->db, record, &next); !r) return r;
+      QRY_TRY(write_record(state_->db, record, &next));
     return state_->write_touched(scene, records, &next);
   });
 }

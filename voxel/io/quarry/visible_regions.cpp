@@ -23,12 +23,11 @@ Box3 placed(const Instance& instance, const Box3& cells) {
 
 Result<VisibleRegions> VisibleRegions::of(const Scene& scene, const Progress& progress) {
   progress.say("flatten", -1);
-  auto bricks = flatten(scene, true);
-  if (!bricks) return tl::unexpected(bricks.error());
+  QRY_TRY_ASSIGN(auto bricks, flatten(scene, true));
   VisibleRegions out;
   out.scene_ = &scene;
-  out.bounds_ = bricks->bounds();
-  out.whole_ = std::move(*bricks);
+  out.bounds_ = bricks.bounds();
+  out.whole_ = std::move(bricks);
   return out;
 }
 
@@ -85,9 +84,8 @@ Result<int32_t> VisibleRegions::last_layer(size_t axis, int32_t first) const {
     if (last < first) continue;
     least = 0;
     for (const Piece& piece : pieces_of(axis, first, last)) {
-      const auto bricks = store_->count_bricks(piece.volume, piece.chunks);
-      if (!bricks) return tl::unexpected(bricks.error());
-      least += *bricks;
+      QRY_TRY_ASSIGN(const auto bricks, store_->count_bricks(piece.volume, piece.chunks));
+      least += bricks;
     }
     if (least <= most) fits = last;
   }
@@ -102,7 +100,7 @@ Result<BrickMap> VisibleRegions::layers(size_t axis, int32_t first, int32_t last
   if (!store_) return whole_;
   Scene some = *scene_;
   for (const Piece& piece : pieces_of(axis, first, last))
-    if (auto r = store_->read(piece.volume, piece.chunks, some.volumes[piece.volume].bricks, progress_); !r) return tl::unexpected(r.error());
+    QRY_TRY(store_->read(piece.volume, piece.chunks, some.volumes[piece.volume].bricks, progress_));
   return flatten(some, true);
 }
 

@@ -21,9 +21,8 @@ namespace quarry::io {
 namespace {
 
 Result<void> write_state(Db& db, const char* key, int64_t value) {
-  auto s = Statement::prepare(db, "INSERT INTO state (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2", "state");
-  if (!s) return tl::unexpected(s.error());
-  return s->bind(1, std::string_view(key)).bind(2, value).execute();
+  QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "INSERT INTO state (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2", "state"));
+  return s.bind(1, std::string_view(key)).bind(2, value).execute();
 }
 
 Error unsavable(const std::string& what) { return {ErrorCode::invalid_argument, what + " cannot be saved"}; }
@@ -46,7 +45,7 @@ Result<void> check_bricks(const std::string& volume, const BrickMap& bricks) {
 // Everything that SQLite could not hold as it is, found before anything is written.
 Result<void> check_scene(const Scene& scene) {
   const auto bad = [](const std::string& what) { return tl::unexpected(unsavable(what)); };
-  if (auto r = check_palette(scene.palette); !r) return r;
+  QRY_TRY(check_palette(scene.palette));
   for (const Camera& c : scene.cameras)
     for (const double v : {c.position[0], c.position[1], c.position[2], c.target[0], c.target[1], c.target[2], c.vertical_fov_degrees})
       if (std::isnan(v)) return bad("camera '" + c.name + "' has a value that is not a number; it");
@@ -56,7 +55,7 @@ Result<void> check_scene(const Scene& scene) {
       return bad("instance " + std::to_string(i) + " names a volume, layer or rotation that is not there; it");
   }
   for (const Volume& v : scene.volumes)
-    if (auto r = check_bricks(v.name, v.bricks); !r) return r;
+    QRY_TRY(check_bricks(v.name, v.bricks));
   return {};
 }
 
@@ -87,24 +86,22 @@ void encode_chunks(const BrickMap& bricks, std::span<const Int3> chunks, uint32_
 }
 
 Result<void> write_volume_row(Db& db, uint32_t id, const Volume& v) {
-  auto s = Statement::prepare(db, "INSERT INTO volumes VALUES (?, ?, ?, ?, ?, 0, 0, 0)", "volumes");
-  if (!s) return tl::unexpected(s.error());
-  return s->bind(1, int64_t(id)).bind(2, std::string_view(v.name)).bind(3, int64_t(v.size.x)).bind(4, int64_t(v.size.y)).bind(5, int64_t(v.size.z)).execute();
+  QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "INSERT INTO volumes VALUES (?, ?, ?, ?, ?, 0, 0, 0)", "volumes"));
+  return s.bind(1, int64_t(id)).bind(2, std::string_view(v.name)).bind(3, int64_t(v.size.x)).bind(4, int64_t(v.size.y)).bind(5, int64_t(v.size.z)).execute();
 }
 
 Result<void> write_volumes_sum(Db& db, const StoreHead& head) { return write_state(db, kVolumesSumKey, int64_t(volumes_sum(head))); }
 
 Result<void> write_history_state(Db& db, const StoreHead& head) {
   for (const auto& [key, value] : {std::pair{kPositionKey, head.position}, {kLengthKey, head.length}, {kHistoryKey, int64_t(head.history_sum)}, {kHistorySumKey, int64_t(history_state_sum(head))}})
-    if (auto r = write_state(db, key, value); !r) return r;
+    QRY_TRY(write_state(db, key, value));
   return {};
 }
 
 Result<void> write_volume_head(Db& db, const StoreHead& head, uint32_t volume) {
-  auto s = Statement::prepare(db, "UPDATE volumes SET chunks = ?1, bricks = ?2, chunk_sum = ?3 WHERE id = ?4", "volumes");
-  if (!s) return tl::unexpected(s.error());
+  QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "UPDATE volumes SET chunks = ?1, bricks = ?2, chunk_sum = ?3 WHERE id = ?4", "volumes"));
   const StoreHead::Volume& v = head.volumes[volume];
-  return s->bind(1, v.chunks).bind(2, v.bricks).bind(3, int64_t(v.sum)).bind(4, int64_t(volume)).execute();
+  return s.bind(1, v.chunks).bind(2, v.bricks).bind(3, int64_t(v.sum)).bind(4, int64_t(volume)).execute();
 }
 
 Result<void> write_small_tables(Db& db, const Scene& scene) {
@@ -112,18 +109,18 @@ Result<void> write_small_tables(Db& db, const Scene& scene) {
   else
     for (const auto& [key, value] : scene.metadata) {
       if (key.size() + value.size() > kMaxValueBytes / 2) return fail(ErrorCode::invalid_argument, "the metadata '" + key.substr(0, 60) + "' is too long to be saved");
-      if (auto r = s->bind(1, std::string_view(key)).bind(2, std::string_view(value)).execute(); !r) return r;
+      QRY_TRY(s->bind(1, std::string_view(key)).bind(2, std::string_view(value)).execute());
     }
   if (auto s = Statement::prepare(db, "INSERT INTO layers VALUES (?, ?, ?)", "layers"); !s) return tl::unexpected(s.error());
   else
     for (size_t i = 0; i < scene.layers.size(); ++i)
-      if (auto r = s->bind(1, int64_t(i)).bind(2, std::string_view(scene.layers[i].name)).bind(3, int64_t(scene.layers[i].hidden)).execute(); !r) return r;
+      QRY_TRY(s->bind(1, int64_t(i)).bind(2, std::string_view(scene.layers[i].name)).bind(3, int64_t(scene.layers[i].hidden)).execute());
   if (auto s = Statement::prepare(db, "INSERT INTO instances VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", "instances"); !s) return tl::unexpected(s.error());
   else
     for (size_t i = 0; i < scene.instances.size(); ++i) {
       const Instance& n = scene.instances[i];
       s->bind(1, int64_t(i)).bind(2, int64_t(n.volume)).bind(3, pack_rotation(n.rotation)).bind(4, int64_t(n.offset.x)).bind(5, int64_t(n.offset.y)).bind(6, int64_t(n.offset.z));
-      if (auto r = s->bind(7, int64_t(n.layer)).bind(8, int64_t(n.hidden)).bind(9, std::string_view(n.name)).bind(10, std::string_view(n.group_path)).execute(); !r) return r;
+      QRY_TRY(s->bind(7, int64_t(n.layer)).bind(8, int64_t(n.hidden)).bind(9, std::string_view(n.name)).bind(10, std::string_view(n.group_path)).execute());
     }
   if (auto s = Statement::prepare(db, "INSERT INTO cameras VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", "cameras"); !s) return tl::unexpected(s.error());
   else
@@ -131,9 +128,9 @@ Result<void> write_small_tables(Db& db, const Scene& scene) {
       const Camera& c = scene.cameras[i];
       s->bind(1, int64_t(i)).bind(2, std::string_view(c.name)).bind(9, c.vertical_fov_degrees);
       for (int a = 0; a < 3; ++a) s->bind(3 + a, c.position[a]).bind(6 + a, c.target[a]);
-      if (auto r = s->execute(); !r) return r;
+      QRY_TRY(s->execute());
     }
-  if (auto r = write_state(db, kOverlapKey, scene.overlap == OverlapRule::last_instance_wins); !r) return r;
+  QRY_TRY(write_state(db, kOverlapKey, scene.overlap == OverlapRule::last_instance_wins));
   return write_state(db, kSceneSumKey, int64_t(scene_sum(scene)));
 }
 
@@ -155,8 +152,7 @@ Result<void> insert_chunk(Statement& insert, const Blob& blob, Int3 chunk, uint3
 // while those before are written.
 Result<void> write_new_chunks(Db& db, const BrickMap& bricks, std::span<const Int3> chunks, uint32_t volume, StoreHead* head, const Progress& progress, const std::function<void()>& written) {
   constexpr size_t kAtOnce = 256;
-  auto insert = Statement::prepare(db, "INSERT INTO chunks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)", "chunks");
-  if (!insert) return tl::unexpected(insert.error());
+  QRY_TRY_ASSIGN(auto insert, Statement::prepare(db, "INSERT INTO chunks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)", "chunks"));
   const uint32_t threads = thread_count();
   const auto part = [&](size_t first) { return chunks.subspan(first, std::min(kAtOnce, chunks.size() - first)); };
   std::vector<Result<Blob>> now, next(part(0).size());
@@ -178,7 +174,7 @@ Result<void> write_new_chunks(Db& db, const BrickMap& bricks, std::span<const In
     for (size_t c = 0; c < now.size(); ++c) {
       if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
       if (!now[c]) return tl::unexpected(now[c].error());
-      if (auto r = insert_chunk(*insert, *now[c], chunks[first + c], volume, head); !r) return r;
+      QRY_TRY(insert_chunk(insert, *now[c], chunks[first + c], volume, head));
       written();
     }
     if (ahead.joinable()) ahead.join();
@@ -196,73 +192,66 @@ Result<void> write_log_number(Db& db) {
 }
 
 Result<void> write_palette(Db& db, const Palette& palette) {
-  if (auto r = check_palette(palette); !r) return r;
-  auto s = Statement::prepare(db, "INSERT OR REPLACE INTO palette VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", "palette");
-  if (!s) return tl::unexpected(s.error());
+  QRY_TRY(check_palette(palette));
+  QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "INSERT OR REPLACE INTO palette VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", "palette"));
   for (size_t i = 0; i < 256; ++i) {
     const Material& m = palette.materials[i];
-    s->bind(1, int64_t(i)).bind(2, std::string_view(palette.names[i])).bind(3, pack_rgba(m)).bind(4, double(m.roughness)).bind(5, double(m.metalness));
-    s->bind(6, double(m.emission)).bind(7, double(m.transparency)).bind(8, double(m.ior)).bind(9, double(m.reserved[0])).bind(10, double(m.reserved[1]));
-    if (auto r = s->execute(); !r) return r;
+    s.bind(1, int64_t(i)).bind(2, std::string_view(palette.names[i])).bind(3, pack_rgba(m)).bind(4, double(m.roughness)).bind(5, double(m.metalness));
+    s.bind(6, double(m.emission)).bind(7, double(m.transparency)).bind(8, double(m.ior)).bind(9, double(m.reserved[0])).bind(10, double(m.reserved[1]));
+    QRY_TRY(s.execute());
   }
   return write_state(db, kPaletteSumKey, int64_t(palette_sum(palette)));
 }
 
 Result<void> write_visibility(Db& db, const Scene& scene) {
   const auto update = [&](const char* sql, const char* table, size_t count, const auto& hidden) -> Result<void> {
-    auto s = Statement::prepare(db, sql, table);
-    if (!s) return tl::unexpected(s.error());
+    QRY_TRY_ASSIGN(auto s, Statement::prepare(db, sql, table));
     for (size_t i = 0; i < count; ++i)
-      if (auto r = s->bind(1, int64_t(i)).bind(2, int64_t(hidden(i))).execute(); !r) return r;
+      QRY_TRY(s.bind(1, int64_t(i)).bind(2, int64_t(hidden(i))).execute());
     return {};
   };
-  if (auto r = update("UPDATE layers SET hidden = ?2 WHERE id = ?1", "layers", scene.layers.size(), [&](size_t i) { return scene.layers[i].hidden; }); !r) return r;
-  if (auto r = update("UPDATE instances SET hidden = ?2 WHERE id = ?1", "instances", scene.instances.size(), [&](size_t i) { return scene.instances[i].hidden; }); !r) return r;
+  QRY_TRY(update("UPDATE layers SET hidden = ?2 WHERE id = ?1", "layers", scene.layers.size(), [&](size_t i) { return scene.layers[i].hidden; }));
+  QRY_TRY(update("UPDATE instances SET hidden = ?2 WHERE id = ?1", "instances", scene.instances.size(), [&](size_t i) { return scene.instances[i].hidden; }));
   return write_state(db, kSceneSumKey, int64_t(scene_sum(scene)));
 }
 
 Result<void> write_chunk(Db& db, const BrickMap& bricks, Int3 chunk, uint32_t volume, StoreHead* head) {
-  const auto blob = encode_chunk(bricks, chunk, volume);
-  if (!blob) return tl::unexpected(blob.error());
-  auto old = Statement::prepare(db, "SELECT bricks, checksum FROM chunks WHERE volume = ?1 AND x = ?2 AND y = ?3 AND z = ?4", "chunks");
-  if (!old) return tl::unexpected(old.error());
-  bind_place(*old, chunk, volume);
-  const auto there = old->step();
-  if (!there) return tl::unexpected(there.error());
-  if (*there) {
+  QRY_TRY_ASSIGN(const auto blob, encode_chunk(bricks, chunk, volume));
+  QRY_TRY_ASSIGN(auto old, Statement::prepare(db, "SELECT bricks, checksum FROM chunks WHERE volume = ?1 AND x = ?2 AND y = ?3 AND z = ?4", "chunks"));
+  bind_place(old, chunk, volume);
+  QRY_TRY_ASSIGN(const auto there, old.step());
+  if (there) {
     StoreHead::Volume& v = head->volumes[volume];
     --v.chunks;
-    v.bricks -= old->integer(0, "bricks", 1, kChunkBricks);
-    v.sum -= uint64_t(old->integer(1, "checksum"));
-    if (auto r = old->row_check(); !r) return r;
+    v.bricks -= old.integer(0, "bricks", 1, kChunkBricks);
+    v.sum -= uint64_t(old.integer(1, "checksum"));
+    QRY_TRY(old.row_check());
   }
-  old->reset();
-  if (!blob->count) {
-    if (!*there) return {};
-    auto s = Statement::prepare(db, "DELETE FROM chunks WHERE volume = ?1 AND x = ?2 AND y = ?3 AND z = ?4", "chunks");
-    if (!s) return tl::unexpected(s.error());
-    bind_place(*s, chunk, volume);
-    return s->execute();
+  old.reset();
+  if (!blob.count) {
+    if (!there) return {};
+    QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "DELETE FROM chunks WHERE volume = ?1 AND x = ?2 AND y = ?3 AND z = ?4", "chunks"));
+    bind_place(s, chunk, volume);
+    return s.execute();
   }
-  auto s = Statement::prepare(db,
+  QRY_TRY_ASSIGN(auto s, Statement::prepare(db,
                               "INSERT INTO chunks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (volume, x, y, z) DO UPDATE SET bricks = ?5, bytes = ?6, "
                               "checksum = ?7, data = ?8",
-                              "chunks");
-  if (!s) return tl::unexpected(s.error());
-  return insert_chunk(*s, *blob, chunk, volume, head);
+                              "chunks"));
+  return insert_chunk(s, blob, chunk, volume, head);
 }
 
 Result<void> write_head(Db& db, const StoreHead& head, const std::set<uint32_t>& changed_volumes) {
   for (const uint32_t volume : changed_volumes)
-    if (auto r = write_volume_head(db, head, volume); !r) return r;
-  if (auto r = write_volumes_sum(db, head); !r) return r;
+    QRY_TRY(write_volume_head(db, head, volume));
+  QRY_TRY(write_volumes_sum(db, head));
   return write_history_state(db, head);
 }
 
 Result<void> TableWriter::begin(const Scene& scene) {
-  if (auto r = check_scene(scene); !r) return r;
-  if (auto r = write_small_tables(db_, scene); !r) return r;
-  if (auto r = write_palette(db_, scene.palette); !r) return r;
+  QRY_TRY(check_scene(scene));
+  QRY_TRY(write_small_tables(db_, scene));
+  QRY_TRY(write_palette(db_, scene.palette));
   for (const Volume& v : scene.volumes) volumes_.push_back({v.name, {}, v.size});
   head_.volumes.resize(scene.volumes.size());
   return {};
@@ -272,9 +261,9 @@ Result<void> TableWriter::begin(const Scene& scene) {
 Result<void> TableWriter::go_to(uint32_t volume) {
   while (begun_ <= volume) {
     if (begun_ > 0)
-      if (auto r = write_volume_head(db_, head_, begun_ - 1); !r) return r;
+      QRY_TRY(write_volume_head(db_, head_, begun_ - 1));
     if (begun_ == volumes_.size()) return {};
-    if (auto r = write_volume_row(db_, begun_, volumes_[begun_]); !r) return r;
+    QRY_TRY(write_volume_row(db_, begun_, volumes_[begun_]));
     ++begun_;
     last_.reset();
   }
@@ -283,8 +272,8 @@ Result<void> TableWriter::go_to(uint32_t volume) {
 
 Result<void> TableWriter::append(uint32_t volume, const BrickMap& bricks, const Progress& progress, const std::function<void()>& written) {
   if (volume >= volumes_.size() || volume + 1 < begun_) return fail(ErrorCode::invalid_argument, "bricks of volume " + std::to_string(volume) + " came out of order");
-  if (auto r = check_bricks(volumes_[volume].name, bricks); !r) return r;
-  if (auto r = go_to(volume); !r) return r;
+  QRY_TRY(check_bricks(volumes_[volume].name, bricks));
+  QRY_TRY(go_to(volume));
   const std::vector<Int3> chunks = chunks_of(bricks);
   if (chunks.empty()) return {};
   if (last_ && !(*last_ < chunks.front())) return fail(ErrorCode::invalid_argument, "chunks of volume " + std::to_string(volume) + " came out of order");
@@ -298,51 +287,46 @@ Result<void> TableWriter::append(uint32_t volume, const BrickMap& bricks, const 
 
 Result<void> TableWriter::history(std::span<const UndoRecord> records, size_t position) {
   for (const UndoRecord& record : records)
-    if (auto r = write_record(db_, record, &head_); !r) return r;
+    QRY_TRY(write_record(db_, record, &head_));
   head_.position = int64_t(std::min(position, records.size()));
   return {};
 }
 
 Result<void> TableWriter::end() {
   if (!volumes_.empty())
-    if (auto r = go_to(uint32_t(volumes_.size())); !r) return r;
-  if (auto r = write_volumes_sum(db_, head_); !r) return r;
+    QRY_TRY(go_to(uint32_t(volumes_.size())));
+  QRY_TRY(write_volumes_sum(db_, head_));
   return write_history_state(db_, head_);
 }
 
 Result<void> write_record(Db& db, const UndoRecord& record, StoreHead* head) {
   if (record.continues && head->position == 0) return fail(ErrorCode::invalid_argument, "the first edit of a history continues no step");
   if ((record.continues || record.of_palette()) && head->version == kPlainHistory) {
-    if (auto r = db.run(("PRAGMA user_version=" + std::to_string(kSchemaVersion)).c_str(), "mark the file's version"); !r) return r;
+    QRY_TRY(db.run(("PRAGMA user_version=" + std::to_string(kSchemaVersion)).c_str(), "mark the file's version"));
     head->version = kSchemaVersion;
   }
-  auto dropped = Statement::prepare(db, "SELECT checksum FROM journal WHERE record > ?1", "journal");
-  if (!dropped) return tl::unexpected(dropped.error());
-  dropped->bind(1, head->position);
+  QRY_TRY_ASSIGN(auto dropped, Statement::prepare(db, "SELECT checksum FROM journal WHERE record > ?1", "journal"));
+  dropped.bind(1, head->position);
   for (;;) {
-    const auto row = dropped->step();
-    if (!row) return tl::unexpected(row.error());
-    if (!*row) break;
-    head->history_sum -= uint64_t(dropped->integer(0, "checksum"));
-    if (auto r = dropped->row_check(); !r) return r;
+    QRY_TRY_ASSIGN(const auto row, dropped.step());
+    if (!row) break;
+    head->history_sum -= uint64_t(dropped.integer(0, "checksum"));
+    QRY_TRY(dropped.row_check());
   }
-  dropped->reset();
-  auto drop = Statement::prepare(db, "DELETE FROM journal WHERE record > ?1", "journal");
-  if (!drop) return tl::unexpected(drop.error());
-  if (auto r = drop->bind(1, head->position).execute(); !r) return r;
+  dropped.reset();
+  QRY_TRY_ASSIGN(auto drop, Statement::prepare(db, "DELETE FROM journal WHERE record > ?1", "journal"));
+  QRY_TRY(drop.bind(1, head->position).execute());
 
-  auto s = Statement::prepare(db, "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", "journal");
-  if (!s) return tl::unexpected(s.error());
+  QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", "journal"));
   RecordHead part{head->position + 1, record.continues ? 1u : 0u, record.of_palette() ? kPaletteVolume : int64_t(record.volume), record.label, record.voxels_changed};
   std::span<const BrickChange> rest = record.changes;
   do {  // a record without changes is a row, too
     const auto some = rest.first(std::min<size_t>(rest.size(), kPartChanges));
-    const auto blob = record.of_palette() ? encode_materials(record.materials, part) : encode_part(some, part);
-    if (!blob) return tl::unexpected(blob.error());
-    s->bind(1, part.record).bind(2, int64_t(part.part)).bind(3, part.volume).bind(4, std::string_view(part.label)).bind(5, int64_t(part.voxels));
-    s->bind(6, int64_t(blob->count)).bind(7, int64_t(blob->plain_bytes)).bind(8, int64_t(blob->checksum)).bind(9, std::span<const uint8_t>(blob->data));
-    if (auto r = s->execute(); !r) return r;
-    head->history_sum += blob->checksum;
+    QRY_TRY_ASSIGN(const auto blob, record.of_palette() ? encode_materials(record.materials, part) : encode_part(some, part));
+    s.bind(1, part.record).bind(2, int64_t(part.part)).bind(3, part.volume).bind(4, std::string_view(part.label)).bind(5, int64_t(part.voxels));
+    s.bind(6, int64_t(blob.count)).bind(7, int64_t(blob.plain_bytes)).bind(8, int64_t(blob.checksum)).bind(9, std::span<const uint8_t>(blob.data));
+    QRY_TRY(s.execute());
+    head->history_sum += blob.checksum;
     rest = rest.subspan(some.size());
     ++part.part;
   } while (!rest.empty());

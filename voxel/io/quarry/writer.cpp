@@ -29,33 +29,30 @@ struct StoreWriter::State {
 
   Result<void> start(const Scene& scene) {
     if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
-    auto locked = lock_replaced(to);
-    if (!locked) return tl::unexpected(locked.error());
-    old = std::move(*locked);
-    auto made = WholeFile::create(to);
-    if (!made) return tl::unexpected(made.error());
-    world.emplace(std::move(*made));
+    QRY_TRY_ASSIGN(auto locked, lock_replaced(to));
+    old = std::move(locked);
+    QRY_TRY_ASSIGN(auto made, WholeFile::create(to));
+    world.emplace(std::move(made));
     auto opened = Db::open(world->temporary().string(), SQLITE_OPEN_READWRITE, "unix-none");  // ours alone; where flock is made of SQLite's kind of locks, those would meet
-    if (!opened) return tl::unexpected(opened.error());
+    QRY_TRY(opened);
     db = std::move(*opened);
     // No journal beside it (a new file has nothing to put in one; OFF is not to be had in SQLite's defensive mode) and no fsync while writing: nobody
     // sees the file before it is whole and synced.
     for (const char* pragma : {"PRAGMA journal_mode=MEMORY", "PRAGMA synchronous=OFF", "PRAGMA locking_mode=EXCLUSIVE", "PRAGMA temp_store=MEMORY", "BEGIN EXCLUSIVE"})
-      if (auto r = db.run(pragma, "start the new file"); !r) return r;
-    if (auto r = create_schema(db); !r) return r;
+      QRY_TRY(db.run(pragma, "start the new file"));
+    QRY_TRY(create_schema(db));
     for (const Volume& v : scene.volumes) expected += v.bricks.bricks().size();
     tables.emplace(db);
     return tables->begin(scene);
   }
 
   Result<void> finish() {
-    if (auto r = tables->end(); !r) return r;
-    if (auto r = db.run("COMMIT", "finish the new file"); !r) return r;
+    QRY_TRY(tables->end());
+    QRY_TRY(db.run("COMMIT", "finish the new file"));
     tables.reset();
-    const auto bytes = database_bytes();
-    if (!bytes) return tl::unexpected(bytes.error());
+    QRY_TRY_ASSIGN(const auto bytes, database_bytes());
     db = Db();
-    world->written_by_name(*bytes);
+    world->written_by_name(bytes);
     if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
     return put_in_place(*world, old);
   }
@@ -76,7 +73,7 @@ StoreWriter::~StoreWriter() = default;
 Result<StoreWriter> StoreWriter::create(const Scene& scene, const Destination& to, const Progress& progress) {
   return guarded(to.file, [&]() -> Result<StoreWriter> {
     auto state = std::make_unique<State>(to, progress);
-    if (auto r = state->start(scene); !r) return tl::unexpected(r.error());
+    QRY_TRY(state->start(scene));
     return StoreWriter(std::move(state));
   });
 }

@@ -19,8 +19,8 @@ Result<Db> Db::open(const std::string& name, int flags, const char* vfs) {
   sqlite3_limit(raw, SQLITE_LIMIT_ATTACHED, 0);
   sqlite3_limit(raw, SQLITE_LIMIT_WORKER_THREADS, 0);
   // Cells are checked against their pages, and no page is read through a mapping: a file that shrinks underneath is an error, not a signal.
-  if (auto r = db.run("PRAGMA cell_size_check=ON", "set up the database"); !r) return tl::unexpected(r.error());
-  if (auto r = db.run("PRAGMA mmap_size=0", "set up the database"); !r) return tl::unexpected(r.error());
+  QRY_TRY(db.run("PRAGMA cell_size_check=ON", "set up the database"));
+  QRY_TRY(db.run("PRAGMA mmap_size=0", "set up the database"));
   return db;
 }
 
@@ -49,13 +49,11 @@ Result<void> Db::run(const char* sql, const char* what) {
 }
 
 Result<int64_t> Db::integer(const char* sql, const char* what) {
-  auto s = Statement::prepare(*this, sql, what);
-  if (!s) return tl::unexpected(s.error());
-  const auto row = s->step();
-  if (!row) return tl::unexpected(row.error());
-  if (!*row) return fail(ErrorCode::malformed_input, std::string(what) + ": expected a number, found nothing");
-  const int64_t value = s->integer(0, "value");
-  if (auto r = s->row_check(); !r) return tl::unexpected(r.error());
+  QRY_TRY_ASSIGN(auto s, Statement::prepare(*this, sql, what));
+  QRY_TRY_ASSIGN(const auto row, s.step());
+  if (!row) return fail(ErrorCode::malformed_input, std::string(what) + ": expected a number, found nothing");
+  const int64_t value = s.integer(0, "value");
+  QRY_TRY(s.row_check());
   return value;
 }
 
@@ -102,7 +100,7 @@ Result<bool> Statement::step() {
 Result<void> Statement::execute() {
   const auto row = step();
   reset();
-  if (!row) return tl::unexpected(row.error());
+  QRY_TRY(row);
   return {};
 }
 

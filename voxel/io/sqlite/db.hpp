@@ -78,14 +78,12 @@ class Statement {
 // Calls `each` for every row, after which the row's values must have been as they should.
 template <class Each>
 Result<void> for_rows(Db& db, const char* sql, const char* table, const Each& each) {
-  auto s = Statement::prepare(db, sql, table);
-  if (!s) return tl::unexpected(s.error());
+  QRY_TRY_ASSIGN(auto s, Statement::prepare(db, sql, table));
   for (;;) {
-    const auto row = s->step();
-    if (!row) return tl::unexpected(row.error());
-    if (!*row) return {};
-    if (Result<void> r = each(*s); !r) return r;
-    if (auto r = s->row_check(); !r) return r;
+    QRY_TRY_ASSIGN(const auto row, s.step());
+    if (!row) return {};
+    QRY_TRY(each(s));
+    QRY_TRY(s.row_check());
   }
 }
 

@@ -106,13 +106,13 @@ Result<RegionsDone> BricksAside::hand_over(const RegionSink& sink, const Progres
         progress.say("regions", double(handed) / double(all));
         // Chunks are whole: one more may come.
         if (region.bricks().size() + kAsideChunkBricks > most)
-          if (auto r = hand(); !r) return tl::unexpected(r.error());
+          QRY_TRY(hand());
       }
       open = next;
     }
     close();
-    if (auto r = hand(); !r) return tl::unexpected(r.error());
-    if (const auto good = spill_->good(); !good) return tl::unexpected(good.error());
+    QRY_TRY(hand());
+    QRY_TRY(spill_->good());
     for (size_t r = begin; r < end; ++r) std::vector<Record>().swap(runs_[r].head);
   }
   return done;
@@ -121,9 +121,9 @@ Result<RegionsDone> BricksAside::hand_over(const RegionSink& sink, const Progres
 Result<RegionsDone> read_with_bricks_aside(const ReadOptions& options, const RegionSink& sink, const std::function<Result<Scene>(const BrickRoom& room)>& parse) {
   BricksAside aside(sink.beside);
   const auto scene = parse({options.budget, &aside});
-  if (const auto good = aside.good(); !good) return tl::unexpected(good.error());
-  if (!scene) return tl::unexpected(scene.error());
-  if (auto begun = sink.begin(*scene); !begun) return tl::unexpected(begun.error());
+  QRY_TRY(aside.good());
+  QRY_TRY(scene);
+  QRY_TRY(sink.begin(*scene));
   return aside.hand_over(sink, options.progress);
 }
 

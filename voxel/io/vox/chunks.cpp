@@ -123,19 +123,19 @@ Result<void> ChunkReader::header(size_t* begin, size_t* end) {
 Result<File> ChunkReader::read() {
   const auto load = [&](size_t begin, size_t end) { return stream_ ? stream_->load(begin, std::min(end, bytes_.size())) : Result<void>(); };
   size_t at = 0, end = 0;
-  if (auto r = load(0, 20); !r) return tl::unexpected(r.error());
-  if (auto r = header(&at, &end); !r) return tl::unexpected(r.error());
+  QRY_TRY(load(0, 20));
+  QRY_TRY(header(&at, &end));
   while (at < end) {
     if (end - at < 12)
       return fail(ErrorCode::malformed_input, at_byte(at) + "expected a chunk's header (12 bytes), but only " + std::to_string(end - at) + " bytes are left");
-    if (auto r = load(at, at + 12); !r) return tl::unexpected(r.error());
+    QRY_TRY(load(at, at + 12));
     const uint8_t* id = bytes_.data() + at;
     const uint64_t content = u32_at(at + 4), children = u32_at(at + 8), left = end - at - 12;
     if (content > left || children > left - content)
       return fail(ErrorCode::malformed_input, at_byte(at + 4) + "chunk " + printable(id) + " says that it is " + std::to_string(content + children) +
                                                   " bytes long, but only " + std::to_string(left) + " are left");
-    if (auto r = load(at + 12, at + 12 + content); !r) return tl::unexpected(r.error());
-    if (auto r = chunk(id, at + 12, at + 12 + content); !r) return tl::unexpected(r.error());
+    QRY_TRY(load(at + 12, at + 12 + content));
+    QRY_TRY(chunk(id, at + 12, at + 12 + content));
     at += 12 + content + children;
   }
   if (pending_size_) warnings_.add("the last SIZE chunk has no XYZI chunk; it was left out");
@@ -295,13 +295,13 @@ Result<File> ChunkReader::read_past_damage() {
       if (bounded) mended(at);
     }
     if (bounded) {
-      if (auto r = salvaged_chunk(at, at + 12 + content, true); !r) return tl::unexpected(r.error());
+      QRY_TRY(salvaged_chunk(at, at + 12 + content, true));
       at += 12 + size_t(length);
       continue;
     }
     const size_t next = next_known(at + (known_at(at) ? 12 : 1));
     if (known_at(at)) {
-      if (auto r = salvaged_chunk(at, next, false); !r) return tl::unexpected(r.error());
+      QRY_TRY(salvaged_chunk(at, next, false));
     } else {
       salvage_->lose("bytes", next - at, "bytes of no known chunk");
       warnings_.add(at_byte(at) + std::to_string(next - at) + " bytes are no chunk and were left out");
@@ -330,9 +330,9 @@ Result<void> ChunkReader::chunk(const uint8_t* id, size_t begin, size_t end) {
   const std::string label(name);
   Cursor in(bytes_, begin, end, label.c_str());
   if (name == "SIZE") {
-    if (auto r = size(in); !r) return r;
+    QRY_TRY(size(in));
   } else if (name == "XYZI") {
-    if (auto r = voxels(in); !r) return r;
+    QRY_TRY(voxels(in));
   } else if (name == "PACK") {
     packed_models_ = in.u32("the number of models");
   } else if (name == "nTRN") {
@@ -447,7 +447,7 @@ Result<void> ChunkReader::voxels(Cursor& in) {
     std::vector<Brick>().swap(bricks);
     stream_->drop(at, in.at());
     file_.taken_voxels.push_back(model.bricks.voxel_count());
-    if (auto r = stream_->take(file_.models.size(), std::move(model.bricks)); !r) return r;
+    QRY_TRY(stream_->take(file_.models.size(), std::move(model.bricks)));
     model.bricks.clear();
   }
   file_.models.push_back(std::move(model));

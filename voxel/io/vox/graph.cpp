@@ -79,7 +79,7 @@ Result<void> Walk::index_nodes() {
       warnings_.add("layer " + std::to_string(file_.layers[i].id) + " is there twice; its nodes stay with the first");
   for (uint32_t i = 0; i < file_.nodes.size(); ++i)
     if (!node_of_id_.try_emplace(file_.nodes[i].id, i).second)
-      if (auto r = broken(where(file_.nodes[i]) + " has the number of an earlier node; expected each number once"); !r) return r;
+      QRY_TRY(broken(where(file_.nodes[i]) + " has the number of an earlier node; expected each number once"));
   is_child_.resize(file_.nodes.size());
   on_path_.resize(file_.nodes.size());
   visited_.resize(file_.nodes.size());
@@ -91,11 +91,11 @@ Result<void> Walk::index_nodes() {
   };
   for (const Node& n : file_.nodes) {
     if (n.kind == NodeKind::transform)
-      if (auto r = mark(n, n.target); !r) return r;
+      QRY_TRY(mark(n, n.target));
     for (int32_t child : n.children)
-      if (auto r = mark(n, child); !r) return r;
+      QRY_TRY(mark(n, child));
     if (n.kind == NodeKind::shape && n.target >= int64_t(file_.models.size()))
-      if (auto r = broken(where(n) + " shows model " + std::to_string(n.target) + ", but there are only " + std::to_string(file_.models.size())); !r) return r;
+      QRY_TRY(broken(where(n) + " shows model " + std::to_string(n.target) + ", but there are only " + std::to_string(file_.models.size())));
   }
   return {};
 }
@@ -177,24 +177,24 @@ Result<void> Walk::enter(const Frame& from, int32_t child) {
 
 Result<void> Walk::walk_from(uint32_t root) {
   const Frame origin{};
-  if (auto r = enter(origin, file_.nodes[root].id); !r) return r;
+  QRY_TRY(enter(origin, file_.nodes[root].id));
   while (!stack_.empty()) {
     Frame& top = stack_.back();
     const Node& node = *top.node;
     if (node.kind == NodeKind::transform && top.next_child == 0) {
       top.next_child = 1;
       const Frame from = top;  // entering may move the stack
-      if (auto r = enter(from, node.target); !r) return r;
+      QRY_TRY(enter(from, node.target));
       continue;
     }
     if (node.kind == NodeKind::group && top.next_child < node.children.size()) {
       const int32_t child = node.children[top.next_child++];
       const Frame from = top;
-      if (auto r = enter(from, child); !r) return r;
+      QRY_TRY(enter(from, child));
       continue;
     }
     if (node.kind == NodeKind::shape)
-      if (auto r = place(top); !r) return r;
+      QRY_TRY(place(top));
     on_path_[size_t(&node - file_.nodes.data())] = 0;
     path_.resize(top.path_length);
     stack_.pop_back();
@@ -203,7 +203,7 @@ Result<void> Walk::walk_from(uint32_t root) {
 }
 
 Result<std::vector<Instance>> Walk::run() {
-  if (auto r = index_nodes(); !r) return tl::unexpected(r.error());
+  QRY_TRY(index_nodes());
   model_voxels_ = file_.taken_voxels;
   if (model_voxels_.empty())
     for (const Volume& m : file_.models) model_voxels_.push_back(m.bricks.voxel_count());
@@ -218,24 +218,24 @@ Result<std::vector<Instance>> Walk::run() {
     return std::move(instances_);
   }
   if (const auto zero = node_of_id_.find(0); zero != node_of_id_.end()) {
-    if (auto r = walk_from(zero->second); !r) return tl::unexpected(r.error());
+    QRY_TRY(walk_from(zero->second));
   } else {
     warnings_.add("the scene graph has no node 0; every node without a parent was taken as a root");
     bool any = false;
     for (uint32_t i = 0; i < file_.nodes.size(); ++i) {
       if (is_child_[i]) continue;
       any = true;
-      if (auto r = walk_from(i); !r) return tl::unexpected(r.error());
+      QRY_TRY(walk_from(i));
     }
     if (!any)
-      if (auto r = broken(where(file_.nodes[0]) + ": every node is a child of another: the scene graph has a cycle"); !r) return tl::unexpected(r.error());
+      QRY_TRY(broken(where(file_.nodes[0]) + ": every node is a child of another: the scene graph has a cycle"));
   }
   if (file_.damaged && node_of_id_.count(0)) {
     uint64_t orphans = 0;
     for (uint32_t i = 0; i < file_.nodes.size(); ++i) {
       if (visited_[i] || is_child_[i] || node_of_id_.at(file_.nodes[i].id) != i) continue;
       ++orphans;
-      if (auto r = walk_from(i); !r) return tl::unexpected(r.error());
+      QRY_TRY(walk_from(i));
     }
     if (orphans) warnings_.add(std::to_string(orphans) + " nodes have lost the node above them; what is below them stands where their own transforms put it");
     if (orphans) salvage_->lose("parents", orphans, "nodes without what is above them");

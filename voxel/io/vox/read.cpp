@@ -33,12 +33,11 @@ void name_volumes(Scene& scene) {
 }
 
 Result<Scene> scene_of(vox::File& file, vox::Warnings& warn, Salvage* salvage) {
-  auto instances = vox::place_instances(file, warn, salvage);
-  if (!instances) return tl::unexpected(instances.error());
+  QRY_TRY_ASSIGN(auto instances, vox::place_instances(file, warn, salvage));
 
   Scene scene;
   scene.volumes = std::move(file.models);
-  scene.instances = std::move(*instances);
+  scene.instances = std::move(instances);
   scene.overlap = file.version >= 200 ? OverlapRule::first_instance_wins : OverlapRule::last_instance_wins;
   std::string layers_text;
   for (const vox::LayerChunk& l : file.layers) {
@@ -96,28 +95,24 @@ class VoxStream final : public vox::Stream {
 
 Result<Scene> parse_vox(std::span<const uint8_t> bytes, std::vector<std::string>* warnings, Salvage* salvage) {
   vox::Warnings warn(warnings);
-  auto file = vox::read_chunks(bytes, warn, salvage);
-  if (!file) return tl::unexpected(file.error());
-  return scene_of(*file, warn, salvage);
+  QRY_TRY_ASSIGN(auto file, vox::read_chunks(bytes, warn, salvage));
+  return scene_of(file, warn, salvage);
 }
 
 Result<RegionsDone> read_vox_regions(const std::filesystem::path& path, uint64_t limit, std::vector<std::string>* warnings, const Progress& progress, const RegionSink& sink) {
-  auto bytes = LazyFile::open(path, limit);
-  if (!bytes) return tl::unexpected(bytes.error());
+  QRY_TRY_ASSIGN(auto bytes, LazyFile::open(path, limit));
   size_t models = 0;
   {
     progress.say("read", -1);
-    VoxStream first(*bytes, progress, [](size_t, BrickMap&&) -> Result<void> { return {}; });
+    VoxStream first(bytes, progress, [](size_t, BrickMap&&) -> Result<void> { return {}; });
     vox::Warnings warn(warnings);
-    auto file = vox::read_chunks(bytes->span(), warn, nullptr, &first);
-    if (!file) return tl::unexpected(file.error());
-    models = file->models.size();
-    const auto scene = scene_of(*file, warn, nullptr);
-    if (!scene) return tl::unexpected(scene.error());
-    if (auto r = sink.begin(*scene); !r) return tl::unexpected(r.error());
+    QRY_TRY_ASSIGN(auto file, vox::read_chunks(bytes.span(), warn, nullptr, &first));
+    models = file.models.size();
+    QRY_TRY_ASSIGN(const auto scene, scene_of(file, warn, nullptr));
+    QRY_TRY(sink.begin(scene));
   }
   RegionsDone done;
-  VoxStream second(*bytes, progress, [&](size_t model, BrickMap&& bricks) -> Result<void> {
+  VoxStream second(bytes, progress, [&](size_t model, BrickMap&& bricks) -> Result<void> {
     if (model >= models) return fail(ErrorCode::conflict, "it was changed while it was read");
     progress.say("models", double(model) / double(models));
     if (bricks.empty()) return {};
@@ -125,9 +120,8 @@ Result<RegionsDone> read_vox_regions(const std::filesystem::path& path, uint64_t
     return sink.take(uint32_t(model), std::move(bricks));
   });
   vox::Warnings said(nullptr);
-  const auto again = vox::read_chunks(bytes->span(), said, nullptr, &second);
-  if (!again) return tl::unexpected(again.error());
-  if (again->models.size() != models) return fail(ErrorCode::conflict, "it was changed while it was read");
+  QRY_TRY_ASSIGN(const auto again, vox::read_chunks(bytes.span(), said, nullptr, &second));
+  if (again.models.size() != models) return fail(ErrorCode::conflict, "it was changed while it was read");
   return done;
 }
 

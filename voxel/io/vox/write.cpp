@@ -223,10 +223,9 @@ Result<void> Writer::plan_tree() {
       parent = child_group(parent, !instance.name.empty() ? instance.name : volume_name);
     }
     for (uint32_t model = begin; model < end; ++model) {
-      auto made = leaf(instance, i, model);
-      if (!made) return tl::unexpected(made.error());
-      if (end - begin > 1) tree_[parent].layer = made->layer;
-      tree_.push_back(std::move(*made));
+      QRY_TRY_ASSIGN(auto made, leaf(instance, i, model));
+      if (end - begin > 1) tree_[parent].layer = made.layer;
+      tree_.push_back(std::move(made));
       tree_[parent].children.push_back(tree_.size() - 1);
     }
     if (tree_.size() > kVoxMaxInstances)
@@ -247,7 +246,7 @@ Result<void> Writer::plan() {
   first_piece_.push_back(uint32_t(pieces_.size()));
   if (pieces_.empty()) pieces_.emplace_back();  // the format wants a model
   layers_ = vox::layer_dicts(scene_);
-  if (auto r = plan_tree(); !r) return r;
+  QRY_TRY(plan_tree());
   uint64_t bytes = 0;
   for (const Piece& p : pieces_) bytes += 40 + 4 * p.voxels;
   // A node takes a hundred bytes and its name; with the rest of the file that is far below the gigabyte left free here.
@@ -367,12 +366,11 @@ Result<void> Writer::write(WholeFile& out) {
 
 Result<void> write_vox(const Scene& scene, const Destination& to, const Progress& progress) {
   Writer writer(scene, progress);
-  if (auto r = writer.plan(); !r) return r;
-  auto out = WholeFile::create(to);
-  if (!out) return tl::unexpected(out.error());
-  if (auto r = writer.write(*out); !r) return r;
+  QRY_TRY(writer.plan());
+  QRY_TRY_ASSIGN(auto out, WholeFile::create(to));
+  QRY_TRY(writer.write(out));
   if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
-  return out->commit();
+  return out.commit();
 }
 
 }  // namespace quarry::io

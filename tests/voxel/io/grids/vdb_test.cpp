@@ -83,8 +83,7 @@ Result<int> count_bricks(const Bytes& bytes) {
     return {};
   };
   std::vector<std::string> warnings;
-  const auto parsed = io::parse_voxel_stream(bytes, "the test", events, &warnings);
-  if (!parsed) return tl::unexpected(parsed.error());
+  QRY_TRY(io::parse_voxel_stream(bytes, "the test", events, &warnings));
   return bricks;
 }
 

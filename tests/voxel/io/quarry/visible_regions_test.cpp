@@ -76,9 +76,8 @@ TEST_CASE("store reader: a world copied region by region has the bytes of one th
     size_t taken = 0;
     sink.room = [&] { return room; };
     sink.begin = [&](const Scene& head) -> Result<void> {
-      auto made = io::StoreWriter::create(head, dir / "copy.quarry", progress);
-      if (!made) return tl::unexpected(made.error());
-      writer.emplace(std::move(*made));
+      QRY_TRY_ASSIGN(auto made, io::StoreWriter::create(head, dir / "copy.quarry", progress));
+      writer.emplace(std::move(made));
       return {};
     };
     sink.take = [&](uint32_t volume, BrickMap&& bricks) {
@@ -174,9 +173,8 @@ TEST_CASE("vox: read model by model it gives the world, the warnings and the err
     RegionSink sink;
     sink.room = [] { return uint64_t(1) << 30; };
     sink.begin = [&](const Scene& head) -> Result<void> {
-      auto made = io::StoreWriter::create(head, dir / "parts.quarry", progress);
-      if (!made) return tl::unexpected(made.error());
-      writer.emplace(std::move(*made));
+      QRY_TRY_ASSIGN(auto made, io::StoreWriter::create(head, dir / "parts.quarry", progress));
+      writer.emplace(std::move(made));
       return {};
     };
     sink.take = [&](uint32_t volume, BrickMap&& bricks) {

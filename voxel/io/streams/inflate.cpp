@@ -14,8 +14,7 @@ Result<ByteStore> inflated(std::span<const uint8_t> bytes, uint64_t limit, const
   const bool gzip = bytes.size() >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
   const bool zlib = bytes.size() >= 2 && (bytes[0] & 0x0f) == 8 && (bytes[0] << 8 | bytes[1]) % 31 == 0;
   if (!gzip && !zlib) {
-    const auto promise = MemoryBudget::promise(memory, bytes.size(), "looking at it");
-    if (!promise) return tl::unexpected(promise.error());
+    QRY_TRY(MemoryBudget::promise(memory, bytes.size(), "looking at it"));
     ByteStore same;
     same.append(bytes);
     return same;

@@ -1,11 +1,14 @@
-// bench.hpp - the benchmarks of `quarry bench`: one row each. A benchmark measures its rivals in the same run, so that ratios hold
-// on any machine.
+// bench.hpp - the benchmarks of `quarry bench`. A benchmark measures its rivals in the same run, so that ratios hold on any machine.
+//
+//   quarry: run_bench() reads the request, for help and wrong usage, and starts quarry-bench with the same words
+//   quarry-bench: reads the request again, measures, prints
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <string>
 
+#include "app/command.hpp"
 #include "hashgrid/result.hpp"
 
 namespace quarry::app {
@@ -19,15 +22,19 @@ struct BenchOptions {
   bool validation = false;    // of "render": with the validation layers
 };
 
-struct Bench {
-  const char* name;
-  const char* title;
-  // {"table": the text for people, and for machines what else it has to say}
-  Result<nlohmann::json> (*run)(const BenchOptions& options);
+enum class Bench : uint8_t { hashgrid, render };
+
+// What a command line of `quarry bench` asks for.
+struct BenchRequest {
+  Bench bench = Bench::hashgrid;
+  BenchOptions options;
+  bool as_json = false;
 };
+// Where there is nothing to measure, the exit code: help or the list was printed, or the line is wrong and stderr says why.
+tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words);
+const char* bench_name(Bench bench);
 
-std::span<const Bench> benches();
-
+// {"table": the text for people, and for machines what else it has to say}
 Result<nlohmann::json> bench_hashgrid(const BenchOptions& options);
 Result<nlohmann::json> bench_render(const BenchOptions& options);
 

@@ -1,9 +1,10 @@
 #include "app/editor/swapchain.hpp"
 
 #include <fmt/format.h>
-#include <vulkan/vulkan.h>
 
 #include <algorithm>
+
+#include "app/editor/vulkan_prototypes.hpp"
 
 namespace quarry::app {
 

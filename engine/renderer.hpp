@@ -132,8 +132,6 @@ class Renderer {
   Result<Picture> render(SharedWorld& world, World& data, const Palette& palette, const View& view, const RenderSettings& settings);
   // Blocking: traces given rays (origins and unit directions, 3 floats each). The same traversal as march.comp.
   Result<std::vector<Hit>> trace(SharedWorld& world, World& data, const Palette& palette, std::span<const float> origins, std::span<const float> directions);
-  // Looks `keys` up with the GLSL twin of the grid's find: values and sectors read, for the conformance tests.
-  Result<std::vector<std::pair<uint32_t, uint32_t>>> find_keys(SharedWorld& world, World& data, const Palette& palette, std::span<const uint32_t> keys);
   // Records all passes into `commands`; the result is in `target`, a storage image in GENERAL layout with format RGBA8_UNORM of
   // settings' size, which is written by compute (barriers around it are the caller's). `frame` counts frames in flight, from 0: what was recorded with the
   // same number before must be done.

@@ -3,7 +3,7 @@
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/world.glsl"
-#include "shaders/frame.h"
+#include "shaders/find_push.h"
 
 layout(local_size_x = 64) in;
 layout(buffer_reference, scalar, buffer_reference_align = 4) writeonly buffer QryFound { uvec2 at[]; };

@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "engine/shared_buffer.hpp"
+#include "engine/shared_memory_source.hpp"
 #include "engine/world_changes.hpp"
 
 namespace quarry::engine {

@@ -1,8 +1,9 @@
+#include "engine/shared_memory_source.hpp"
+
 #include <algorithm>
 #include <mutex>
 #include <vector>
 
-#include "engine/shared_buffer.hpp"
 #include "engine/timeline.hpp"
 #include "engine/vulkan_functions.hpp"
 

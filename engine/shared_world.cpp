@@ -5,7 +5,8 @@
 
 #include "engine/cuda_mirror.hpp"
 #include "engine/light_list.hpp"
-#include "engine/renderer.hpp"
+#include "engine/shared_memory_source.hpp"
+#include "engine/shared_world.hpp"
 #include "engine/upload.hpp"
 #include "engine/world_changes.hpp"
 #include "shaders/world_root.h"

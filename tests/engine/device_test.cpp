@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/shared_buffer.hpp"
+#include "engine/shared_memory_source.hpp"
 #include "engine/vulkan_functions.hpp"
 #include "tests/engine/test_device.hpp"
 #include "tests/test_data.hpp"

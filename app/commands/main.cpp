@@ -1,13 +1,10 @@
 // main.cpp - `quarry COMMAND ...`: finds the command's row and runs it. Everything else is in one file per command.
 #include <fmt/format.h>
 
-#include <csignal>
-#include <cstdio>
-#include <exception>
-#include <new>
 #include <string>
 
 #include "app/console/command.hpp"
+#include "app/console/program.hpp"
 #include "app/console/terminal.hpp"
 #include "base/suggest.hpp"
 
@@ -77,21 +74,4 @@ const Command* find_command(std::string_view name) {
 
 }  // namespace quarry::app
 
-int main(int count, char** values) {
-  using namespace quarry::app;
-  std::signal(SIGXFSZ, SIG_IGN);  // a file larger than `ulimit -f` allows is an error of its write, and has a message
-  // Modules answer with Result; what can still be thrown is the standard library's want of memory, and it ends in a message too.
-  try {
-    const int code = dispatch({values + 1, values + count});
-    if (std::fflush(stdout) != 0 && code == kExitDone) {
-      say_error("", "standard output could not be written");
-      return kExitFailed;
-    }
-    return code;
-  } catch (const std::bad_alloc&) {
-    say_error("", "out of memory; try a smaller --resolution or --size");
-  } catch (const std::exception& error) {
-    say_error("", std::string("unexpected: ") + error.what());
-  }
-  return kExitFailed;
-}
+int main(int count, char** values) { return quarry::app::run_program(count, values, quarry::app::dispatch); }

@@ -17,6 +17,7 @@
 #include "engine/vulkan/loader.hpp"
 #include "base/parallel.hpp"
 #include "bench/render/shaders/bench_rays.h"
+#include "shaders/shared/constant_ids.h"
 #include "shaders/shared/frame.h"
 
 namespace quarry::bench {
@@ -92,7 +93,8 @@ Result<VkPipeline> Passes::make(const Pass& pass) {
   const bool beams = pass.pass == kQryBenchBeams;
   const uint32_t fused = device_->info().type != VK_PHYSICAL_DEVICE_TYPE_CPU;
   const uint32_t values[11] = {0, pass.only_pyramid, pass.pass, pass.from_beams, pass.rays_a_thread, pass.inside, beams ? kQryBeamGroup : 8u, beams ? 1u : pass.rows, fused, device_->info().beam_lanes, pass.by_columns};
-  constexpr uint32_t kIds[11] = {0, 1, 2, 3, 4, 5, 12, 13, 6, 8, 11};
+  constexpr uint32_t kIds[11] = {QRY_ID_COUNT, QRY_ID_STOP_AT_BRICKS, QRY_ID_BENCH_PASS, QRY_ID_BENCH_FROM_BEAMS, QRY_ID_BENCH_RAYS_A_THREAD, QRY_ID_INSIDE,
+                                 QRY_ID_BENCH_GROUP_WIDTH, QRY_ID_BENCH_GROUP_ROWS, QRY_ID_FUSED, QRY_ID_BEAM_LANES, QRY_ID_BY_COLUMNS};
   VkSpecializationMapEntry entries[11];
   for (uint32_t i = 0; i < 11; ++i) entries[i] = {kIds[i], i * 4, 4};
   const VkSpecializationInfo constants{11, entries, sizeof values, values};

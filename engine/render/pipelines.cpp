@@ -7,7 +7,6 @@
 #include "behind_spirv.h"
 #include "engine/render/course.hpp"
 #include "engine/vulkan/loader.hpp"
-#include "find_spirv.h"
 #include "base/parallel.hpp"
 #include "march_spirv.h"
 #include "mirror_spirv.h"
@@ -41,8 +40,7 @@ const Source kSources[] = {{k_beams_spirv, "beams", {}},
                            {k_shade_spirv, "shade", {}},
                            {k_views_spirv, "views", {}},
                            {k_page_load_spirv, "page_load", {}},
-                           {k_trace_spirv, "trace", {.counts = true}},
-                           {k_find_spirv, "find", {}}};
+                           {k_trace_spirv, "trace", {.counts = true}}};
 static_assert(std::size(kSources) == kPasses);
 
 }  // namespace
@@ -52,7 +50,7 @@ Result<std::unique_ptr<Pipelines>> Pipelines::create(Device& device, VkDescripto
   const VulkanFunctions& vk = device.vk();
   self->tiled_ = tiled || device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
   VkPushConstantRange frame_push{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(QryFramePush)}, list_push{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(QryTracePush)};
-  static_assert(sizeof(QryTracePush) == sizeof(QryFindPush) && sizeof(QryTracePush) <= 128);
+  static_assert(sizeof(QryTracePush) <= 128);
   VkPipelineLayoutCreateInfo frame_info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 1, &target_layout, 1, &frame_push};
   VkPipelineLayoutCreateInfo list_info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 0, nullptr, 1, &list_push};
   QRY_TRY(vk_check(vk.vkCreatePipelineLayout(device.handle(), &frame_info, nullptr, &self->frame_layout), "vkCreatePipelineLayout", "frames"));
@@ -76,7 +74,7 @@ Result<void> Pipelines::need(std::span<const Pass> passes) {
   parallel_for(missing.size(), 1, [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
       const Source& from = kSources[size_t(missing[i])];
-      const VkPipelineLayout layout = missing[i] == Pass::trace || missing[i] == Pass::find ? list_layout : frame_layout;
+      const VkPipelineLayout layout = missing[i] == Pass::trace ? list_layout : frame_layout;
       PipelineCache::Constants constants = from.constants;
       constants.tiled = tiled_;
       results[i] = cache_->make(layout, from.code.data(), from.code.size_bytes(), from.name, constants);

@@ -12,8 +12,8 @@
 namespace quarry::engine {
 
 // A shader and its constants. `beams` there is none where the device has no beam_lanes.
-enum class Pass : uint8_t { beams, march, march_counted, shadow_rows, shadow_rows_one_way, shadow_columns, shadow_columns_one_way, ambient, behind, mirror, shade, views, page_load, trace, find };
-constexpr size_t kPasses = size_t(Pass::find) + 1;
+enum class Pass : uint8_t { beams, march, march_counted, shadow_rows, shadow_rows_one_way, shadow_columns, shadow_columns_one_way, ambient, behind, mirror, shade, views, page_load, trace };
+constexpr size_t kPasses = size_t(Pass::trace) + 1;
 
 class Pipelines {
  public:
@@ -33,7 +33,7 @@ class Pipelines {
   VkPipeline operator[](Pass pass) const { return made_[size_t(pass)]; }  // after need()
 
   VkPipelineLayout frame_layout = VK_NULL_HANDLE;  // set 0 = a target; QryFramePush
-  VkPipelineLayout list_layout = VK_NULL_HANDLE;   // no sets; QryTracePush or QryFindPush: trace and find
+  VkPipelineLayout list_layout = VK_NULL_HANDLE;   // no sets; QryTracePush: trace
 
  private:
   explicit Pipelines(Device& d) : device_(&d) {}

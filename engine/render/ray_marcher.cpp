@@ -70,7 +70,7 @@ Tile with_neighbours(const Tile& tile, const Tile& picture) {
 }
 
 constexpr float kLabelReach = 32;          // voxels: of the rays that darken corners in debug views
-constexpr uint32_t kListBatch = 1u << 20;  // rays or keys a dispatch: well below 65535 groups of 64
+constexpr uint32_t kListBatch = 1u << 20;  // rays a dispatch: well below 65535 groups of 64
 
 }  // namespace
 
@@ -99,19 +99,18 @@ struct Renderer::State {
     return tiled_pipelines.get();
   }
 
-  Result<void> run_list(Pass pass, SharedWorld& world, Device::TimelinePoint ready, const void* in, uint64_t in_bytes, uint64_t out_bytes, uint32_t count);
+  Result<void> run_trace(SharedWorld& world, Device::TimelinePoint ready, std::span<const QryRay> rays);
 };
 
-Result<void> Renderer::State::run_list(Pass pass, SharedWorld& world, Device::TimelinePoint ready, const void* in, uint64_t in_bytes, uint64_t out_bytes,
-                                       uint32_t count) {
+Result<void> Renderer::State::run_trace(SharedWorld& world, Device::TimelinePoint ready, std::span<const QryRay> rays) {
   const VulkanFunctions& vk = device->vk();
-  QRY_TRY(pipelines->need({pass}));
-  QRY_TRY(ensure(list_in, BufferHome::host_upload, in_bytes, "quarry list in"));
-  QRY_TRY(ensure(list_out, BufferHome::host_readback, out_bytes, "quarry list out"));
-  std::memcpy(list_in->mapped(), in, in_bytes);
-  QRY_TRY_ASSIGN(auto begun, offscreen->begin());
-  const VkCommandBuffer commands = begun;
-  vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, (*pipelines)[pass]);
+  const auto count = uint32_t(rays.size());
+  QRY_TRY(pipelines->need({Pass::trace}));
+  QRY_TRY(ensure(list_in, BufferHome::host_upload, rays.size_bytes(), "quarry list in"));
+  QRY_TRY(ensure(list_out, BufferHome::host_readback, count * sizeof(QryRayHit), "quarry list out"));
+  std::memcpy(list_in->mapped(), rays.data(), rays.size_bytes());
+  QRY_TRY_ASSIGN(const VkCommandBuffer commands, offscreen->begin());
+  vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, (*pipelines)[Pass::trace]);
   QryTracePush push{world.root_address(), list_in->address(), list_out->address(), count};
   vk.vkCmdPushConstants(commands, pipelines->list_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
   vk.vkCmdDispatch(commands, (count + 63) / 64, 1, 1);
@@ -274,7 +273,7 @@ Result<std::vector<Hit>> Renderer::trace(SharedWorld& world, World& data, const 
       std::copy_n(&origins[(first + i) * 3], 3, rays[i].origin);
       std::copy_n(&directions[(first + i) * 3], 3, rays[i].direction);
     }
-    QRY_TRY(state_->run_list(Pass::trace, world, ready, rays.data(), count * sizeof(QryRay), count * sizeof(QryRayHit), uint32_t(count)));
+    QRY_TRY(state_->run_trace(world, ready, rays));
     const auto* found = static_cast<const QryRayHit*>(state_->list_out->mapped());
     for (size_t i = 0; i < count; ++i) {
       const QryRayHit& h = found[i];
@@ -282,19 +281,6 @@ Result<std::vector<Hit>> Renderer::trace(SharedWorld& world, World& data, const 
     }
   }
   return hits;
-}
-
-Result<std::vector<std::pair<uint32_t, uint32_t>>> Renderer::find_keys(SharedWorld& world, World& data, const Palette& palette, std::span<const uint32_t> keys) {
-  QRY_TRY_ASSIGN(auto ready, world.publish(data, palette));
-  std::vector<std::pair<uint32_t, uint32_t>> out;
-  out.reserve(keys.size());
-  for (size_t first = 0; first < keys.size(); first += kListBatch) {
-    const size_t count = std::min<size_t>(kListBatch, keys.size() - first);
-    QRY_TRY(state_->run_list(Pass::find, world, ready, keys.data() + first, count * 4, count * 8, uint32_t(count)));
-    const auto* found = static_cast<const uint32_t*>(state_->list_out->mapped());
-    for (size_t i = 0; i < count; ++i) out.emplace_back(found[2 * i], found[2 * i + 1]);
-  }
-  return out;
 }
 
 }  // namespace quarry::engine

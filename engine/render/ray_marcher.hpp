@@ -17,47 +17,11 @@
 #include <vector>
 
 #include "engine/render/camera.hpp"
+#include "engine/sharing/world.hpp"
 #include "engine/vulkan/device.hpp"
-#include "engine/sharing/buffer.hpp"
 #include "voxel/worlds/document.hpp"
 
-struct QryWorldRoot;  // shaders/shared/world_root.h
-
 namespace quarry::engine {
-
-class LightList;
-
-// A World readable by shaders. host_import: the world's own memory, no copies. zero_copy: CUDA writes a twin of it in exported
-// memory. staged: copies of what changed. One World at a time; it must go before its SharedWorld, whose memory it
-// lives in, and the Device after both. One thread at a time.
-// Every frame shows the version published before it was recorded, whole. In host_import the frames read the world's own memory: there
-// World::write and clear come back only when the frames said to frame_submitted are done. In the other modes nothing waits.
-class SharedWorld {
- public:
-  static Result<std::unique_ptr<SharedWorld>> create(Device& device, SharingMode mode = SharingMode::automatic);
-  ~SharedWorld();
-  // What to create the World or Document with, so that it lives where this device can see it.
-  WorldMemory memory() const;
-  // Makes the device see the world as it is now; returns the timeline point that a frame must wait for (value 0: none).
-  // Call after edits, before recording a frame. The world must have been created with memory() of this object.
-  Result<Device::TimelinePoint> publish(World& world, const Palette& palette);
-  void frame_submitted(uint64_t value);
-  void frame_completed(uint64_t value);
-  SharingMode mode() const;
-  const std::string& sharing_reason() const;
-  uint64_t root_address() const;     // device address of the root structure of shaders/library/world.glsl
-  const QryWorldRoot& root() const;  // the same structure, for push constants; lives as long as what root_address() points to
-  bool has_glass() const;            // of the palette last published: a material lets light through
-  bool has_mirrors() const;          // ... is smooth
-  // The world's glowing faces, brought up to date with what was published last; the world and palette must be those. One thread at a time.
-  const LightList& update_lights(const World& world, const Palette& palette);
-  const LightList& lights() const;   // as they were then
-  uint64_t device_bytes() const;
- private:
-  struct State;
-  explicit SharedWorld(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
-};
 
 enum class DebugView : uint32_t { shaded, albedo, normals, depth, bricks, probe_depth, steps, material, load };
 Result<DebugView> debug_view_from_name(std::string_view name);  // bad_usage with the nearest name
@@ -132,8 +96,6 @@ class Renderer {
   Result<Picture> render(SharedWorld& world, World& data, const Palette& palette, const View& view, const RenderSettings& settings);
   // Blocking: traces given rays (origins and unit directions, 3 floats each). The same traversal as march.comp.
   Result<std::vector<Hit>> trace(SharedWorld& world, World& data, const Palette& palette, std::span<const float> origins, std::span<const float> directions);
-  // Looks `keys` up with the GLSL twin of the grid's find: values and sectors read, for the conformance tests.
-  Result<std::vector<std::pair<uint32_t, uint32_t>>> find_keys(SharedWorld& world, World& data, const Palette& palette, std::span<const uint32_t> keys);
   // Records all passes into `commands`; the result is in `target`, a storage image in GENERAL layout with format RGBA8_UNORM of
   // settings' size, which is written by compute (barriers around it are the caller's). `frame` counts frames in flight, from 0: what was recorded with the
   // same number before must be done.

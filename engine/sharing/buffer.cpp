@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "engine/sharing/cuda_link.hpp"
+#include "engine/cuda/link.hpp"
 #include "engine/vulkan/device_memory.hpp"
 
 namespace quarry::engine {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <optional>
 
-#include "engine/sharing/cuda_link.hpp"
+#include "engine/cuda/link.hpp"
 #include "engine/sharing/ownership.hpp"
 #include "engine/vulkan/timeline.hpp"
 

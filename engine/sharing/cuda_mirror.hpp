@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "engine/sharing/buffer.hpp"
+#include "engine/sharing/memory_source.hpp"
 #include "engine/sharing/world_changes.hpp"
 
 namespace quarry::engine {

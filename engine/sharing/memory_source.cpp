@@ -1,8 +1,9 @@
+#include "engine/sharing/memory_source.hpp"
+
 #include <algorithm>
 #include <mutex>
 #include <vector>
 
-#include "engine/sharing/buffer.hpp"
 #include "engine/vulkan/timeline.hpp"
 #include "engine/vulkan/functions.hpp"
 

@@ -5,7 +5,8 @@
 
 #include "engine/sharing/cuda_mirror.hpp"
 #include "engine/sharing/light_list.hpp"
-#include "engine/render/ray_marcher.hpp"
+#include "engine/sharing/memory_source.hpp"
+#include "engine/sharing/world.hpp"
 #include "engine/vulkan/upload.hpp"
 #include "engine/sharing/world_changes.hpp"
 #include "shaders/shared/world_root.h"

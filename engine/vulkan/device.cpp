@@ -7,7 +7,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "engine/sharing/cuda_link.hpp"
+#include "engine/cuda/link.hpp"
 #include "engine/vulkan/device_requirements.hpp"
 #include "engine/vulkan/loader.hpp"
 

@@ -6,9 +6,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <thread>
 
 #include "engine/vulkan/loader.hpp"
+#include "shaders/shared/constant_ids.h"
 
 namespace quarry::engine {
 namespace {
@@ -97,10 +99,26 @@ Result<VkPipeline> PipelineCache::make(VkPipelineLayout layout, const uint32_t* 
   info.stage.pName = "main";
   // Beside the asked for, those of traverse.glsl, beam.glsl and own_pixel.glsl that the device decides.
   const bool software = device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
-  const uint32_t values[10] = {constants.counts, constants.inside, !software, constants.ignores, device.info().beam_lanes, constants.one_way, software,
-                              constants.by_columns, constants.rows, constants.tiled};
-  constexpr VkSpecializationMapEntry kEntries[10] = {{0, 0, 4}, {5, 4, 4}, {6, 8, 4}, {7, 12, 4}, {8, 16, 4}, {9, 20, 4}, {10, 24, 4}, {11, 28, 4}, {12, 32, 4}, {13, 36, 4}};
-  const VkSpecializationInfo specialization{10, kEntries, sizeof values, values};
+  const struct {
+    uint32_t id, value;
+  } given[] = {{QRY_ID_COUNT, constants.counts},
+               {QRY_ID_INSIDE, constants.inside},
+               {QRY_ID_FUSED, !software},
+               {QRY_ID_IGNORES, constants.ignores},
+               {QRY_ID_BEAM_LANES, device.info().beam_lanes},
+               {QRY_ID_ONE_WAY, constants.one_way},
+               {QRY_ID_SLANTED, software},
+               {QRY_ID_BY_COLUMNS, constants.by_columns},
+               {QRY_ID_ROWS, constants.rows},
+               {QRY_ID_TILED, constants.tiled}};
+  constexpr uint32_t kGiven = std::size(given);
+  uint32_t values[kGiven];
+  VkSpecializationMapEntry entries[kGiven];
+  for (uint32_t i = 0; i < kGiven; ++i) {
+    values[i] = given[i].value;
+    entries[i] = {given[i].id, i * 4, 4};
+  }
+  const VkSpecializationInfo specialization{kGiven, entries, sizeof values, values};
   info.stage.pSpecializationInfo = &specialization;
   info.layout = layout;
   VkPipeline pipeline = VK_NULL_HANDLE;

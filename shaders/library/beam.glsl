@@ -16,9 +16,10 @@
 #extension GL_KHR_shader_subgroup_arithmetic : require
 
 #include "shaders/library/world.glsl"
+#include "shaders/shared/constant_ids.h"
 #include "shaders/shared/frame.h"
 
-layout(constant_id = 8) const uint kQryBeamLanes = 32u;  // threads of a subgroup: a power of two, at most 64
+layout(constant_id = QRY_ID_BEAM_LANES) const uint kQryBeamLanes = 32u;  // threads of a subgroup: a power of two, at most 64
 const uint kQryBeamOwn = 64u / kQryBeamLanes;            // children that a thread looks at: its number, that + kQryBeamLanes, ...
 
 const uint kQryBeamVisits = 16u;  // chunks and regions at most; then the nearest that is left to look at is the answer

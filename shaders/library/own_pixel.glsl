@@ -2,9 +2,11 @@
 #ifndef QRY_OWN_PIXEL_GLSL
 #define QRY_OWN_PIXEL_GLSL
 
+#include "shaders/shared/constant_ids.h"
+
 // Software drivers give each of their threads one stretch of a dispatch's workgroups, rows of the picture one after the other: whoever got the
 // sky waits for whoever got the ground. There the rows of workgroups are read on a slant, so that every stretch sees all heights alike.
-layout(constant_id = 10) const bool kQrySlanted = false;
+layout(constant_id = QRY_ID_SLANTED) const bool kQrySlanted = false;
 
 uvec2 qry_own_pixel(uvec2 group_size) {
   uvec2 group = gl_WorkGroupID.xy;
@@ -13,7 +15,7 @@ uvec2 qry_own_pixel(uvec2 group_size) {
 }
 
 // A dispatch over a tile of the picture instead of all of it: from the pixel `from` up to, without, the pixel `to`, x in their lower 16 bits.
-layout(constant_id = 13) const bool kQryTiled = false;
+layout(constant_id = QRY_ID_TILED) const bool kQryTiled = false;
 
 uvec2 qry_packed_pixel(uint packed) { return uvec2(packed & 0xFFFFu, packed >> 16); }
 uvec2 qry_tile_corner(uint from) { return kQryTiled ? qry_packed_pixel(from) : uvec2(0u); }

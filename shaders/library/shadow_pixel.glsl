@@ -2,10 +2,12 @@
 #ifndef QRY_SHADOW_PIXEL_GLSL
 #define QRY_SHADOW_PIXEL_GLSL
 
+#include "shaders/shared/constant_ids.h"
+
 // What is long should be begun early, and what is begun last be short, so that few workgroups are left to wait for at the end.
 // By columns: from the middle to both sides in turn, a workgroup's x being its row then and y its column's turn. Else by rows: from the
 // middle up, and then from the middle down. The host says which (engine/render/course.hpp). `group_size`: known behind a workgroup's layout alone.
-layout(constant_id = 11) const bool kQryByColumns = false;
+layout(constant_id = QRY_ID_BY_COLUMNS) const bool kQryByColumns = false;
 
 uvec2 qry_shadow_pixel(uvec2 group_size) {
   const uint turn = gl_WorkGroupID.y, middle = gl_NumWorkGroups.y >> 1;

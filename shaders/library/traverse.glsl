@@ -28,14 +28,15 @@
 #define QRY_TRAVERSE_GLSL
 
 #include "shaders/library/world.glsl"
+#include "shaders/shared/constant_ids.h"
 #include "shaders/shared/course.h"
 
-layout(constant_id = 0) const bool kQryCount = true;          // steps and sectors are counted; a pipeline that does not ask for them pays nothing
-layout(constant_id = 1) const bool kQryStopAtBricks = false;  // the first brick's pyramid bit ends the ray: the ceiling in the benchmark
+layout(constant_id = QRY_ID_COUNT) const bool kQryCount = true;          // steps and sectors are counted; a pipeline that does not ask for them pays nothing
+layout(constant_id = QRY_ID_STOP_AT_BRICKS) const bool kQryStopAtBricks = false;  // the first brick's pyramid bit ends the ray: the ceiling in the benchmark
 
-layout(constant_id = 5) const bool kQryInside = false;        // rays start inside the bounds of what is set, at t = 0
-layout(constant_id = 7) const bool kQryIgnores = false;       // `ignore` is heeded
-layout(constant_id = 6) const bool kQryFused = false;         // fma() rounds once: every GPU's does, software drivers' may not
+layout(constant_id = QRY_ID_INSIDE) const bool kQryInside = false;        // rays start inside the bounds of what is set, at t = 0
+layout(constant_id = QRY_ID_IGNORES) const bool kQryIgnores = false;       // `ignore` is heeded
+layout(constant_id = QRY_ID_FUSED) const bool kQryFused = false;         // fma() rounds once: every GPU's does, software drivers' may not
 
 struct QryHit {
   float t;      // along the ray; < 0: nothing

@@ -6,8 +6,8 @@
 #include "shaders/library/surface.glsl"
 #include "shaders/library/shadow_pixel.glsl"
 
-layout(local_size_x = 8, local_size_y_id = 12) in;
-layout(constant_id = 9) const bool kOneWay = false;  // a single ray, to the middle of the sun
+layout(local_size_x = 8, local_size_y_id = QRY_ID_ROWS) in;
+layout(constant_id = QRY_ID_ONE_WAY) const bool kOneWay = false;  // a single ray, to the middle of the sun
 
 void main() {
 #define QRY_OF_SHADOWS

@@ -74,12 +74,4 @@ struct QryTracePush {
   QRY_U32 count;
 };
 
-// find.comp.glsl: keys in, (value, sectors read) out.
-struct QryFindPush {
-  QRY_U64 root;
-  QRY_U64 keys;
-  QRY_U64 found;
-  QRY_U32 count;
-};
-
 #endif

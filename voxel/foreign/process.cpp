@@ -1,6 +1,5 @@
 #include "voxel/foreign/process.hpp"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
@@ -12,9 +11,10 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
+
+#include "base/program_place.hpp"
 
 extern char** environ;
 
@@ -62,44 +62,6 @@ Result<Pipe> new_input(const ReaderProgram& program) {
     return fail(ErrorCode::io, std::string("cannot make a socket to ") + program.role + ": " + std::strerror(errno));
   ::fcntl(ends[1], F_SETFL, O_NONBLOCK);
   return Pipe{Fd(ends[0]), Fd(ends[1])};
-}
-
-// Where the program may be, in the order of search.
-std::vector<fs::path> candidates(const ReaderProgram& program) {
-  if (const char* given = std::getenv(program.variable); given && *given) return {given};
-  std::vector<fs::path> places;
-  const auto beside = [&](const fs::path& other) {
-    const fs::path dir = other.parent_path();
-    places.push_back(dir / program.name);
-    places.push_back(dir / "../libexec/quarry" / program.name);
-  };
-  std::error_code error;
-  if (const fs::path self = fs::read_symlink("/proc/self/exe", error); !error) beside(self);
-  // In a shared library inside a foreign program: beside the library.
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&run_reader), &info) && info.dli_fname) {
-    const fs::path library = fs::weakly_canonical(info.dli_fname, error);
-    if (!error && !library.empty()) {
-      beside(library);
-      places.push_back(library.parent_path() / "../../libexec/quarry" / program.name);  // lib/<triplet>/libquarry.so
-      places.push_back(library.parent_path() / "../bin" / program.name);
-    }
-  }
-#ifdef QRY_LIBEXEC_DIR
-  places.emplace_back(fs::path(QRY_LIBEXEC_DIR) / program.name);
-#endif
-  return places;
-}
-
-Result<fs::path> find_program(const ReaderProgram& program) {
-  std::string looked;
-  for (const fs::path& place : candidates(program)) {
-    if (::access(place.c_str(), X_OK) == 0 && fs::is_regular_file(place)) return place;
-    const std::string text = place.lexically_normal().string();
-    if (looked.find(text) == std::string::npos) looked += (looked.empty() ? "" : ", ") + text;
-  }
-  return fail(ErrorCode::not_found, std::string("the program that ") + program.task + ", " + program.name + ", is not at " + looked +
-                                        ". Reinstall Quarry, or set " + program.variable + " to its path.");
 }
 
 const char* signal_name(int number) {
@@ -299,7 +261,7 @@ Error death(const ReaderProgram& program, const Run& run, const io::ReadOptions&
 }  // namespace
 
 Result<ReaderAnswer> run_reader(const ReaderProgram& program, const std::vector<std::string>& arguments, const io::ReadOptions& options, const ByteSource& input) {
-  QRY_TRY_ASSIGN(const auto path, find_program(program));
+  QRY_TRY_ASSIGN(const auto path, find_program(program.name, program.variable, program.task));
   QRY_TRY_ASSIGN(auto done, run(program, path, arguments, options, input));
   // A reader that died may have sent half a stream: only a clean end counts.
   const bool exited = WIFEXITED(done.status);

@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 #include <imgui.h>
 #include <imgui_impl_vulkan.h>
-#include <vulkan/vulkan.h>
 
 #include <algorithm>
 #include <cstring>
+
+#include "app/editor/window/vulkan_prototypes.hpp"
 
 namespace quarry::app {
 Result<std::unique_ptr<Presenter>> Presenter::create(engine::Device& device, engine::Renderer& renderer, VkSurfaceKHR surface, uint32_t width,

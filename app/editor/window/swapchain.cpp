@@ -1,9 +1,10 @@
 #include "app/editor/window/swapchain.hpp"
 
 #include <fmt/format.h>
-#include <vulkan/vulkan.h>
 
 #include <algorithm>
+
+#include "app/editor/window/vulkan_prototypes.hpp"
 
 namespace quarry::app {
 

@@ -9,10 +9,10 @@
 #include "shaders/shared/frame.h"
 #include "bench/render/shaders/bench_rays.h"
 
-layout(local_size_x_id = 12, local_size_y_id = 13) in;
-layout(constant_id = 2) const uint kPass = 0u;
-layout(constant_id = 3) const bool kFromBeams = false;
-layout(constant_id = 4) const uint kRaysAThread = 1u;  // ambient: 1 (the sample is the dispatch's z, the same for a whole warp) or 4
+layout(local_size_x_id = QRY_ID_BENCH_GROUP_WIDTH, local_size_y_id = QRY_ID_BENCH_GROUP_ROWS) in;
+layout(constant_id = QRY_ID_BENCH_PASS) const uint kPass = 0u;
+layout(constant_id = QRY_ID_BENCH_FROM_BEAMS) const bool kFromBeams = false;
+layout(constant_id = QRY_ID_BENCH_RAYS_A_THREAD) const uint kRaysAThread = 1u;  // ambient: 1 (the sample is the dispatch's z, the same for a whole warp) or 4
 
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryBenchFrameRef { QryBenchFrame frame; };
 layout(buffer_reference, scalar, buffer_reference_align = 16) buffer QryVisibilityRef { uvec4 at[]; };  // QryVisibility: t, xy, zm, cost

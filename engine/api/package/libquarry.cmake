@@ -32,7 +32,12 @@ target_link_options(qry_libquarry PRIVATE -Wl,--version-script=${CMAKE_CURRENT_B
 if(NOT (QRY_SANITIZE AND CMAKE_CXX_COMPILER_ID MATCHES "Clang"))  # clang leaves the sanitizers' symbols to the executable
   target_link_options(qry_libquarry PRIVATE -Wl,--no-undefined)
 endif()
-target_link_libraries(qry_libquarry PRIVATE qry_engine qry_voxel qry_hashgrid $<BUILD_INTERFACE:qry_build_flags>)
+qry_room_arrows(engine/api arrows)
+foreach(room ${arrows})
+  qry_room_target(${room} library)
+  target_link_libraries(qry_libquarry PRIVATE ${library})
+endforeach()
+target_link_libraries(qry_libquarry PRIVATE $<BUILD_INTERFACE:qry_build_flags>)
 # The same include line, <quarry/quarry.h>, in this tree, in a tree that includes this one, and from the installed package.
 configure_file(api/quarry.h ${PROJECT_BINARY_DIR}/include/quarry/quarry.h COPYONLY)
 configure_file(api/quarry.hpp ${PROJECT_BINARY_DIR}/include/quarry/quarry.hpp COPYONLY)

@@ -300,6 +300,31 @@ TEST_CASE("bench: measures every operation of the hash grid beside ceilings and 
   CHECK(has(nothing.err, "no row of the benchmark has 'fnid' in its name"));
 }
 
+TEST_CASE("bench: Ctrl+C ends the program that measures with 130") {
+  for (const int wait_ms : {5, 60, 400}) {
+    Process process({quarry_program().string(), "bench", "hashgrid", "--keys", "4000000", "--repeats", "1000"});
+    usleep(static_cast<useconds_t>(wait_ms) * 1000);
+    process.signal(SIGINT);
+    const Outcome outcome = process.finish(60);
+    INFO(wait_ms << " ms: " << outcome.err);
+    CHECK_FALSE(outcome.timed_out);
+    CHECK((outcome.code == 130 || outcome.code == 128 + SIGINT));  // the latter before anything listens
+  }
+}
+
+TEST_CASE("bench: without the program that measures, help and list are there, and a benchmark says what is missing") {
+  const std::map<std::string, std::string> without{{"QUARRY_BENCH", "/nonexistent/quarry-bench"}};
+  CHECK(run_quarry({"bench", "--help"}, without).code == 0);
+  const Outcome list = run_quarry({"bench", "--list"}, without);
+  CHECK(list.code == 0);
+  CHECK(has(list.out, "hashgrid  "));
+  CHECK(has(list.out, "render  "));
+  const Outcome outcome = run_quarry({"bench", "render", "--small"}, without);
+  CHECK(outcome.code == 1);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err == "quarry: bench: the program that measures, quarry-bench, is not at /nonexistent/quarry-bench. Reinstall Quarry, or set QUARRY_BENCH to its path.\n");
+}
+
 TEST_CASE("quarry: Ctrl+C ends a long command with 130 and without a partial file") {
   const fs::path dir = scratch_dir("cli-interrupt");
   for (const int wait_ms : {30, 120, 300}) {

@@ -1,77 +1,19 @@
 // Tables read by shaders: grid_find.glsl in both localities and compact_find.glsl, beside hashgrid::find on the same memory.
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cstring>
 #include <random>
-#include <span>
 #include <vector>
 
 #include "compact_find_spirv.h"
-#include "engine/render/offscreen.hpp"
-#include "engine/vulkan/pipeline_cache.hpp"
 #include "hashgrid/executor.hpp"
 #include "pairs_find_spirv.h"
-#include "tests/engine/shaders/find_push.h"
+#include "tests/engine/render/shader_find.hpp"
 #include "tests/engine/test_device.hpp"
 
 namespace quarry::test {
 namespace {
 
 using namespace engine;
-
-// A pipeline of compact_find.comp.glsl or pairs_find.comp.glsl, and the calls around it. Push: what the shader is given.
-template <class Push>
-class TableFinder {
- public:
-  TableFinder(Device& device, std::span<const uint32_t> spirv)
-      : device_(device), offscreen_(*Offscreen::create(device, "table find")), start_(*Timeline::create(device, "table find")) {
-    const VulkanFunctions& vk = device.vk();
-    const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(Push)};
-    VkPipelineLayoutCreateInfo info{};
-    info.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
-    info.pushConstantRangeCount = 1;
-    info.pPushConstantRanges = &range;
-    REQUIRE(vk.vkCreatePipelineLayout(device.handle(), &info, nullptr, &layout_) == VK_SUCCESS);
-    auto cache = PipelineCache::open(device);
-    REQUIRE(cache);
-    auto made = (*cache)->make(layout_, spirv.data(), spirv.size_bytes(), "table find", {});
-    REQUIRE(made);
-    pipeline_ = *made;
-  }
-  TableFinder(const TableFinder&) = delete;
-  TableFinder& operator=(const TableFinder&) = delete;
-  ~TableFinder() {
-    device_.vk().vkDestroyPipeline(device_.handle(), pipeline_, nullptr);
-    device_.vk().vkDestroyPipelineLayout(device_.handle(), layout_, nullptr);
-  }
-
-  // Value and sectors read, of each key. `push`: all but the addresses and the count.
-  std::vector<uint32_t> operator()(Push push, const DeviceMemory& table, const std::vector<uint32_t>& keys) {
-    auto in = DeviceMemory::create(device_, BufferHome::host_upload, keys.size() * 4, "keys");
-    auto out = DeviceMemory::create(device_, BufferHome::host_readback, keys.size() * 8, "found");
-    REQUIRE(in);
-    REQUIRE(out);
-    std::memcpy((*in)->mapped(), keys.data(), keys.size() * 4);
-    auto commands = offscreen_->begin();
-    REQUIRE(commands);
-    const VulkanFunctions& vk = device_.vk();
-    push.grid_words = table.address(), push.keys = (*in)->address(), push.found = (*out)->address(), push.count = uint32_t(keys.size());
-    vk.vkCmdBindPipeline(*commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline_);
-    vk.vkCmdPushConstants(*commands, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
-    vk.vkCmdDispatch(*commands, uint32_t(keys.size() + 63) / 64, 1, 1);
-    host_read_barrier(vk, *commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT);
-    REQUIRE(offscreen_->submit_and_wait({start_->handle(), 0}));
-    const auto* first = static_cast<const uint32_t*>((*out)->mapped());
-    return {first, first + keys.size() * 2};
-  }
-
- private:
-  Device& device_;
-  std::unique_ptr<Offscreen> offscreen_;
-  std::unique_ptr<Timeline> start_;  // stands at 0: nothing to wait for
-  VkPipelineLayout layout_ = VK_NULL_HANDLE;
-  VkPipeline pipeline_ = VK_NULL_HANDLE;
-};
 
 // The shader's answers beside the host's: how many keys are there, and most sectors read for one.
 template <class Table>
@@ -91,7 +33,7 @@ std::pair<size_t, uint32_t> check_alike(const Table& table, const std::vector<ui
 TEST_CASE("compact_find: GLSL and host answer alike, value and sectors read, in every format, for present, absent, erased and stashed keys") {
   Device* device = test_device();
   if (!device) return;
-  TableFinder<QryCompactFindPush> find_in_shader(*device, k_compact_find_spirv);
+  ShaderFind<QryCompactFindPush> find_in_shader(*device, k_compact_find_spirv);
   const auto executor = hashgrid::make_host_executor(2);
   for (const uint32_t pages : {1u, 3u, 1024u, 12288u}) {
     INFO(pages << " pages");
@@ -113,7 +55,7 @@ TEST_CASE("compact_find: GLSL and host answer alike, value and sectors read, in 
     for (uint32_t i = 0; i < 4000; ++i) keys.push_back(uint32_t(random()));
     keys.push_back(0);
     keys.push_back(kQryReservedKey);
-    const std::vector<uint32_t> found = find_in_shader({0, 0, 0, 0, table.layout}, **memory, keys);
+    const std::vector<uint32_t> found = find_in_shader({(*memory)->address(), 0, 0, 0, table.layout}, keys);
     const auto [hits, deepest] = check_alike(table, keys, found);
     CHECK(hits > 2000);
     CHECK(deepest > (pages >= 12288 ? 3u : 7u));  // else the test saw no crowded sector
@@ -123,7 +65,7 @@ TEST_CASE("compact_find: GLSL and host answer alike, value and sectors read, in 
 TEST_CASE("grid_find: GLSL and host answer alike, value and sectors read, for plain keys and for rows, in homes, second buckets and the stash") {
   Device* device = test_device();
   if (!device) return;
-  TableFinder<QryPairsFindPush> find_in_shader(*device, k_pairs_find_spirv);
+  ShaderFind<QryPairsFindPush> find_in_shader(*device, k_pairs_find_spirv);
   const auto executor = hashgrid::make_host_executor(2);
   for (const uint32_t locality : {kQryPlain, kQryRows})
     for (const uint32_t pages : {1u, 3u, 70u}) {
@@ -150,7 +92,7 @@ TEST_CASE("grid_find: GLSL and host answer alike, value and sectors read, for pl
       for (uint32_t i = 0; i < 4000; ++i) keys.push_back(i % 2 == 0 ? uint32_t(random()) : keys[i] ^ 1u);
       keys.push_back(0);
       keys.push_back(kQryReservedKey);
-      const std::vector<uint32_t> found = find_in_shader({0, 0, 0, 0, pages, locality}, **memory, keys);
+      const std::vector<uint32_t> found = find_in_shader({(*memory)->address(), 0, 0, 0, pages, locality}, keys);
       const auto [hits, deepest] = check_alike(table, keys, found);
       CHECK(hits > pages * size_t{1500});
       CHECK(deepest > 3u);  // else the test saw nothing in the stash

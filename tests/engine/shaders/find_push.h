@@ -1,8 +1,15 @@
-// find_push.h - what pairs_find.comp.glsl and compact_find.comp.glsl are given: one text for C++ and GLSL.
+// find_push.h - what tests/engine/find.comp.glsl, pairs_find.comp.glsl and compact_find.comp.glsl are given: one text for C++ and GLSL.
 #ifndef QRY_FIND_PUSH_H
 #define QRY_FIND_PUSH_H
 
 #include "hashgrid/compact/layout.h"
+
+struct QryFindPush {
+  QRY_U64 root;
+  QRY_U64 keys;
+  QRY_U64 found;
+  QRY_U32 count;
+};
 
 struct QryPairsFindPush {
   QRY_U64 grid_words;

@@ -4,9 +4,11 @@
 #include <random>
 
 #include "engine/render/ray_marcher.hpp"
+#include "find_spirv.h"
 #include "hashgrid/view.hpp"
 #include "tests/engine/picture_compare.hpp"
 #include "tests/engine/scene_world.hpp"
+#include "tests/engine/render/shader_find.hpp"
 #include "tests/engine/test_device.hpp"
 #include "tests/test_data.hpp"
 
@@ -119,8 +121,7 @@ TEST_CASE("sharing: a world in other memory is refused where the device cannot r
 TEST_CASE("grid_find: GLSL and host answer alike, value and sectors read, for present, absent and erased keys in crowded pages", "[cuda]") {
   Device* device = test::test_device();
   if (!device) return;
-  auto renderer = Renderer::create(*device);
-  REQUIRE(renderer);
+  test::ShaderFind<QryFindPush> find_in_shader(*device, k_find_spirv);
   for (const SharingMode mode : test::possible_modes(*device)) {
     INFO(to_string(mode));
     SceneWorld scene_world(*device, mode);
@@ -145,16 +146,17 @@ TEST_CASE("grid_find: GLSL and host answer alike, value and sectors read, for pr
     for (size_t i = 0; i < 6000; ++i) keys.push_back(uint32_t(random()));
     keys.push_back(0);
     keys.push_back(kQryReservedKey);
-    auto found = (*renderer)->find_keys(scene_world.shared(), world, scene_world.palette, keys);
-    REQUIRE(found);
-    REQUIRE(found->size() == keys.size());
+    const auto ready = scene_world.shared().publish(world, scene_world.palette);
+    REQUIRE(ready);
+    const std::vector<uint32_t> found = find_in_shader({scene_world.shared().root_address(), 0, 0, 0}, keys, *ready);
+    REQUIRE(found.size() == 2 * keys.size());
     const hashgrid::GridView grid = world.grid().view();
     uint32_t deepest = 0, hits = 0;
     bool alike = true;
     for (size_t i = 0; i < keys.size(); ++i) {
       const hashgrid::Found host = hashgrid::find(grid, keys[i]);
-      alike = alike && (*found)[i].first == host.value && (*found)[i].second == host.sectors;
-      deepest = std::max(deepest, (*found)[i].second);
+      alike = alike && found[2 * i] == host.value && found[2 * i + 1] == host.sectors;
+      deepest = std::max(deepest, found[2 * i + 1]);
       hits += host.hit;
     }
     CHECK(alike);

@@ -20,8 +20,10 @@
 #include "engine/render/ray_marcher.hpp"
 #include "engine/vulkan/timeline.hpp"
 #include "engine/vulkan/functions.hpp"
+#include "find_spirv.h"
 #include "hashgrid/view.hpp"
 #include "tests/engine/scene_world.hpp"
+#include "tests/engine/render/shader_find.hpp"
 #include "tests/engine/test_device.hpp"
 #include "tests/test_data.hpp"
 
@@ -219,12 +221,14 @@ TEST_CASE("hand-over: with three frames under way, while bricks come and go and 
     // And the table, whole: every brick is found where the world has it, with as many reads.
     const hashgrid::GridView grid = board.scene.world().grid().view();
     const std::vector<uint32_t> keys = board.scene.world().pyramid().keys();
-    auto found = (*renderer)->find_keys(board.scene.shared(), board.scene.world(), board.scene.palette, keys);
-    REQUIRE(found);
+    const auto ready = board.scene.shared().publish(board.scene.world(), board.scene.palette);
+    REQUIRE(ready);
+    test::ShaderFind<QryFindPush> find_in_shader(*device, k_find_spirv);
+    const std::vector<uint32_t> found = find_in_shader({board.scene.shared().root_address(), 0, 0, 0}, keys, *ready);
     uint32_t astray = 0, in_stash = 0;
     for (size_t i = 0; i < keys.size(); ++i) {
       const hashgrid::Found host = hashgrid::find(grid, keys[i]);
-      astray += (*found)[i].first != host.value || (*found)[i].second != host.sectors;
+      astray += found[2 * i] != host.value || found[2 * i + 1] != host.sectors;
       in_stash += host.sectors > 2;
     }
     INFO(keys.size() << " bricks, " << in_stash << " of them in the stash");

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/sharing/buffer.hpp"
+#include "engine/sharing/memory_source.hpp"
 #include "engine/vulkan/functions.hpp"
 #include "tests/engine/test_device.hpp"
 #include "tests/test_data.hpp"

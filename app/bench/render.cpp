@@ -1,5 +1,5 @@
 // bench_render.cpp - the row of `quarry bench` that measures the ray-marcher; the measuring is bench/render/passes.cpp.
-#include "app/commands/bench.hpp"
+#include "app/bench/benchmarks.hpp"
 #include "app/console/terminal.hpp"
 #include "bench/render/passes.hpp"
 #include "bench/render/scenes.hpp"

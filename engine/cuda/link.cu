@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "engine/sharing/cuda_link.hpp"
+#include "engine/cuda/link.hpp"
 
 namespace quarry::engine {
 namespace {

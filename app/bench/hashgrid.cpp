@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/commands/bench.hpp"
+#include "app/bench/benchmarks.hpp"
 #include "app/console/terminal.hpp"
 #include "bench/hashgrid/host.hpp"
 #include "hashgrid/executor.hpp"

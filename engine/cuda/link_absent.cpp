@@ -1,7 +1,7 @@
 // The answers of a build without a CUDA toolkit. See cuda_link.hpp.
 #include <unistd.h>
 
-#include "engine/sharing/cuda_link.hpp"
+#include "engine/cuda/link.hpp"
 
 namespace quarry::engine {
 namespace {

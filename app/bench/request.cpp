@@ -1,0 +1,64 @@
+// bench_request.cpp - the command line of `quarry bench`.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/console/arguments.hpp"
+#include "app/bench/benchmarks.hpp"
+#include "base/suggest.hpp"
+
+namespace quarry::app {
+namespace {
+
+struct BenchRow {
+  const char* name;
+  const char* title;
+};
+
+// In the order of Bench.
+constexpr BenchRow kBenches[] = {
+    {"hashgrid", "Hash grid on host threads and CUDA: every operation beside the memory's ceilings and other tables"},
+    {"render", "Ray-marcher on reference scenes: primary, shadow, ambient rays and frames, beside two ceilings"},
+};
+
+}  // namespace
+
+const char* bench_name(Bench bench) { return kBenches[size_t(bench)].name; }
+
+tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words) {
+  BenchRequest request;
+  BenchOptions& options = request.options;
+  std::string name;
+  bool list = false;
+  int64_t keys = 0, repeats = 5;
+  Arguments arguments("bench", "Measure, and print ratios to rivals measured in the same run.",
+                      "  quarry bench --list\n  quarry bench hashgrid\n  quarry bench hashgrid --keys 16777216 --json\n"
+                      "  quarry bench render --scene sponge\n");
+  arguments.text("name", name, "NAME", "Which benchmark; see --list");
+  arguments.integer("--keys", keys, "N", "hashgrid: size in keys (65536, 1048576 and 16777216)", 1000, int64_t(1) << 28);
+  arguments.integer("--repeats", repeats, "N", "The median of these is reported (5)", 1, 1000);
+  arguments.text("--only", options.only, "TEXT", "hashgrid: rows whose name has this in it, as 'find' or 'V:' (all)");
+  arguments.text("--scene", options.scene, "NAME", "render: terrain, sponge or sphere (all)");
+  arguments.text("--device", options.device, "NAME", "render: part of a Vulkan device's name");
+  arguments.flag("--small", options.small, "render: miniatures at 320x180, for software drivers");
+  arguments.flag("--validation", options.validation, "render: with the Vulkan validation layers");
+  arguments.flag("--json", request.as_json, "Print one JSON document");
+  arguments.flag("--list", list, "Show the benchmarks there are");
+  if (const auto code = arguments.parse(words)) return tl::unexpected(*code);
+  if (list) {
+    for (const BenchRow& row : kBenches) fmt::print("{:<16} {}\n", row.name, row.title);
+    return tl::unexpected<int>(kExitDone);
+  }
+  if (name.empty()) return tl::unexpected(arguments.wrong("which benchmark? `quarry bench --list` shows them."));
+  std::vector<std::string> known;
+  for (const BenchRow& row : kBenches) known.emplace_back(row.name);
+  const auto found = std::ranges::find(known, name);
+  if (found == known.end()) return tl::unexpected(arguments.wrong(fmt::format("there is no benchmark '{}'.{}", name, did_you_mean(name, known))));
+
+  request.bench = Bench(found - known.begin());
+  options.keys = static_cast<uint64_t>(keys);
+  options.repeats = static_cast<uint32_t>(repeats);
+  return request;
+}
+
+}  // namespace quarry::app

@@ -1,0 +1,31 @@
+#include "app/console/program.hpp"
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+
+#include "app/console/terminal.hpp"
+
+namespace quarry::app {
+
+int run_program(int count, char** values, int (*run)(const CommandArguments& words)) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file larger than `ulimit -f` allows is an error of its write, and has a message
+  // Modules answer with Result; what can still be thrown is the standard library's want of memory, and it ends in a message too.
+  try {
+    const int code = run({values + 1, values + count});
+    if (std::fflush(stdout) != 0 && code == kExitDone) {
+      say_error("", "standard output could not be written");
+      return kExitFailed;
+    }
+    return code;
+  } catch (const std::bad_alloc&) {
+    say_error("", "out of memory; try a smaller --resolution or --size");
+  } catch (const std::exception& error) {
+    say_error("", std::string("unexpected: ") + error.what());
+  }
+  return kExitFailed;
+}
+
+}  // namespace quarry::app

@@ -1,0 +1,50 @@
+// shared_world.hpp - a world where shaders can read it: the addresses of grid, masks, materials, pyramid and palette, kept up with its edits.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/vulkan/device.hpp"
+#include "engine/sharing/buffer.hpp"
+#include "voxel/worlds/world.hpp"
+
+struct QryWorldRoot;  // shaders/shared/world_root.h
+
+namespace quarry::engine {
+
+class LightList;
+
+// A World readable by shaders. host_import: the world's own memory, no copies. zero_copy: CUDA writes a twin of it in exported
+// memory. staged: copies of what changed. One World at a time; it must go before its SharedWorld, whose memory it
+// lives in, and the Device after both. One thread at a time.
+// Every frame shows the version published before it was recorded, whole. In host_import the frames read the world's own memory: there
+// World::write and clear come back only when the frames said to frame_submitted are done. In the other modes nothing waits.
+class SharedWorld {
+ public:
+  static Result<std::unique_ptr<SharedWorld>> create(Device& device, SharingMode mode = SharingMode::automatic);
+  ~SharedWorld();
+  // What to create the World or Document with, so that it lives where this device can see it.
+  WorldMemory memory() const;
+  // Makes the device see the world as it is now; returns the timeline point that a frame must wait for (value 0: none).
+  // Call after edits, before recording a frame. The world must have been created with memory() of this object.
+  Result<Device::TimelinePoint> publish(World& world, const Palette& palette);
+  void frame_submitted(uint64_t value);
+  void frame_completed(uint64_t value);
+  SharingMode mode() const;
+  const std::string& sharing_reason() const;
+  uint64_t root_address() const;     // device address of the root structure of shaders/library/world.glsl
+  const QryWorldRoot& root() const;  // the same structure, for push constants; lives as long as what root_address() points to
+  bool has_glass() const;            // of the palette last published: a material lets light through
+  bool has_mirrors() const;          // ... is smooth
+  // The world's glowing faces, brought up to date with what was published last; the world and palette must be those. One thread at a time.
+  const LightList& update_lights(const World& world, const Palette& palette);
+  const LightList& lights() const;   // as they were then
+  uint64_t device_bytes() const;
+ private:
+  struct State;
+  explicit SharedWorld(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace quarry::engine

@@ -1,0 +1,25 @@
+// constant_ids.h - the numbers of all specialisation constants: one text for C++ (engine/vulkan/pipeline_cache.cpp, bench/render/passes.cpp) and GLSL.
+// What a constant means is said where a shader declares it. Macros, since a constant of GLSL would take part in the shader.
+#ifndef QRY_CONSTANT_IDS_H
+#define QRY_CONSTANT_IDS_H
+
+#define QRY_ID_COUNT               0   // traverse.glsl
+#define QRY_ID_STOP_AT_BRICKS      1   // traverse.glsl
+#define QRY_ID_INSIDE              5   // traverse.glsl
+#define QRY_ID_FUSED               6   // traverse.glsl
+#define QRY_ID_IGNORES             7   // traverse.glsl
+#define QRY_ID_BEAM_LANES          8   // beam.glsl
+#define QRY_ID_ONE_WAY             9   // shadow.comp.glsl
+#define QRY_ID_SLANTED             10  // own_pixel.glsl
+#define QRY_ID_BY_COLUMNS          11  // shadow_pixel.glsl
+#define QRY_ID_ROWS                12  // shadow.comp.glsl: the workgroup's rows
+#define QRY_ID_TILED               13  // own_pixel.glsl
+
+// Of bench_rays.comp.glsl alone, which has neither rows nor tiles.
+#define QRY_ID_BENCH_PASS          2
+#define QRY_ID_BENCH_FROM_BEAMS    3
+#define QRY_ID_BENCH_RAYS_A_THREAD 4
+#define QRY_ID_BENCH_GROUP_WIDTH   12
+#define QRY_ID_BENCH_GROUP_ROWS    13
+
+#endif

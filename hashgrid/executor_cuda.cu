@@ -216,7 +216,7 @@ class CudaExecutor final : public Executor {
     });
     QRY_TRY(ok);
     uint64_t waiting = 0;
-    if (ok = download(&waiting, number.as<uint64_t>(), sizeof(waiting)); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(download(&waiting, number.as<uint64_t>(), sizeof(waiting)));
     if (waiting == 0) return BulkReport{};
 
     // Sorted by page; the sort is stable, so within a page the order of the batch stays.
@@ -242,7 +242,7 @@ class CudaExecutor final : public Executor {
     });
     QRY_TRY(ok);
     uint64_t group_count = 0;
-    if (ok = download(&group_count, number.as<uint64_t>(), sizeof(group_count)); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(download(&group_count, number.as<uint64_t>(), sizeof(group_count)));
     ok = with_temporary("place groups", [&](void* temporary, size_t& size_bytes) {
       return cub::DeviceScan::ExclusiveSum(temporary, size_bytes, sizes, begins, group_count, stream_);
     });
@@ -271,9 +271,9 @@ class CudaExecutor final : public Executor {
     if (capacity != 0)
       kernels::write_pairs<<<page_blocks(view.page_count), kernels::kPageThreads, 0, stream_>>>(view.words, view.page_count, view.locality, begins, keys, values,
                                                                                               capacity);
-    if (ok = finish("enumerate"); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(finish("enumerate"));
     uint64_t total = 0;
-    if (ok = download(&total, begins + view.page_count, sizeof(total)); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(download(&total, begins + view.page_count, sizeof(total)));
     return total;
   }
 

@@ -186,8 +186,8 @@ struct Run {
 constexpr uint64_t kStreamSpareBytes = uint64_t(2) << 20, kStreamLookBytes = uint64_t(1) << 20;
 
 Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::vector<std::string>& arguments, const io::ReadOptions& options, const ByteSource& input) {
-  QRY_TRY_ASSIGN(auto out, new_pipe(program), err = new_pipe(program));
-  QRY_TRY(err);
+  QRY_TRY_ASSIGN(auto out, new_pipe(program));
+  QRY_TRY_ASSIGN(auto err, new_pipe(program));
   Pipe in;
   if (input) {
     QRY_TRY_ASSIGN(auto made, new_input(program));
@@ -204,29 +204,29 @@ Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::v
   std::vector<std::string> all{path.string(), "--memory", std::to_string(run.memory_limit_bytes), "--cpu-seconds",
                                std::to_string(uint64_t(std::ceil(std::min(time_limit, 1e9))) + 1)};
   all.insert(all.end(), arguments.begin(), arguments.end());
-  QRY_TRY_ASSIGN(const auto pid, spawn(path, all, in.read.get(), out.write.get(), err->write.get()));
+  QRY_TRY_ASSIGN(const auto pid, spawn(path, all, in.read.get(), out.write.get(), err.write.get()));
   Child child(pid);
   in.read.reset();
   out.write.reset();
-  err->write.reset();
+  err.write.reset();
 
   uint64_t looked_at = 0;  // bytes of the stream
   std::span<const uint8_t> piece;
   const auto deadline =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(time_limit, 1e8)));
   bool too_much = false, ignored = false;
-  while (out.read.open() || err->read.open()) {
+  while (out.read.open() || err.read.open()) {
     if (options.progress.cancelled()) return fail(ErrorCode::cancelled, std::string("cancelled while ") + program.role + " was at work");
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     if (left <= 0)
       return fail(ErrorCode::io, "it took longer than the limit of " + seconds_text(options.time_limit_s) +
                                      " s and was stopped; the file may be malformed, or raise the time limit.");
     // poll() passes over negative descriptors.
-    pollfd fds[3] = {{out.read.get(), POLLIN, 0}, {err->read.get(), POLLIN, 0}, {in.write.get(), POLLOUT, 0}};
+    pollfd fds[3] = {{out.read.get(), POLLIN, 0}, {err.read.get(), POLLIN, 0}, {in.write.get(), POLLOUT, 0}};
     if (::poll(fds, 3, int(std::min<int64_t>(left, 100))) < 0 && errno != EINTR)
       return fail(ErrorCode::io, std::string("cannot listen to ") + program.role + ": " + std::strerror(errno));
     if (fds[0].revents && !drain(out.read, run.stream, size_t(options.memory_limit_bytes), too_much)) out.read.reset();
-    if (fds[1].revents && !drain(err->read, run.complaints, kMaxStderr, ignored)) err->read.reset();
+    if (fds[1].revents && !drain(err.read, run.complaints, kMaxStderr, ignored)) err.read.reset();
     if (fds[2].revents && !feed(in.write, input, piece)) in.write.reset();
     // What the program holds, what is held here, and what is still to come, together.
     if (options.budget && run.stream.size() - looked_at >= kStreamLookBytes) {

@@ -362,7 +362,7 @@ Result<void> cuda_for_voxelize() {
 bool cuda_has_started() { return started.load(std::memory_order_relaxed); }
 
 Result<SurfaceResult> surface_on_cuda(VoxelizeJob& job) {
-  if (!device().usable) return tl::unexpected(device().usable.error());
+  QRY_TRY(device().usable);
   const std::lock_guard lock(device().one_job);
   int before = 0;
   cudaGetDevice(&before);

@@ -149,8 +149,7 @@ class ColladaChecker {
 
   Result<void> accessor(const xml_node& node) {
     const auto count = number(node, "count", 0), offset = number(node, "offset", 0), stride = number(node, "stride", 1);
-    for (const auto* n : {&count, &offset, &stride})
-      if (!*n) return tl::unexpected(n->error());
+    for (const auto* n : {&count, &offset, &stride}) QRY_TRY(*n);
     uint64_t width = 0;
     for (const xml_node param : node.children("param")) width += std::string_view(param.attribute("type").value()) == "float4x4" ? 16 : 1;
     if (*count > 0 && width > std::max<uint64_t>(1, *stride))

@@ -72,7 +72,7 @@ class PlyReader {
 
   Result<Mesh> read() {
     auto header = io::read_ply_header(bytes_.peek(io::kPlyHeaderBytes));
-    if (bytes_.error()) return tl::unexpected(*bytes_.error());
+    QRY_TRY(bytes_.good());
     QRY_TRY(header);
     header_ = std::move(*header);
     QRY_TRY(look_at_elements());

@@ -25,6 +25,7 @@ class ByteReader {
 
   bool ok() const { return !error_; }
   const Error& error() const { return *error_; }
+  Result<void> good() const { return error_ ? Result<void>(tl::unexpected(*error_)) : Result<void>(); }
   size_t at() const { return at_; }
   size_t left() const { return bytes_.size() - at_; }
 

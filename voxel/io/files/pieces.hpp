@@ -39,6 +39,7 @@ class FilePieces {
   }
   void take(uint64_t count) { at_ += count < left() ? count : left(); }
   const std::optional<Error>& error() const { return error_; }
+  Result<void> good() const { return error_ ? Result<void>(tl::unexpected(*error_)) : Result<void>(); }
 
  private:
   FilePieces(int fd, uint64_t size) : fd_(fd), size_(size) {}

@@ -134,7 +134,7 @@ Result<Scene> parse_qb(ByteWindow& bytes, std::vector<std::string>* warnings, co
     QRY_TRY(colours.good());
     if (!budget.holds(voxels)) return tl::unexpected(budget.error(at_byte(at)));
   }
-  if (!check.ok()) return tl::unexpected(check.error());
+  QRY_TRY(check.good());
   if (h.matrices == 0) return fail(ErrorCode::malformed_input, at_byte(20) + "expected at least one matrix, found none");
   if (const auto& v = h.version; !known_version(v))
     add_warning(warnings, at_byte(0) + "version " + std::to_string(v[0]) + "." + std::to_string(v[1]) + "." + std::to_string(v[2]) + "." + std::to_string(v[3]) +
@@ -158,7 +158,7 @@ Result<Scene> parse_qb(ByteWindow& bytes, std::vector<std::string>* warnings, co
       return enough;
     });
     if (!enough) return tl::unexpected(budget.error(at_byte(at)));
-    if (!in.ok()) return tl::unexpected(in.error());
+    QRY_TRY(in.good());
     if (changed) return fail(ErrorCode::conflict, "it was changed while it was read");
     Instance instance;
     instance.volume = i;

@@ -153,7 +153,7 @@ Result<Scene> parse_qbcl(ByteWindow& bytes, uint64_t memory_limit_bytes, std::ve
     if (const std::string_view text = read_text(in, key); !text.empty()) scene.metadata[std::string("qbcl.") + key] = std::string(text);
   in.skip(16, "the file's identifier");
   const std::vector<Node> matrices = read_nodes(in);
-  if (!in.ok()) return tl::unexpected(in.error());
+  QRY_TRY(in.good());
   if (matrices.empty()) return fail(ErrorCode::malformed_input, "the project has no matrix, so there is nothing to read");
   if (in.left()) add_warning(warnings, at_byte(in.at()) + std::to_string(in.left()) + " bytes after the last node were not read");
 

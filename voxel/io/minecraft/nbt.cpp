@@ -114,7 +114,7 @@ Result<Nbt> Nbt::check(std::span<const uint8_t> bytes) {
   nbt.root_ = {type, read_name(in, "the name of the outermost tag"), 0};
   nbt.root_.at = in.at();
   if (in.ok()) skip_payload(in, type);
-  if (!in.ok()) return tl::unexpected(in.error());
+  QRY_TRY(in.good());
   return nbt;
 }
 

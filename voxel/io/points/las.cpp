@@ -65,7 +65,7 @@ Result<PointCloud> las_cloud(FilePieces& bytes, const ReadOptions& options) {
     in.skip(20, "the header");
     count = in.u64("the number of points");
   }
-  if (!in.ok()) return tl::unexpected(in.error());
+  QRY_TRY(in.good());
   if (format_byte & 0xc0) return fail(ErrorCode::unsupported, at_byte(104) + "the points are compressed (LAZ); decompress the file first, as with laszip or pdal");
   const auto format = std::find_if(std::begin(kPointFormats), std::end(kPointFormats), [&](const PointFormat& f) { return f.number == format_byte; });
   if (format == std::end(kPointFormats)) return fail(ErrorCode::unsupported, at_byte(104) + "point format " + std::to_string(format_byte) + " is not read; 0 to 3 and 6 to 8 are");

@@ -14,7 +14,7 @@ constexpr uint64_t kMaxPlyBytes = uint64_t(1) << 37;
 
 Result<PointCloud> ply_cloud(FilePieces& bytes, const ReadOptions& options) {
   const auto header = read_ply_header(bytes.peek(kPlyHeaderBytes).first(size_t(std::min<uint64_t>(bytes.size(), kPlyHeaderBytes))));
-  if (bytes.error()) return tl::unexpected(*bytes.error());
+  QRY_TRY(bytes.good());
   QRY_TRY(header);
   // Kept with the walk, which begins at the vertices each time.
   const auto shared = std::make_shared<const PlyHeader>(*header);

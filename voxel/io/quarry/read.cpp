@@ -39,36 +39,33 @@ Result<void> read_volumes(Db& db, Scene* scene, StoreHead* head) {
 }
 
 Result<void> read_small_tables(Db& db, Scene* scene) {
-  const auto r = for_rows(db, "SELECT key, value FROM meta ORDER BY key", "meta", [&](Statement& s) -> Result<void> {
-        std::string key = s.text(0, "key");
-        scene->metadata[std::move(key)] = s.text(1, "value");
-        return {};
-      });
-  QRY_TRY(r);
-  const auto r = for_rows(db, "SELECT id, name, hidden FROM layers ORDER BY id", "layers", [&](Statement& s) -> Result<void> {
-        next_id(s, scene->layers.size());
-        Layer l;
-        l.name = s.text(1, "name");
-        l.hidden = s.integer(2, "hidden", 0, 1) != 0;
-        scene->layers.push_back(std::move(l));
-        return {};
-      });
-  QRY_TRY(r);
-  const auto r = for_rows(db, "SELECT id, volume, rotation, x, y, z, layer, hidden, name, group_path FROM instances ORDER BY id", "instances", [&](Statement& s) -> Result<void> {
-        next_id(s, scene->instances.size());
-        Instance n;
-        n.volume = uint32_t(s.integer(1, "volume", 0, int64_t(scene->volumes.size()) - 1));
-        n.rotation = unpack_rotation(s.integer(2, "rotation", 0, 511));
-        if (!n.rotation.valid()) s.fail_row("rotation", "expected one of the 48");
-        n.offset = {s.int32(3, "x"), s.int32(4, "y"), s.int32(5, "z")};
-        n.layer = s.int32(6, "layer", -1, int32_t(std::min<size_t>(scene->layers.size(), INT32_MAX)) - 1);
-        n.hidden = s.integer(7, "hidden", 0, 1) != 0;
-        n.name = s.text(8, "name");
-        n.group_path = s.text(9, "group_path");
-        scene->instances.push_back(std::move(n));
-        return {};
-      });
-  QRY_TRY(r);
+  QRY_TRY(for_rows(db, "SELECT key, value FROM meta ORDER BY key", "meta", [&](Statement& s) -> Result<void> {
+    std::string key = s.text(0, "key");
+    scene->metadata[std::move(key)] = s.text(1, "value");
+    return {};
+  }));
+  QRY_TRY(for_rows(db, "SELECT id, name, hidden FROM layers ORDER BY id", "layers", [&](Statement& s) -> Result<void> {
+    next_id(s, scene->layers.size());
+    Layer l;
+    l.name = s.text(1, "name");
+    l.hidden = s.integer(2, "hidden", 0, 1) != 0;
+    scene->layers.push_back(std::move(l));
+    return {};
+  }));
+  QRY_TRY(for_rows(db, "SELECT id, volume, rotation, x, y, z, layer, hidden, name, group_path FROM instances ORDER BY id", "instances", [&](Statement& s) -> Result<void> {
+    next_id(s, scene->instances.size());
+    Instance n;
+    n.volume = uint32_t(s.integer(1, "volume", 0, int64_t(scene->volumes.size()) - 1));
+    n.rotation = unpack_rotation(s.integer(2, "rotation", 0, 511));
+    if (!n.rotation.valid()) s.fail_row("rotation", "expected one of the 48");
+    n.offset = {s.int32(3, "x"), s.int32(4, "y"), s.int32(5, "z")};
+    n.layer = s.int32(6, "layer", -1, int32_t(std::min<size_t>(scene->layers.size(), INT32_MAX)) - 1);
+    n.hidden = s.integer(7, "hidden", 0, 1) != 0;
+    n.name = s.text(8, "name");
+    n.group_path = s.text(9, "group_path");
+    scene->instances.push_back(std::move(n));
+    return {};
+  }));
   return for_rows(db, "SELECT * FROM cameras ORDER BY id", "cameras", [&](Statement& s) -> Result<void> {
     next_id(s, scene->cameras.size());
     Camera c;

@@ -105,31 +105,35 @@ Result<void> write_volume_head(Db& db, const StoreHead& head, uint32_t volume) {
 }
 
 Result<void> write_small_tables(Db& db, const Scene& scene) {
-  if (auto s = Statement::prepare(db, "INSERT INTO meta VALUES (?, ?)", "meta"); !s) return tl::unexpected(s.error());
-  else
+  {
+    QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "INSERT INTO meta VALUES (?, ?)", "meta"));
     for (const auto& [key, value] : scene.metadata) {
       if (key.size() + value.size() > kMaxValueBytes / 2) return fail(ErrorCode::invalid_argument, "the metadata '" + key.substr(0, 60) + "' is too long to be saved");
-      QRY_TRY(s->bind(1, std::string_view(key)).bind(2, std::string_view(value)).execute());
+      QRY_TRY(s.bind(1, std::string_view(key)).bind(2, std::string_view(value)).execute());
     }
-  if (auto s = Statement::prepare(db, "INSERT INTO layers VALUES (?, ?, ?)", "layers"); !s) return tl::unexpected(s.error());
-  else
+  }
+  {
+    QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "INSERT INTO layers VALUES (?, ?, ?)", "layers"));
     for (size_t i = 0; i < scene.layers.size(); ++i)
-      QRY_TRY(s->bind(1, int64_t(i)).bind(2, std::string_view(scene.layers[i].name)).bind(3, int64_t(scene.layers[i].hidden)).execute());
-  if (auto s = Statement::prepare(db, "INSERT INTO instances VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", "instances"); !s) return tl::unexpected(s.error());
-  else
+      QRY_TRY(s.bind(1, int64_t(i)).bind(2, std::string_view(scene.layers[i].name)).bind(3, int64_t(scene.layers[i].hidden)).execute());
+  }
+  {
+    QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "INSERT INTO instances VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", "instances"));
     for (size_t i = 0; i < scene.instances.size(); ++i) {
       const Instance& n = scene.instances[i];
-      s->bind(1, int64_t(i)).bind(2, int64_t(n.volume)).bind(3, pack_rotation(n.rotation)).bind(4, int64_t(n.offset.x)).bind(5, int64_t(n.offset.y)).bind(6, int64_t(n.offset.z));
-      QRY_TRY(s->bind(7, int64_t(n.layer)).bind(8, int64_t(n.hidden)).bind(9, std::string_view(n.name)).bind(10, std::string_view(n.group_path)).execute());
+      s.bind(1, int64_t(i)).bind(2, int64_t(n.volume)).bind(3, pack_rotation(n.rotation)).bind(4, int64_t(n.offset.x)).bind(5, int64_t(n.offset.y)).bind(6, int64_t(n.offset.z));
+      QRY_TRY(s.bind(7, int64_t(n.layer)).bind(8, int64_t(n.hidden)).bind(9, std::string_view(n.name)).bind(10, std::string_view(n.group_path)).execute());
     }
-  if (auto s = Statement::prepare(db, "INSERT INTO cameras VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", "cameras"); !s) return tl::unexpected(s.error());
-  else
+  }
+  {
+    QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "INSERT INTO cameras VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", "cameras"));
     for (size_t i = 0; i < scene.cameras.size(); ++i) {
       const Camera& c = scene.cameras[i];
-      s->bind(1, int64_t(i)).bind(2, std::string_view(c.name)).bind(9, c.vertical_fov_degrees);
-      for (int a = 0; a < 3; ++a) s->bind(3 + a, c.position[a]).bind(6 + a, c.target[a]);
-      QRY_TRY(s->execute());
+      s.bind(1, int64_t(i)).bind(2, std::string_view(c.name)).bind(9, c.vertical_fov_degrees);
+      for (int a = 0; a < 3; ++a) s.bind(3 + a, c.position[a]).bind(6 + a, c.target[a]);
+      QRY_TRY(s.execute());
     }
+  }
   QRY_TRY(write_state(db, kOverlapKey, scene.overlap == OverlapRule::last_instance_wins));
   return write_state(db, kSceneSumKey, int64_t(scene_sum(scene)));
 }
@@ -173,7 +177,7 @@ Result<void> write_new_chunks(Db& db, const BrickMap& bricks, std::span<const In
     }
     for (size_t c = 0; c < now.size(); ++c) {
       if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
-      if (!now[c]) return tl::unexpected(now[c].error());
+      QRY_TRY(now[c]);
       QRY_TRY(insert_chunk(insert, *now[c], chunks[first + c], volume, head));
       written();
     }

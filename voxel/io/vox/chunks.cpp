@@ -363,7 +363,7 @@ Result<void> ChunkReader::chunk(const uint8_t* id, size_t begin, size_t end) {
   } else if (name != "rOBJ" && name != "NOTE" && name != "META" && name != "rLIT" && name != "rAIR" && name != "rLEN" && name != "POST" && name != "rDIS") {
     warnings_.add(at_byte(offset) + "chunk " + printable(id) + " is not known; its " + std::to_string(end - begin) + " bytes were skipped");
   }
-  if (!in.ok()) return tl::unexpected(in.error());
+  QRY_TRY(in.good());
   unread_ = in.left();
   return {};
 }

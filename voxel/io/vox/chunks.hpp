@@ -46,6 +46,7 @@ class Cursor {
   const uint8_t* bytes(size_t count, const char* what);  // null after a failure
   void fail_at(size_t offset, const std::string& what);
   const Error& error() const { return *error_; }
+  Result<void> good() const { return error_ ? Result<void>(tl::unexpected(*error_)) : Result<void>(); }
 
  private:
   std::span<const uint8_t> file_;

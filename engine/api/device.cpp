@@ -228,7 +228,7 @@ qry_result qry_context_create(uint32_t abi_version, const qry_context_info* info
     const qry_context_info defaults = QRY_CONTEXT_INFO_INIT;
     if (!info) info = &defaults;
     const void* adopted = nullptr;
-    if (qry_result r = check_struct(function, "info", info, QRY_STYPE_CONTEXT_INFO, {{QRY_STYPE_VULKAN_DEVICE_INFO, &adopted}})) return r;
+    QRY_PASS_REFUSAL(check_struct(function, "info", info, QRY_STYPE_CONTEXT_INFO, {{QRY_STYPE_VULKAN_DEVICE_INFO, &adopted}}));
     if (info->device > QRY_DEVICE_NEVER)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->device is %u, expected a QRY_DEVICE_ number", function, info->device);
     if (info->sharing > QRY_SHARING_STAGED)
@@ -252,9 +252,9 @@ qry_result qry_context_create(uint32_t abi_version, const qry_context_info* info
     state.sharing = engine::SharingMode(info->sharing);
     state.threads = info->threads;
     if (adopted) {
-      if (qry_result r = adopt_device(state, *static_cast<const qry_vulkan_device_info*>(adopted))) return r;
+      QRY_PASS_REFUSAL(adopt_device(state, *static_cast<const qry_vulkan_device_info*>(adopted)));
     } else if (info->device == QRY_DEVICE_NOW) {
-      if (qry_result r = create_device(state)) return r;
+      QRY_PASS_REFUSAL(create_device(state));
     }
     if (state.device) {  // a sharing mode that the device cannot do is said now, not at the first world
       if (auto choice = engine::choose_sharing(*state.device, state.sharing); !choice) return refuse(choice.error());
@@ -274,10 +274,10 @@ qry_result qry_context_get_device(qry_context* context, qry_device_state* state)
   const char* const function = "qry_context_get_device";
   return guarded(function, [&]() -> qry_result {
     if (!context) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: context is NULL", function);
-    if (qry_result r = check_struct(function, "state", state, QRY_STYPE_DEVICE_STATE)) return r;
+    QRY_PASS_REFUSAL(check_struct(function, "state", state, QRY_STYPE_DEVICE_STATE));
     ContextState& shared = *context->state;
     const std::lock_guard lock(shared.mutex);
-    if (qry_result r = need_device(shared, function)) return r;
+    QRY_PASS_REFUSAL(need_device(shared, function));
     const auto choice = engine::choose_sharing(*shared.device, shared.sharing);
     if (!choice) return refuse(choice.error());
     const engine::DeviceInfo& info = shared.device->info();

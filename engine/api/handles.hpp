@@ -51,6 +51,12 @@ struct ContextState {
 qry_result refuse(const Error& error) noexcept;
 qry_result result_of(ErrorCode code) noexcept;
 
+// QRY_PASS_REFUSAL(check_struct(...)); returns what the call answered, if that is not QRY_OK: its message has been kept already.
+#define QRY_PASS_REFUSAL(...)                                             \
+  do {                                                                    \
+    if (const qry_result qry_refused = (__VA_ARGS__)) return qry_refused; \
+  } while (false)
+
 // The border. `body` returns a qry_result.
 template <class Body>
 qry_result guarded(const char* function, Body&& body) noexcept {

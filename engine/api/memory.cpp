@@ -8,7 +8,7 @@ qry_result qry_world_get_memory(const qry_world* world, qry_memory_state* state)
   const char* const function = "qry_world_get_memory";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    if (qry_result r = check_struct(function, "state", state, QRY_STYPE_MEMORY_STATE)) return r;
+    QRY_PASS_REFUSAL(check_struct(function, "state", state, QRY_STYPE_MEMORY_STATE));
     const World& voxels = world->document->world();
     state->grid_bytes = voxels.grid().block().size_bytes;
     state->mask_bytes = voxels.pool().mask_slabs().size_bytes();

@@ -33,21 +33,21 @@ bool same_view(const engine::View& a, const engine::View& b) {
 }
 
 qry_result settings_of(const char* function, const qry_paths_info& info, const qry_look_info* look, engine::RenderSettings& settings) {
-  if (qry_result r = check_camera(function, info.camera)) return r;
-  if (qry_result r = check_picture_size(function, info.width, info.height)) return r;
+  QRY_PASS_REFUSAL(check_camera(function, info.camera));
+  QRY_PASS_REFUSAL(check_picture_size(function, info.width, info.height));
   if (info.samples < 1 || info.samples > kMaxSamples) return bad(function, "samples", info.samples, "1..65536");
   if (const uint32_t unknown = info.flags & ~uint32_t(QRY_PATHS_RESTART | QRY_PATHS_LAYERS))
     return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->flags has unknown bits 0x%x", function, unknown);
   if (info.bounces > kMaxBounces) return bad(function, "bounces", info.bounces, "0..256");
   if (info.reserved2 != 0) return bad(function, "reserved2", info.reserved2, "0");
-  if (qry_result r = check_sun(function, info.sun_direction, info.sun_strength, info.sky_strength, info.exposure)) return r;
+  QRY_PASS_REFUSAL(check_sun(function, info.sun_direction, info.sun_strength, info.sky_strength, info.exposure));
   const struct {
     const char* member;
     float value;
   } lengths[] = {{"lens_radius", info.lens_radius}, {"focus", info.focus}, {"firefly_limit", info.firefly_limit}};
   for (const auto& length : lengths)
     if (!(length.value >= 0) || !std::isfinite(length.value)) return bad(function, length.member, length.value, "0 or more");
-  if (qry_result r = apply_look(function, look, settings)) return r;
+  QRY_PASS_REFUSAL(apply_look(function, look, settings));
   put_size_and_sun(info, settings);
   settings.bounces = info.bounces;
   settings.frame_seed = info.seed;
@@ -84,17 +84,17 @@ qry_result qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_p
   return guarded(function, [&]() -> qry_result {
     if (!world || !paths) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, world ? "paths" : "world");
     const void* look = nullptr;
-    if (qry_result r = check_struct(function, "info", info, QRY_STYPE_PATHS_INFO, {{QRY_STYPE_LOOK_INFO, &look}})) return r;
+    QRY_PASS_REFUSAL(check_struct(function, "info", info, QRY_STYPE_PATHS_INFO, {{QRY_STYPE_LOOK_INFO, &look}}));
     engine::RenderSettings settings;
-    if (qry_result r = settings_of(function, *info, static_cast<const qry_look_info*>(look), settings)) return r;
+    QRY_PASS_REFUSAL(settings_of(function, *info, static_cast<const qry_look_info*>(look), settings));
     if (world->context != paths->context) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world and paths are of different contexts", function);
     const engine::View view =
         engine::look_at(info->camera.position, info->camera.target, info->camera.vertical_fov_degrees, info->width, info->height);
     const bool layers = (info->flags & QRY_PATHS_LAYERS) != 0;
 
     const std::lock_guard lock(world->context->mutex);
-    if (qry_result r = need_device(*world->context, function)) return r;
-    if (qry_result r = share_world(*world, function)) return r;
+    QRY_PASS_REFUSAL(need_device(*world->context, function));
+    QRY_PASS_REFUSAL(share_world(*world, function));
     if (!paths->tracer) {
       auto tracer = engine::PathTracer::create(*world->context->device);
       if (!tracer) return refuse(tracer.error());
@@ -126,7 +126,7 @@ qry_result qry_paths_get_state(const qry_paths* paths, qry_paths_state* state) {
   const char* const function = "qry_paths_get_state";
   return guarded(function, [&]() -> qry_result {
     if (!paths) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: paths is NULL", function);
-    if (qry_result r = check_struct(function, "state", state, QRY_STYPE_PATHS_STATE)) return r;
+    QRY_PASS_REFUSAL(check_struct(function, "state", state, QRY_STYPE_PATHS_STATE));
     state->world_version = paths->picture_version;
     state->width = paths->picture.picture.width;
     state->height = paths->picture.picture.height;
@@ -158,7 +158,7 @@ qry_result qry_paths_read(const qry_paths* paths, uint32_t layer, void* out, uin
                   {picture.depth.data(), 4}};
     const uint32_t width = picture.picture.width, height = picture.picture.height, pixel_bytes = layers[layer].pixel_bytes;
     uint64_t pitch = row_pitch_bytes;
-    if (qry_result r = check_rows(function, width, height, pixel_bytes, size_bytes, &pitch)) return r;
+    QRY_PASS_REFUSAL(check_rows(function, width, height, pixel_bytes, size_bytes, &pitch));
     copy_rows(layers[layer].data, out, width, height, pixel_bytes, pitch);
     return QRY_OK;
   });

@@ -43,10 +43,10 @@ qry_result qry_world_publish(qry_world* world, qry_published* published) {
   const char* const function = "qry_world_publish";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    if (qry_result r = check_struct(function, "published", published, QRY_STYPE_PUBLISHED)) return r;
-    if (qry_result r = check_adopted(*world->context, function)) return r;
+    QRY_PASS_REFUSAL(check_struct(function, "published", published, QRY_STYPE_PUBLISHED));
+    QRY_PASS_REFUSAL(check_adopted(*world->context, function));
     const std::lock_guard lock(world->context->mutex);
-    if (qry_result r = share_world(*world, function)) return r;
+    QRY_PASS_REFUSAL(share_world(*world, function));
     const auto point = world->shared->publish(world->document->world(), world->document->scene().palette);
     if (!point) return refuse(point.error());
     published->semaphore = number_of(point->semaphore);
@@ -73,10 +73,10 @@ qry_result qry_recorder_create(qry_context* context, const qry_recorder_info* in
     if (!context) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: context is NULL", function);
     const qry_recorder_info defaults = QRY_RECORDER_INFO_INIT;
     if (!info) info = &defaults;
-    if (qry_result r = check_struct(function, "info", info, QRY_STYPE_RECORDER_INFO)) return r;
+    QRY_PASS_REFUSAL(check_struct(function, "info", info, QRY_STYPE_RECORDER_INFO));
     if (info->slots < 1 || info->slots > kMaxSlots || info->reserved2)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->slots is %u, info->reserved2 %u: expected 1..%u and 0", function, info->slots, info->reserved2, kMaxSlots);
-    if (qry_result r = check_adopted(*context->state, function)) return r;
+    QRY_PASS_REFUSAL(check_adopted(*context->state, function));
     auto fresh = std::make_unique<qry_recorder>();
     fresh->context = context->state;
     fresh->frames.resize(info->slots);
@@ -101,8 +101,8 @@ qry_result qry_record_frame(qry_recorder* recorder, qry_world* world, const qry_
     if (!recorder || !world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, recorder ? "world" : "recorder");
     engine::View view;
     engine::RenderSettings settings;
-    if (qry_result r = read_render_info(function, render, view, settings)) return r;
-    if (qry_result r = check_struct(function, "record", record, QRY_STYPE_RECORD_INFO)) return r;
+    QRY_PASS_REFUSAL(read_render_info(function, render, view, settings));
+    QRY_PASS_REFUSAL(check_struct(function, "record", record, QRY_STYPE_RECORD_INFO));
     if (!record->command_buffer || !record->image_view)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: record->%s is NULL", function, record->command_buffer ? "image_view" : "command_buffer");
     if (record->safe_frame >= record->frame || record->frame < recorder->last_frame)

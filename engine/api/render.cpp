@@ -98,8 +98,8 @@ qry_result apply_look(const char* function, const qry_look_info* look, engine::R
 namespace {
 
 qry_result check_render_info(const char* function, const qry_render_info& info) {
-  if (qry_result r = check_camera(function, info.camera)) return r;
-  if (qry_result r = check_picture_size(function, info.width, info.height)) return r;
+  QRY_PASS_REFUSAL(check_camera(function, info.camera));
+  QRY_PASS_REFUSAL(check_picture_size(function, info.width, info.height));
   if (info.view > QRY_VIEW_LOAD) return bad(function, "view", info.view, "a QRY_VIEW_ number");
   if (info.samples < 1 || info.samples > 8) return bad(function, "samples", info.samples, "1..8");
   if (info.shadow_rays > 64) return bad(function, "shadow_rays", info.shadow_rays, "0..64");
@@ -111,7 +111,7 @@ qry_result check_render_info(const char* function, const qry_render_info& info) 
 // A device, a renderer on it, and the world where the device reads it. Call with the context's mutex held.
 qry_result need_renderer(qry_world& world, const char* function) {
   ContextState& context = *world.context;
-  if (qry_result r = need_device(context, function)) return r;
+  QRY_PASS_REFUSAL(need_device(context, function));
   if (!context.renderer) {
     auto renderer = engine::Renderer::create(*context.device);
     if (!renderer) return refuse(renderer.error());
@@ -124,9 +124,9 @@ qry_result need_renderer(qry_world& world, const char* function) {
 
 qry_result read_render_info(const char* function, const qry_render_info* info, engine::View& view, engine::RenderSettings& settings) {
   const void *look = nullptr, *outline = nullptr;
-  if (qry_result r = check_struct(function, "info", info, QRY_STYPE_RENDER_INFO, {{QRY_STYPE_LOOK_INFO, &look}, {QRY_STYPE_OUTLINE_INFO, &outline}})) return r;
-  if (qry_result r = check_render_info(function, *info)) return r;
-  if (qry_result r = apply_look(function, static_cast<const qry_look_info*>(look), settings)) return r;
+  QRY_PASS_REFUSAL(check_struct(function, "info", info, QRY_STYPE_RENDER_INFO, {{QRY_STYPE_LOOK_INFO, &look}, {QRY_STYPE_OUTLINE_INFO, &outline}}));
+  QRY_PASS_REFUSAL(check_render_info(function, *info));
+  QRY_PASS_REFUSAL(apply_look(function, static_cast<const qry_look_info*>(look), settings));
   put_size_and_sun(*info, settings);
   settings.view = engine::DebugView(info->view);
   settings.samples = info->samples;
@@ -170,13 +170,13 @@ qry_result qry_world_render(qry_world* world, const qry_render_info* info, void*
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
     engine::View view;
     engine::RenderSettings settings;
-    if (qry_result r = read_render_info(function, info, view, settings)) return r;
+    QRY_PASS_REFUSAL(read_render_info(function, info, view, settings));
     if (!rgba) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: rgba is NULL", function);
     uint64_t pitch = row_pitch_bytes;
-    if (qry_result r = check_rows(function, info->width, info->height, 4, size_bytes, &pitch)) return r;
+    QRY_PASS_REFUSAL(check_rows(function, info->width, info->height, 4, size_bytes, &pitch));
 
     const std::lock_guard lock(world->context->mutex);
-    if (qry_result r = need_renderer(*world, function)) return r;
+    QRY_PASS_REFUSAL(need_renderer(*world, function));
     Document& document = *world->document;
     auto picture = world->context->renderer->render(*world->shared, document.world(), document.scene().palette, view, settings);
     if (!picture) return refuse(picture.error());
@@ -206,7 +206,7 @@ qry_result qry_world_trace(qry_world* world, const qry_ray* rays, uint64_t count
       }
     }
     const std::lock_guard lock(world->context->mutex);
-    if (qry_result r = need_renderer(*world, function)) return r;
+    QRY_PASS_REFUSAL(need_renderer(*world, function));
     Document& document = *world->document;
     const auto found =
         world->context->renderer->trace(*world->shared, document.world(), document.scene().palette, origins, directions);
@@ -224,8 +224,8 @@ qry_result qry_camera_ray(const qry_camera* camera, uint32_t width, uint32_t hei
   const char* const function = "qry_camera_ray";
   return guarded(function, [&]() -> qry_result {
     if (!camera || !ray) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", function, camera ? "ray" : "camera");
-    if (qry_result r = check_camera(function, *camera)) return r;
-    if (qry_result r = check_picture_size(function, width, height)) return r;
+    QRY_PASS_REFUSAL(check_camera(function, *camera));
+    QRY_PASS_REFUSAL(check_picture_size(function, width, height));
     if (!std::isfinite(x) || !std::isfinite(y)) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: x and y must be finite", function);
     const engine::View view = engine::look_at(camera->position, camera->target, camera->vertical_fov_degrees, width, height);
     const double a = 2 * x / width - 1, b = 1 - 2 * y / height;

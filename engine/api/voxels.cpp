@@ -200,7 +200,7 @@ qry_result qry_world_set_voxels(qry_world* world, uint32_t volume, const int32_t
   const char* const function = "qry_world_set_voxels";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    if (qry_result r = check_volume(*world, volume, function)) return r;
+    QRY_PASS_REFUSAL(check_volume(*world, volume, function));
     if (count && (!xyz || !materials))
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: %s is NULL, but count is not 0", function, xyz ? "materials" : "xyz");
     const Scene& scene = world->document->scene();
@@ -254,9 +254,9 @@ qry_result qry_world_write_region(qry_world* world, uint32_t volume, const int32
   const char* const function = "qry_world_write_region";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    if (qry_result r = check_volume(*world, volume, function)) return r;
+    QRY_PASS_REFUSAL(check_volume(*world, volume, function));
     Region region;
-    if (qry_result r = check_region(function, min, max, materials, size_bytes, &region)) return r;
+    QRY_PASS_REFUSAL(check_region(function, min, max, materials, size_bytes, &region));
     const Scene& scene = world->document->scene();
     const Instance* offender = nullptr;
     if (!shown_inside_world(scene, volume, region.box, &offender))
@@ -279,7 +279,7 @@ qry_result qry_world_read_region(const qry_world* world, const int32_t min[3], c
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
     Region region;
-    if (qry_result r = check_region(function, min, max, materials, size_bytes, &region)) return r;
+    QRY_PASS_REFUSAL(check_region(function, min, max, materials, size_bytes, &region));
     std::memset(materials, 0, size_t(region.size[0] * region.size[1] * region.size[2]));
     const int64_t low[3] = {kWorldMin.x, kWorldMin.y, kWorldMin.z}, high[3] = {kWorldMax.x, kWorldMax.y, kWorldMax.z};
     WideBox inside = region.box;
@@ -326,8 +326,8 @@ qry_result qry_world_edit(qry_world* world, const qry_edit* edit, uint64_t* chan
   const char* const function = "qry_world_edit";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    if (qry_result r = check_struct(function, "edit", edit, QRY_STYPE_EDIT)) return r;
-    if (qry_result r = check_volume(*world, edit->volume, function)) return r;
+    QRY_PASS_REFUSAL(check_struct(function, "edit", edit, QRY_STYPE_EDIT));
+    QRY_PASS_REFUSAL(check_volume(*world, edit->volume, function));
     if (edit->reserved2 != 0) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->reserved2 must be 0", function);
     if (edit->shape > QRY_SHAPE_LINE)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: edit->shape is %u, expected a QRY_SHAPE_ number", function, edit->shape);
@@ -381,7 +381,7 @@ qry_result qry_world_get_materials(const qry_world* world, uint32_t first, uint3
   const char* const function = "qry_world_get_materials";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    if (qry_result r = check_range(function, first, count, materials)) return r;
+    QRY_PASS_REFUSAL(check_range(function, first, count, materials));
     const Palette& palette = world->document->scene().palette;
     for (uint32_t i = 0; i < count; ++i) {
       const Material& from = palette.materials[first + i];
@@ -396,7 +396,7 @@ qry_result qry_world_set_materials(qry_world* world, uint32_t first, uint32_t co
   const char* const function = "qry_world_set_materials";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    if (qry_result r = check_range(function, first, count, materials)) return r;
+    QRY_PASS_REFUSAL(check_range(function, first, count, materials));
     Palette palette = world->document->scene().palette;
     for (uint32_t i = 0; i < count; ++i) {
       const qry_material& from = materials[i];

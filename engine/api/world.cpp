@@ -23,7 +23,7 @@ namespace quarry::c_api {
 qry_result place_world(qry_world& world, bool device_needed, WorldMemory* memory, const char* function) {
   ContextState& context = *world.context;
   if (device_needed)
-    if (qry_result r = need_device(context, function)) return r;
+    QRY_PASS_REFUSAL(need_device(context, function));
   if (context.device) {
     auto shared = engine::SharedWorld::create(*context.device, context.sharing);
     if (!shared) return refuse(shared.error());
@@ -45,7 +45,7 @@ qry_result share_world(qry_world& world, const char* function) {
   moved.context = world.context;
   moved.max_bricks = world.max_bricks;
   WorldMemory memory;
-  if (qry_result r = place_world(moved, true, &memory, function)) return r;
+  QRY_PASS_REFUSAL(place_world(moved, true, &memory, function));
   auto document = Document::create(world.document->scene(), memory);
   if (!document) return refuse(document.error());
   if (world.document->world().packed())
@@ -68,7 +68,7 @@ qry_result begin_world(qry_context* context, uint32_t max_bricks, const char* fu
   {
     const std::lock_guard lock(context->state->mutex);
     fresh->number = ++context->state->worlds_made;
-    if (qry_result r = place_world(*fresh, false, memory, function)) return r;
+    QRY_PASS_REFUSAL(place_world(*fresh, false, memory, function));
   }
   *world = std::move(fresh);
   return QRY_OK;
@@ -150,11 +150,11 @@ qry_result qry_world_create(qry_context* context, const qry_world_info* info, qr
     if (!context) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: context is NULL", function);
     const qry_world_info defaults = QRY_WORLD_INFO_INIT;
     if (!info) info = &defaults;
-    if (qry_result r = check_struct(function, "info", info, QRY_STYPE_WORLD_INFO)) return r;
-    if (qry_result r = check_world_info(*info, function)) return r;
+    QRY_PASS_REFUSAL(check_struct(function, "info", info, QRY_STYPE_WORLD_INFO));
+    QRY_PASS_REFUSAL(check_world_info(*info, function));
     std::unique_ptr<qry_world> world;
     WorldMemory memory;
-    if (qry_result r = begin_world(context, info->max_bricks, function, &world, &memory)) return r;
+    QRY_PASS_REFUSAL(begin_world(context, info->max_bricks, function, &world, &memory));
     auto document = Document::create_empty(memory);
     if (!document) return refuse(document.error());
     world->document.emplace(std::move(*document));
@@ -170,16 +170,16 @@ qry_result qry_world_open(qry_context* context, const qry_open_info* info, qry_w
     *out = nullptr;
     if (!context) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: context is NULL", function);
     const void* limits = nullptr;
-    if (qry_result r = check_struct(function, "info", info, QRY_STYPE_OPEN_INFO, {{QRY_STYPE_WORLD_INFO, &limits}})) return r;
-    if (qry_result r = check_open_info(*info, function)) return r;
+    QRY_PASS_REFUSAL(check_struct(function, "info", info, QRY_STYPE_OPEN_INFO, {{QRY_STYPE_WORLD_INFO, &limits}}));
+    QRY_PASS_REFUSAL(check_open_info(*info, function));
     const auto* world_info = static_cast<const qry_world_info*>(limits);
     if (world_info)
-      if (qry_result r = check_world_info(*world_info, function)) return r;
+      QRY_PASS_REFUSAL(check_world_info(*world_info, function));
     auto opened = read_file(*info, *context->state);
     if (!opened) return refuse(opened.error());
     std::unique_ptr<qry_world> world;
     WorldMemory memory;
-    if (qry_result r = begin_world(context, world_info ? world_info->max_bricks : 0, function, &world, &memory)) return r;
+    QRY_PASS_REFUSAL(begin_world(context, world_info ? world_info->max_bricks : 0, function, &world, &memory));
     const ProgressCall call(info->progress, info->progress_user);
     auto document = Document::create(std::move(opened->scene), memory, call.progress());
     if (!document) return refuse(result_of(document.error().code), "%s: %s", info->path, document.error().message.c_str());
@@ -202,7 +202,7 @@ qry_result qry_world_save(qry_world* world, const qry_save_info* info) {
   const char* const function = "qry_world_save";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    if (qry_result r = check_struct(function, "info", info, QRY_STYPE_SAVE_INFO)) return r;
+    QRY_PASS_REFUSAL(check_struct(function, "info", info, QRY_STYPE_SAVE_INFO));
     if (!info->path || !*info->path)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->path is %s", function, info->path ? "empty" : "NULL");
     const ProgressCall call(info->progress, info->progress_user);
@@ -215,7 +215,7 @@ qry_result qry_world_get_state(qry_world* world, qry_world_state* state) {
   const char* const function = "qry_world_get_state";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    if (qry_result r = check_struct(function, "state", state, QRY_STYPE_WORLD_STATE)) return r;
+    QRY_PASS_REFUSAL(check_struct(function, "state", state, QRY_STYPE_WORLD_STATE));
     const World& voxels = world->document->world();
     const Box3 bounds = voxels.bounds();
     state->version = world->version;
@@ -237,7 +237,7 @@ qry_result qry_world_get_grid_stats(const qry_world* world, qry_grid_stats* stat
   const char* const function = "qry_world_get_grid_stats";
   return guarded(function, [&]() -> qry_result {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
-    if (qry_result r = check_struct(function, "stats", stats, QRY_STYPE_GRID_STATS)) return r;
+    QRY_PASS_REFUSAL(check_struct(function, "stats", stats, QRY_STYPE_GRID_STATS));
     const auto found = world->document->world().stats();
     if (!found) return refuse(found.error());
     const hashgrid::Stats& s = *found;

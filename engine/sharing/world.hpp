@@ -7,6 +7,7 @@
 
 #include "engine/vulkan/device.hpp"
 #include "engine/sharing/buffer.hpp"
+#include "voxel/worlds/palette.hpp"
 #include "voxel/worlds/world.hpp"
 
 struct QryWorldRoot;  // shaders/shared/world_root.h

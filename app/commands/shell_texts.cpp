@@ -17,7 +17,7 @@ Completes completes(const OptionText& option) {
 }
 
 // 'single quotes' as all three shells read them.
-std::string quoted(const std::string& text) {
+std::string shell_quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) {
     if (c == '\'') out += "'\\''";
@@ -37,13 +37,13 @@ std::string bash_script(const std::vector<CommandText>& commands) {
   std::string names, options, values;
   for (const CommandText& command : commands) {
     names += (names.empty() ? "" : " ") + command.name;
-    options += fmt::format("    {}) options={} ;;\n", command.name, quoted(fmt::format("{}", fmt::join(option_names(command), " "))));
+    options += fmt::format("    {}) options={} ;;\n", command.name, shell_quoted(fmt::format("{}", fmt::join(option_names(command), " "))));
     for (const OptionText& option : command.options) {
       if (option.positional || option.value.empty()) continue;
       std::string patterns;
       for (const std::string& name : option.names) patterns += fmt::format("{}{}:{}", patterns.empty() ? "" : "|", command.name, name);
       switch (completes(option)) {
-        case Completes::choices: values += fmt::format("    {}) COMPREPLY=($(compgen -W {} -- \"$current\")); return ;;\n", patterns, quoted(fmt::format("{}", fmt::join(option.choices, " ")))); break;
+        case Completes::choices: values += fmt::format("    {}) COMPREPLY=($(compgen -W {} -- \"$current\")); return ;;\n", patterns, shell_quoted(fmt::format("{}", fmt::join(option.choices, " ")))); break;
         case Completes::files: values += fmt::format("    {}) COMPREPLY=($(compgen -f -- \"$current\")); return ;;\n", patterns); break;
         case Completes::directories: values += fmt::format("    {}) COMPREPLY=($(compgen -d -- \"$current\")); return ;;\n", patterns); break;
         case Completes::nothing: values += fmt::format("    {}) return ;;\n", patterns); break;
@@ -70,7 +70,7 @@ _quarry() {{
 }}
 complete -o filenames -F _quarry quarry
 )",
-                     quoted(names + " --help --version"), values, options);
+                     shell_quoted(names + " --help --version"), values, options);
 }
 
 std::string zsh_escaped(const std::string& text) {
@@ -85,7 +85,7 @@ std::string zsh_escaped(const std::string& text) {
 std::string zsh_script(const std::vector<CommandText>& commands) {
   std::string list, cases;
   for (const CommandText& command : commands) {
-    list += fmt::format("    {}\n", quoted(command.name + ":" + zsh_escaped(command.title)));
+    list += fmt::format("    {}\n", shell_quoted(command.name + ":" + zsh_escaped(command.title)));
     std::string words;
     for (const OptionText& option : command.options) {
       std::string action;
@@ -96,13 +96,13 @@ std::string zsh_script(const std::vector<CommandText>& commands) {
         case Completes::nothing: break;
       }
       if (option.positional) {
-        words += fmt::format(" \\\n        {}", quoted(fmt::format("{}:{}:{}", option.repeated ? "*" : "", zsh_escaped(option.value), action)));
+        words += fmt::format(" \\\n        {}", shell_quoted(fmt::format("{}:{}:{}", option.repeated ? "*" : "", zsh_escaped(option.value), action)));
         continue;
       }
       for (const std::string& name : option.names) {
         std::string word = fmt::format("{}{}[{}]", option.repeated ? "*" : "", name, zsh_escaped(option.help));
         if (!option.value.empty()) word += fmt::format(":{}:{}", zsh_escaped(option.value), action);
-        words += fmt::format(" \\\n        {}", quoted(word));
+        words += fmt::format(" \\\n        {}", shell_quoted(word));
       }
     }
     cases += fmt::format("    {})\n      _arguments -S{}\n      ;;\n", command.name, words);
@@ -131,8 +131,8 @@ _quarry "$@"
 std::string fish_script(const std::vector<CommandText>& commands) {
   std::string out = "# fish completion of quarry, made by `quarry completion fish`\ncomplete -c quarry -e\n";
   for (const CommandText& command : commands) {
-    out += fmt::format("complete -c quarry -n __fish_use_subcommand -f -a {} -d {}\n", command.name, quoted(command.title));
-    const std::string when = quoted("__fish_seen_subcommand_from " + command.name);
+    out += fmt::format("complete -c quarry -n __fish_use_subcommand -f -a {} -d {}\n", command.name, shell_quoted(command.title));
+    const std::string when = shell_quoted("__fish_seen_subcommand_from " + command.name);
     for (const OptionText& option : command.options) {
       if (option.positional) continue;
       std::string names;
@@ -141,9 +141,9 @@ std::string fish_script(const std::vector<CommandText>& commands) {
       if (!option.value.empty()) {
         const Completes kind = completes(option);
         value = kind == Completes::files ? " -r -F" : kind == Completes::directories ? " -x -a '(__fish_complete_directories)'" : " -x";
-        if (kind == Completes::choices) value += " -a " + quoted(fmt::format("{}", fmt::join(option.choices, " ")));
+        if (kind == Completes::choices) value += " -a " + shell_quoted(fmt::format("{}", fmt::join(option.choices, " ")));
       }
-      out += fmt::format("complete -c quarry -n {}{}{} -d {}\n", when, names, value, quoted(option.help));
+      out += fmt::format("complete -c quarry -n {}{}{} -d {}\n", when, names, value, shell_quoted(option.help));
     }
   }
   return out;

@@ -54,7 +54,7 @@ void look_at_cuda(Report& report) {
                         "(nvcc on the PATH) makes bulk work on large worlds faster; nothing else is lost.");
     return;
   }
-  const auto executor = hashgrid::make_cuda_executor(0);
+  const auto executor = hashgrid::make_cuda_executor();
   if (executor) report.ok("cuda", fmt::format("device 0 with {} multiprocessors", (*executor)->parallelism()));
   else report.lack("cuda", executor.error().message + "; host threads build the hash grid instead.");
 }

@@ -58,17 +58,18 @@ struct Ceilings {
 inline Ceilings measure_ceilings(uint64_t* words, uint32_t slots, const uint32_t* keys, const uint32_t* values, uint32_t* out,
                                  uint32_t* out_values, uint32_t count) {
   Ceilings c;
-  const uint32_t blocks = (count + 255) / 256;
-  c.read_8 = count / seconds_of([&] { read_8<<<blocks, 256>>>(words, slots, count, out); }) * 1e-9;
-  c.read_32 = count / seconds_of([&] { read_32<<<blocks, 256>>>(words, slots / 4, count, out); }) * 1e-9;
+  c.read_8 = count / seconds_of([&] { launch_each("ceiling: read_8", count, nullptr, read_8, words, slots, count, out); }) * 1e-9;
+  c.read_32 = count / seconds_of([&] { launch_each("ceiling: read_32", count, nullptr, read_32, words, slots / 4, count, out); }) * 1e-9;
   const auto reset = [&](size_t bytes) { return [words, bytes] { cudaMemset(words, 0xFF, bytes); }; };
-  c.swap_8 = count / seconds_of([&] { swap_8<<<blocks, 256>>>(words, slots, count); }, reset(size_t{slots} * 8)) * 1e-9;
-  c.swap_8_in_l2 = count / seconds_of([&] { swap_8<<<blocks, 256>>>(words, 1u << 21, count); }, reset(size_t{16} << 20)) * 1e-9;
+  c.swap_8 = count / seconds_of([&] { launch_each("ceiling: swap_8", count, nullptr, swap_8, words, slots, count); }, reset(size_t{slots} * 8)) * 1e-9;
+  const auto swap_in_l2 = [&] { launch_each("ceiling: swap_8 in L2", count, nullptr, swap_8, words, 1u << 21, count); };
+  c.swap_8_in_l2 = count / seconds_of(swap_in_l2, reset(size_t{16} << 20)) * 1e-9;
   const size_t half = (size_t{1} << 30) / sizeof(uint4);
-  c.copy_gb = 2.0 * double(size_t{1} << 30) /
-              seconds_of([&] { copy_16<<<2112, 512>>>(reinterpret_cast<uint4*>(words), reinterpret_cast<uint4*>(words) + half, half); }) *
-              1e-9;
-  c.shared_fill = double(count / 2048 * 2048) / seconds_of([&] { fill_shared<<<count / 2048, 256>>>(keys, 2048, out); }) * 1e-9;
+  constexpr gpu::LaunchShape kCopyShape{2112, 512};
+  auto* const from = reinterpret_cast<uint4*>(words);
+  c.copy_gb = 2.0 * double(size_t{1} << 30) / seconds_of([&] { require(gpu::launch("ceiling: copy", kCopyShape, nullptr, copy_16, from, from + half, half)); }) * 1e-9;
+  const auto fill = [&] { launch_blocks("ceiling: fill_shared", count / 2048, nullptr, fill_shared, keys, 2048, out); };
+  c.shared_fill = double(count / 2048 * 2048) / seconds_of(fill) * 1e-9;
   for (const int bits : {8, 16}) {
     size_t bytes = 0;
     cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys, out, values, out_values, count, 0, bits);

@@ -184,7 +184,6 @@ void compact_rows(Executor& cuda, const Arrays& a, Table& table, const Ceilings&
   const auto time = [&](const auto& operate, const auto& prepare) { return seconds_of(operate, prepare, stream); };
   const auto nothing = [] {};
   const auto rate = [](double count, double seconds) { return count / seconds * 1e-9; };
-  const auto blocks = [](uint32_t count) { return (count + 255) / 256; };
   BulkReport report;
   struct Load {
     double load;
@@ -212,7 +211,7 @@ void compact_rows(Executor& cuda, const Arrays& a, Table& table, const Ceilings&
     table.add({"compact find, absent" + at, rate(count, s), "G/s", c.read_8, "random reads", wrong(false), ""});
     if (l.load == 0.9) {
       const CompactView view = grid.compact_view();
-      s = time([&] { find_one_by_one<<<blocks(count), 256, 0, stream>>>(view, a.keys, count, a.out); }, nothing);
+      s = time([&] { launch_each("find, one thread a key", count, stream, find_one_by_one, view, a.keys, count, a.out); }, nothing);
       table.add({"compact find, one thread a key" + at, rate(count, s), "G/s", c.read_8, "random reads", wrong(true), ""});
     }
     if (l.load == 0.5 || l.load == 0.9) {
@@ -238,7 +237,7 @@ void compact_rows(Executor& cuda, const Arrays& a, Table& table, const Ceilings&
       uint64_t listed = 0;
       s = time([&] { listed = good(cuda.compact().enumerate(view, a.out, a.absent, a.count)); }, nothing);
       table.add({"compact enumerate (bytes read twice and written)", (2 * gb + count * 8e-9) / s, "GB/s", c.copy_gb, "copy", listed != count, ""});
-      make_uniform<<<blocks(a.count), 256>>>(a.absent, nullptr, a.count, a.count);
+      fill_uniform(a.absent, nullptr, a.count, a.count);
       s = time([&] { good(grid.sweep()); }, [&] { clear(), fill(), good(grid.erase(keys.first(count / 8))); });
       good(grid.find(keys.subspan(count / 8), out.subspan(count / 8)));
       table.add({"compact sweep, an eighth erased (read and written)", 2 * gb / s, "GB/s", c.copy_gb, "copy",
@@ -267,18 +266,17 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
   const cudaStream_t stream = cuda_stream_of(cuda);
   cudaDeviceProp device{};
   int driver = 0;
-  require(cudaGetDeviceProperties(&device, 0), "ask the device");
+  require(cudaGetDeviceProperties(&device, cuda_device_of(cuda).ordinal), "ask the device");
   require(cudaDriverGetVersion(&driver), "ask the driver");
   if (options.print)
     std::printf("%s, %d multiprocessors, CUDA driver %d.%d\n", device.name, device.multiProcessorCount, driver / 1000, driver % 1000 / 10);
 
   Arrays a;
   Table table(options.print, options.progress);
-  const auto blocks = [](uint32_t count) { return (count + 255) / 256; };
-  make_uniform<<<blocks(a.count), 256>>>(a.keys, a.values, a.count, 0);
-  make_uniform<<<blocks(a.count), 256>>>(a.absent, nullptr, a.count, a.count);
+  fill_uniform(a.keys, a.values, a.count, 0);
+  fill_uniform(a.absent, nullptr, a.count, a.count);
   const Ceilings c = measure_ceilings(a.table, 1u << 28, a.keys, a.values, a.out, a.absent, a.count);
-  make_uniform<<<blocks(a.count), 256>>>(a.absent, nullptr, a.count, a.count);
+  fill_uniform(a.absent, nullptr, a.count, a.count);
   const auto ceiling = [&](const char* name, double rate, const char* unit = "G/s") { table.add({name, rate, unit, 0, "", 0, ""}); };
   ceiling("ceiling: random reads of 8 bytes", c.read_8);
   ceiling("ceiling: random sectors, two L2 loads", c.read_32);
@@ -360,7 +358,7 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
       s = time([&] { listed = good(cuda.enumerate(view, a.out, a.absent, a.count)); }, nothing);
       table.add({"enumerate (bytes read twice and written)", (2 * gb + live * 8e-9) / s, "GB/s", c.copy_gb, "copy",
                  listed != report.inserted, ""});
-      make_uniform<<<blocks(a.count), 256>>>(a.absent, nullptr, a.count, a.count);
+      fill_uniform(a.absent, nullptr, a.count, a.count);
       // Half the pages grow to all of them.
       const uint32_t few = l.pages / 2, keys_in_few = count / 2;
       const GridView small{a.table + (size_t{1} << 27), few, 1}, large{a.table, l.pages, 1};
@@ -380,7 +378,7 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
   {  // Each key four times.
     const uint32_t distinct = a.count / 4, pages = 16384;
     const GridView view{a.table, pages, 1};
-    make_copies<<<blocks(a.count), 256>>>(a.keys, a.values, a.count, distinct);
+    launch_each("make copies", a.count, nullptr, make_copies, a.keys, a.values, a.count, distinct);
     const double s =
         time([&] { report = good(cuda.insert_alone(view, a.keys, a.values, a.count, true)); }, [&] { good(cuda.clear(view)); });
     good(cuda.find(view, a.keys, a.count, a.out, nullptr));
@@ -393,7 +391,7 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
     const uint32_t pages = 4096, slots = pages * kQrySlotsPerPage, live = uint32_t(slots * 0.7), step = slots / 16, rounds = 1600;
     GridView view{a.table, pages, 1};
     good(cuda.clear(view));
-    make_uniform<<<blocks(a.count), 256>>>(a.keys, a.values, a.count, 0);
+    fill_uniform(a.keys, a.values, a.count, 0);
     const uint32_t turn = (a.count / step - 16) * step;  // the keys come round again long after they were erased
     const auto key_at = [&](uint64_t position) { return a.keys + position % turn; };
     const auto value_at = [&](uint64_t position) { return a.values + position % turn; };
@@ -422,7 +420,7 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
 
   {  // Sort + binary search, which every user has at hand.
     const uint32_t count = 1u << 26;
-    make_uniform<<<blocks(a.count), 256>>>(a.keys, a.values, a.count, 0);
+    fill_uniform(a.keys, a.values, a.count, 0);
     uint32_t *sorted = reinterpret_cast<uint32_t*>(a.table), *sorted_values = sorted + count;
     size_t bytes = 0;
     cub::DeviceRadixSort::SortPairs(nullptr, bytes, a.keys, sorted, a.values, sorted_values, count);
@@ -440,7 +438,7 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
     const uint32_t count = make_scan(a.keys, a.values, a.absent);
     uint32_t* const bits = device_array<uint32_t>(size_t{1} << 27);
     require(cudaMemset(bits, 0, size_t{1} << 29), "clear bits");
-    mark<<<blocks(count), 256>>>(a.keys, count, bits);
+    launch_each("mark bricks", count, nullptr, mark, a.keys, count, bits);
     const auto counted = [&](const auto& check) {
       require(cudaMemset(a.counter, 0, sizeof(*a.counter)), "clear a counter");
       check();
@@ -450,9 +448,9 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
     };
     uint32_t* const around = device_array<uint32_t>(size_t{26} * count);
     const auto neighbours_right = [&](bool all) {
-      return [&, all] { check_neighbours<<<blocks(count), 256>>>(bits, a.keys, count, all, around, a.counter); };
+      return [&, all] { launch_each("check neighbours", count, nullptr, check_neighbours, bits, a.keys, count, all, around, a.counter); };
     };
-    const auto values_right = [&] { check_values<<<blocks(count), 256>>>(a.values, a.out, count, a.counter); };
+    const auto values_right = [&] { launch_each("check values", count, nullptr, check_values, a.values, a.out, count, a.counter); };
     for (const uint32_t locality : {kQryPlain, kQryRows}) {
       const GridView view{a.table, pages, 1, locality};
       const std::string how = locality == kQryPlain ? ", plain" : ", rows";
@@ -465,7 +463,7 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
       table.add({"V: self" + how, rate(count, s), "G/s", c.read_8, "random reads", counted(values_right), ""});
       s = time([&] { good(cuda.find_neighbours(view, keys, count, Neighbourhood::faces, around)); }, nothing);
       table.add({"V: nbr6" + how, rate(6.0 * count, s), "G/s", c.read_8, "random reads", counted(neighbours_right(false)), "24 bytes written"});
-      s = time([&] { six_finds<<<blocks(count), 256, 0, stream>>>(view, keys, count, around); }, nothing);
+      s = time([&] { launch_each("six finds", count, stream, six_finds, view, keys, count, around); }, nothing);
       table.add({"V: nbr6 by six finds" + how, rate(6.0 * count, s), "G/s", c.read_8, "random reads", counted(neighbours_right(false)), ""});
       s = time([&] { good(cuda.find_neighbours(view, keys, count, Neighbourhood::all, around)); }, nothing);
       table.add({"V: nbr26" + how, rate(26.0 * count, s), "G/s", c.read_8, "random reads", counted(neighbours_right(true)), "104 bytes written"});
@@ -479,7 +477,7 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
 
   if (!options.sweep_path.empty()) {  // 2^26 slots
     const uint32_t pages = 16384, slots = pages * 4096;
-    make_uniform<<<blocks(a.count), 256>>>(a.keys, a.values, a.count, 0);
+    fill_uniform(a.keys, a.values, a.count, 0);
     std::ofstream out(options.sweep_path);
     out << "load,pairs_rate,pairs_mean,pairs_max,pairs_refused,compact_rate,compact_mean,compact_max,simple_rate,simple_mean,simple_max\n";
     uint32_t* const deepest = reinterpret_cast<uint32_t*>(a.counter);
@@ -503,10 +501,10 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
       for (const uint8_t d : each) sum += d, most = std::max<uint32_t>(most, d);
       const auto reset = [&] { cudaMemset(a.table, 0xFF, size_t{slots} * 8); };
       const double simple =
-          seconds_of([&] { insert_simple<<<blocks(count), 256>>>(a.table, slots - 1, a.keys, a.values, count, nullptr, nullptr); }, reset);
+          seconds_of([&] { launch_each("insert, the simple table", count, nullptr, insert_simple, a.table, slots - 1, a.keys, a.values, count, nullptr, nullptr); }, reset);
       reset();
       cudaMemset(depth_sum, 0, 8), cudaMemset(deepest, 0, 4);
-      insert_simple<<<blocks(count), 256>>>(a.table, slots - 1, a.keys, a.values, count, depth_sum, deepest);
+      launch_each("insert, the simple table", count, nullptr, insert_simple, a.table, slots - 1, a.keys, a.values, count, depth_sum, deepest);
       unsigned long long simple_sum = 0;
       uint32_t simple_max = 0;
       require(cudaMemcpy(&simple_sum, depth_sum, 8, cudaMemcpyDeviceToHost), "read depths");

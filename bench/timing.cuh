@@ -8,12 +8,31 @@
 #include <cstdlib>
 #include <vector>
 
+#include "hashgrid/launch.cuh"
+
 namespace quarry::bench {
 
 inline void require(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
   std::fprintf(stderr, "bench: %s: %s\n", what, cudaGetErrorString(error));
   std::exit(1);
+}
+
+inline void require(const Result<void>& done) {
+  if (done) return;
+  std::fprintf(stderr, "bench: %s\n", done.error().message.c_str());
+  std::exit(1);
+}
+
+// A thread for each of `count` elements, in blocks of `kThreads`; launch_blocks: so many blocks.
+constexpr uint32_t kThreads = 256;
+template <class... Parameters>
+void launch_blocks(const char* label, uint32_t blocks, cudaStream_t stream, void (*kernel)(Parameters...), std::type_identity_t<Parameters>... arguments) {
+  require(gpu::launch(label, {blocks, kThreads}, stream, kernel, arguments...));
+}
+template <class... Parameters>
+void launch_each(const char* label, uint64_t count, cudaStream_t stream, void (*kernel)(Parameters...), std::type_identity_t<Parameters>... arguments) {
+  launch_blocks(label, uint32_t((count + kThreads - 1) / kThreads), stream, kernel, arguments...);
 }
 
 struct NoPreparation {

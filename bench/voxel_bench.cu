@@ -16,10 +16,10 @@
 
 namespace {
 using namespace quarry;
+using bench::kThreads;
+using bench::launch_each;
 using bench::require;
 using bench::seconds_of;
-
-constexpr uint32_t kThreads = 256;
 
 struct VoxelBricks {  // what a look-up needs
   hashgrid::GridView grid;
@@ -118,8 +118,6 @@ __global__ void __launch_bounds__(kThreads) unpack_voxels(const uint64_t* words,
   materials[i] = uint8_t(word);
 }
 
-uint32_t blocks_for(uint64_t count) { return uint32_t((count + kThreads - 1) / kThreads); }
-
 template <class T>
 T* device_array(size_t count) {
   void* data = nullptr;
@@ -164,9 +162,9 @@ void measure(hashgrid::Executor& executor, cudaStream_t s, int scene, bool small
   const char* const orders[] = {"brick by brick", "scan order", "random order"};
   for (int order = 0; order < 3; ++order) {
     if (order > 0) {
-      pack_voxels<<<blocks_for(count), kThreads, 0, s>>>(at, of, count, order == 2, keys, words);
+      launch_each("pack voxels", count, s, pack_voxels, at, of, count, order == 2, keys, words);
       require(cub::DeviceRadixSort::SortPairs(scratch, bytes, keys, keys_2, words, words_2, count, 0, 64, s), "sort");
-      unpack_voxels<<<blocks_for(count), kThreads, 0, s>>>(words_2, count, at, of);
+      launch_each("unpack voxels", count, s, unpack_voxels, words_2, count, at, of);
       require(cudaStreamSynchronize(s), "put in order");
     }
     const double build = seconds_of([&] {
@@ -195,7 +193,7 @@ void measure(hashgrid::Executor& executor, cudaStream_t s, int scene, bool small
       if (!executor.find_neighbours(bricks.grid, arrays.keys, arrays.brick_count, hashgrid::Neighbourhood::faces, beside)) ++wrong;
     };
     const auto timed = [&](auto kernel, uint32_t each, const auto& first, unsigned long long& result) {
-      const double seconds = seconds_of([&] { first(); kernel<<<blocks_for((count + each - 1) / each), kThreads, 0, s>>>(bricks, at, count, sum); },
+      const double seconds = seconds_of([&] { first(); launch_each("look up", (count + each - 1) / each, s, kernel, bricks, at, count, sum); },
                                         [&] { cudaMemsetAsync(sum, 0, sizeof *sum, s); }, s);
       require(cudaMemcpy(&result, sum, sizeof result, cudaMemcpyDeviceToHost), "download");
       return seconds;
@@ -204,7 +202,7 @@ void measure(hashgrid::Executor& executor, cudaStream_t s, int scene, bool small
     const double single = timed(look_up, kEach, [] {}, single_sum), stencil = timed(look_up_stencil, 1, ask_beside, stencil_sum);
     unsigned long long stencil_wanted = 0;
     require(cudaMemsetAsync(sum, 0, sizeof *sum, s), "clear the sum");
-    stencil_reference<<<blocks_for(count), kThreads, 0, s>>>(bricks, at, count, sum);
+    launch_each("add up a stencil", count, s, stencil_reference, bricks, at, count, sum);
     require(cudaStreamSynchronize(s), "add up");
     require(cudaMemcpy(&stencil_wanted, sum, sizeof stencil_wanted, cudaMemcpyDeviceToHost), "download");
     const bool found_right = single_sum == material_sum && stencil_sum == stencil_wanted && stencil_sum > single_sum;

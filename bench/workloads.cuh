@@ -35,6 +35,9 @@ __global__ void make_uniform(uint32_t* keys, uint32_t* values, uint32_t count, u
   keys[i] = uniform_key(first + i);
   if (values != nullptr) values[i] = value_of(keys[i]);
 }
+inline void fill_uniform(uint32_t* keys, uint32_t* values, uint32_t count, uint32_t first) {
+  launch_each("make keys", count, nullptr, make_uniform, keys, values, count, first);
+}
 // `count` draws from `distinct` keys: four copies of each on average where count = 4 x distinct.
 __global__ void make_copies(uint32_t* keys, uint32_t* values, uint32_t count, uint32_t distinct) {
   const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -71,7 +74,7 @@ __global__ void make_values(const uint32_t* keys, uint32_t* values, uint32_t cou
 inline uint32_t make_scan(uint32_t* keys, uint32_t* values, uint32_t* unsorted) {
   uint32_t* counter = values;
   require(cudaMemset(counter, 0, sizeof(uint32_t)), "clear a counter");
-  make_bricks<<<2048 * 2048 / 256, 256>>>(unsorted, counter);
+  launch_each("make bricks", 2048 * 2048, nullptr, make_bricks, unsorted, counter);
   uint32_t count = 0;
   require(cudaMemcpy(&count, counter, sizeof(count), cudaMemcpyDeviceToHost), "make bricks");
   size_t bytes = 0;
@@ -79,7 +82,7 @@ inline uint32_t make_scan(uint32_t* keys, uint32_t* values, uint32_t* unsorted) 
   void* temporary = nullptr;
   require(cudaMalloc(&temporary, bytes), "temporary memory of the radix sort");
   cub::DeviceRadixSort::SortKeys(temporary, bytes, unsorted, keys, count);
-  make_values<<<(count + 255) / 256, 256>>>(keys, values, count);
+  launch_each("make values", count, nullptr, make_values, keys, values, count);
   require(cudaDeviceSynchronize(), "sort bricks");
   cudaFree(temporary);
   return count;
@@ -91,7 +94,7 @@ __global__ void count_wrong(const uint32_t* keys, const uint32_t* got, uint32_t 
 }
 inline uint64_t wrong_answers(const uint32_t* keys, const uint32_t* got, uint32_t count, bool present, unsigned long long* scratch) {
   require(cudaMemset(scratch, 0, sizeof(*scratch)), "clear a counter");
-  count_wrong<<<(count + 255) / 256, 256>>>(keys, got, count, present, scratch);
+  launch_each("check answers", count, nullptr, count_wrong, keys, got, count, present, scratch);
   unsigned long long wrong = 0;
   require(cudaMemcpy(&wrong, scratch, sizeof(wrong), cudaMemcpyDeviceToHost), "check answers");
   return wrong;

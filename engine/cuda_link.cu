@@ -7,9 +7,13 @@
 #include <vector>
 
 #include "engine/cuda_link.hpp"
+#include "hashgrid/cuda_device.cuh"
+#include "hashgrid/launch.cuh"
 
 namespace quarry::engine {
 namespace {
+
+using gpu::DeviceScope;
 
 Result<void> check(cudaError_t result, const char* call, const char* purpose) {
   if (result == cudaSuccess) return {};
@@ -22,7 +26,7 @@ class ImportedMemory final : public CudaImportedMemory {
  public:
   explicit ImportedMemory(int device) : device_(device) {}
   ~ImportedMemory() override {
-    cudaSetDevice(device_);
+    const DeviceScope scope(device_);
     if (data_) cudaFree(data_);
     if (memory_) cudaDestroyExternalMemory(memory_);
   }
@@ -50,7 +54,7 @@ class Scatter final : public CudaScatter {
  public:
   explicit Scatter(int device) : device_(device) {}
   ~Scatter() override {
-    cudaSetDevice(device_);
+    const DeviceScope scope(device_);
     if (stream_) cudaStreamSynchronize(stream_);
     for (Slot& slot : slots_) {
       if (slot.payload) cudaFreeHost(slot.payload);
@@ -63,7 +67,8 @@ class Scatter final : public CudaScatter {
   }
 
   Result<void> open(int queue_fd, int ready_fd) {
-    Result<void> outcome = check(cudaSetDevice(device_), "cudaSetDevice", "sharing");
+    const DeviceScope scope(device_);
+    Result<void> outcome = check(scope.error(), "cudaSetDevice", "sharing");
     if (outcome) outcome = check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", "sharing");
     // Small updates, one for each frame under way, shall never meet an allocation: those wait for the stream on some drivers.
     slots_.reserve(kSmallSlots + kLargeSlots);
@@ -83,7 +88,8 @@ class Scatter final : public CudaScatter {
   }
 
   Result<void> wait(uint64_t queue_value) override {
-    if (auto ok = check(cudaSetDevice(device_), "cudaSetDevice", "an update"); !ok) return ok;
+    const DeviceScope scope(device_);
+    QRY_TRY(check(scope.error(), "cudaSetDevice", "an update"));
     cudaExternalSemaphoreWaitParams params{};
     params.params.fence.value = queue_value;
     return check(cudaWaitExternalSemaphoresAsync(&queue_, &params, 1, stream_), "cudaWaitExternalSemaphoresAsync", "the frames under way");
@@ -92,7 +98,8 @@ class Scatter final : public CudaScatter {
   Result<Staging> stage(size_t payload_bytes, size_t piece_count) override {
     if (payload_bytes > kPayloadBytes || piece_count > kPieces)
       return fail(ErrorCode::invalid_argument, "an update of " + std::to_string(payload_bytes) + " bytes in " + std::to_string(piece_count) + " pieces is too large for one part");
-    if (auto ok = check(cudaSetDevice(device_), "cudaSetDevice", "an update"); !ok) return tl::unexpected(ok.error());
+    const DeviceScope scope(device_);
+    QRY_TRY(check(scope.error(), "cudaSetDevice", "an update"));
     const bool large = payload_bytes > kSmallBytes || piece_count > kSmallPieces;
     Slot* oldest = nullptr;
     for (Slot& slot : slots_) {
@@ -107,19 +114,20 @@ class Scatter final : public CudaScatter {
       if (!slot) return tl::unexpected(slot.error());
       return use(**slot);
     }
-    if (auto ok = check(cudaEventSynchronize(oldest->done), "cudaEventSynchronize", "an update"); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(check(cudaEventSynchronize(oldest->done), "cudaEventSynchronize", "an update"));
     return use(*oldest);
   }
 
   Result<void> run(size_t piece_count) override {
     Slot& slot = *staged_;
-    scatter_kernel<<<unsigned(piece_count), kScatterThreads, 0, stream_>>>(static_cast<const char*>(slot.payload), slot.pieces);
-    if (auto ok = check(cudaGetLastError(), "scatter_kernel", "an update"); !ok) return ok;
+    const DeviceScope scope(device_);
+    QRY_TRY(gpu::launch("scatter an update", {unsigned(piece_count), kScatterThreads}, stream_, scatter_kernel, static_cast<const char*>(slot.payload), slot.pieces));
     return check(cudaEventRecord(slot.done, stream_), "cudaEventRecord", "an update");
   }
 
   Result<void> signal(uint64_t ready_value) override {
-    if (auto ok = check(cudaSetDevice(device_), "cudaSetDevice", "an update"); !ok) return ok;
+    const DeviceScope scope(device_);
+    QRY_TRY(check(scope.error(), "cudaSetDevice", "an update"));
     cudaExternalSemaphoreSignalParams params{};
     params.params.fence.value = ready_value;
     return check(cudaSignalExternalSemaphoresAsync(&ready_, &params, 1, stream_), "cudaSignalExternalSemaphoresAsync", "an update");
@@ -168,17 +176,13 @@ class Scatter final : public CudaScatter {
 }  // namespace
 
 int cuda_device_with_uuid(const std::array<uint8_t, 16>& uuid, std::string* why) {
-  int count = 0;
-  if (const cudaError_t result = cudaGetDeviceCount(&count); result != cudaSuccess) {
-    (void)cudaGetLastError();
-    if (why) *why = std::string("CUDA finds no device (") + cudaGetErrorString(result) + ")";
+  const auto count = gpu::device_count();
+  if (!count) {
+    if (why) *why = "CUDA finds no device (" + count.error().message + ")";
     return -1;
   }
-  for (int device = 0; device < count; ++device) {
-    cudaDeviceProp properties{};
-    if (cudaGetDeviceProperties(&properties, device) == cudaSuccess && std::memcmp(properties.uuid.bytes, uuid.data(), 16) == 0) return device;
-  }
-  if (why) *why = "none of CUDA's " + std::to_string(count) + " devices has this Vulkan device's UUID";
+  if (const auto device = gpu::device_with(uuid)) return device->ordinal;
+  if (why) *why = "none of CUDA's " + std::to_string(*count) + " devices has this Vulkan device's UUID";
   return -1;
 }
 
@@ -189,7 +193,8 @@ Result<std::unique_ptr<CudaImportedMemory>> cuda_import_memory(int cuda_device, 
   desc.handle.fd = fd;
   desc.size = allocation_bytes;  // the allocation's, not the buffer's
   desc.flags = dedicated ? cudaExternalMemoryDedicated : 0;
-  Result<void> outcome = check(cudaSetDevice(cuda_device), "cudaSetDevice", "shared memory");
+  const DeviceScope scope(cuda_device);
+  Result<void> outcome = check(scope.error(), "cudaSetDevice", "shared memory");
   if (outcome) outcome = check(cudaImportExternalMemory(&imported->memory_, &desc), "cudaImportExternalMemory", "shared memory");
   if (!outcome) {
     close(fd);
@@ -197,16 +202,16 @@ Result<std::unique_ptr<CudaImportedMemory>> cuda_import_memory(int cuda_device, 
   }
   cudaExternalMemoryBufferDesc buffer{};
   buffer.size = size_bytes;
-  if (auto ok = check(cudaExternalMemoryGetMappedBuffer(&imported->data_, imported->memory_, &buffer), "cudaExternalMemoryGetMappedBuffer", "shared memory"); !ok)
-    return tl::unexpected(ok.error());
+  QRY_TRY(check(cudaExternalMemoryGetMappedBuffer(&imported->data_, imported->memory_, &buffer), "cudaExternalMemoryGetMappedBuffer", "shared memory"));
   return std::unique_ptr<CudaImportedMemory>(std::move(imported));
 }
 
 Result<void> cuda_clear(int cuda_device, void* data, size_t size_bytes) {
-  if (auto ok = check(cudaSetDevice(cuda_device), "cudaSetDevice", "shared memory"); !ok) return ok;
+  const DeviceScope scope(cuda_device);
+  QRY_TRY(check(scope.error(), "cudaSetDevice", "shared memory"));
   // A stream of its own: the others may be waiting for frames.
   cudaStream_t stream = nullptr;
-  if (auto ok = check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", "shared memory"); !ok) return ok;
+  QRY_TRY(check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", "shared memory"));
   Result<void> outcome = check(cudaMemsetAsync(data, 0, size_bytes, stream), "cudaMemsetAsync", "shared memory");
   if (outcome) outcome = check(cudaStreamSynchronize(stream), "cudaStreamSynchronize", "shared memory");
   cudaStreamDestroy(stream);

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "hashgrid/pairs_find.cuh"
+#include "hashgrid/tuning.cuh"
 
 namespace quarry::hashgrid::kernels {
 
-constexpr uint32_t kFindThreads = 256;
 
 // values[i]: what the table holds, or the reserved value. Either output may be null. hits: added to.
 __global__ void __launch_bounds__(kFindThreads) find_keys(GridView view, const uint32_t* keys, size_t count, uint32_t* values,

@@ -351,7 +351,6 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
 }
 
 // The end of merge_pages, for the whole table: frees the slots of the stash that it listed.
-constexpr uint32_t kLeaveThreads = 256, kLeavePages = 8;
 __global__ void __launch_bounds__(kLeaveThreads) leave_stash(GridView view, uint32_t gap_phase, const uint2* lists, uint32_t room, const uint32_t* sizes,
                                                              const MergeTotals* totals) {
   if (totals->overflowed != 0) return;

@@ -1,5 +1,5 @@
 // bulk_put.cuh - insert and assign of a large batch beside any other operations: split by page (page_lists.cuh), then a block for each page,
-// which brings it to the L2 cache and puts every key by a compare-and-swap of its own. The launch is in bulk_merge.cu.
+// which brings it to the L2 cache and puts every key by a compare-and-swap of its own. The launch is in bulk_merge.cu. Erase by page stands here too.
 //
 // What is slow here is waiting, so that threads count: the whole of put() takes 64 registers a thread, half the threads a multiprocessor has,
 // and halves the rate. So one kernel knows the two ways that almost all keys go, with as few registers as erase has, and leaves the
@@ -8,14 +8,11 @@
 // Each way is a part of put(), claims the first claimable slot of the key's sequence from the word it saw, and is right for the same reasons.
 #pragma once
 
-#include "hashgrid/page_lists.cuh"
+#include "hashgrid/bulk_split.cuh"
 #include "hashgrid/view.hpp"
 
 namespace quarry::hashgrid {
 namespace kernels {
-
-constexpr uint32_t kPutThreads = 256, kPutBlocks = 8, kPutHeld = 2;
-constexpr uint32_t kRestThreads = 256, kRestPages = 8;
 
 // Brings a page to the L2 cache; waits for nothing.
 __device__ inline void fetch_page(const uint64_t* words) {
@@ -126,13 +123,21 @@ __global__ void __launch_bounds__(kRestThreads) put_rest(GridView view, PageList
   if (refused != 0) atomicAdd(&pages.totals->refused, (unsigned long long)refused);
 }
 
-}  // namespace kernels
-
-template <detail::IfPresent kIfPresent>
-void put_in_pages(cudaStream_t stream, const GridView& view, const PageLists& pages) {
-  kernels::put_mostly<kIfPresent><<<view.page_count, kernels::kPutThreads, 0, stream>>>(view, pages);
-  const uint32_t blocks = (view.page_count + kernels::kRestPages - 1) / kernels::kRestPages;
-  kernels::put_rest<kIfPresent><<<blocks, kernels::kRestThreads, 0, stream>>>(view, pages);
+// Erases the keys of each page's list, once the page is in the L2 cache; one by one, by compare-and-swaps.
+__global__ void __launch_bounds__(kWindowThreads) erase_in_pages(GridView view, PageLists pages) {
+  if (pages.totals->overflowed != 0) return;
+  const uint32_t size = pages.sizes[blockIdx.x];
+  const uint2* const list = pages.lists + size_t{blockIdx.x} * pages.room;
+  if (threadIdx.x == 0 && size != 0) fetch_page(view.words + size_t{blockIdx.x} * kQryPageWords);
+  uint32_t absent = 0;
+  for (uint32_t i = threadIdx.x; i < size; i += kWindowThreads) {
+    const uint32_t stored = __ldcs(list + i).x;
+    absent += detail::take<detail::SharedWords>(view, qry_place_stored(stored, view.page_count), stored, nullptr) == Outcome::absent;
+  }
+  absent = __reduce_add_sync(0xFFFFFFFFu, absent);
+  if (threadIdx.x % 32 == 0 && absent != 0) atomicAdd(&pages.totals->refused, (unsigned long long)absent);
 }
+
+}  // namespace kernels
 
 }  // namespace quarry::hashgrid

@@ -9,14 +9,10 @@
 // That is why two passes of at most 256 ranges beat one pass of many.
 #pragma once
 
+#include "hashgrid/tuning.cuh"
 #include "hashgrid/view_impl.hpp"
 
 namespace quarry::hashgrid::kernels {
-
-constexpr uint32_t kSplitThreads = 512;
-constexpr uint32_t kSplitPerThread = 16;
-constexpr uint32_t kSplitTile =
-    kSplitThreads * kSplitPerThread;  // 64 KiB of pairs: runs of 32 pairs in 256 ranges, two blocks a multiprocessor
 
 // What a merge reports; cleared before the first pass.
 struct MergeTotals {
@@ -167,3 +163,15 @@ __global__ void __launch_bounds__(kSplitThreads, 2) split_pairs(SplitPass pass) 
 }
 
 }  // namespace quarry::hashgrid::kernels
+
+namespace quarry::hashgrid {
+
+// A batch's pairs in lists by page, in scratch memory, and what came of it: what kernels that go page by page work on.
+struct PageLists {
+  uint2* lists;
+  uint32_t* sizes;
+  uint32_t room;
+  kernels::MergeTotals* totals;
+};
+
+}  // namespace quarry::hashgrid

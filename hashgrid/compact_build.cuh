@@ -5,14 +5,12 @@
 #pragma once
 
 #include "hashgrid/compact_passes.hpp"
-#include "hashgrid/page_lists.cuh"
+#include "hashgrid/bulk_split.cuh"
 
 namespace quarry::hashgrid::kernels {
 
 using Atomic64 = unsigned long long;
-constexpr uint32_t kCompactThreads = 256;
 constexpr uint32_t kCompactPageWords = kQryPageBytes / 4;
-constexpr uint32_t kCompactHeld = 4;
 
 // The 16-byte half `i` of an empty page.
 __device__ inline uint4 empty_compact_half(uint32_t i, uint32_t tag_words) {

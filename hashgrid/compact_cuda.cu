@@ -3,120 +3,63 @@
 #include <cub/device/device_scan.cuh>
 
 #include "hashgrid/arguments.hpp"
-#include "hashgrid/compact_find.cuh"
 #include "hashgrid/compact_kernels.cuh"
 #include "hashgrid/key_kernels.cuh"
+#include "hashgrid/page_lists.cuh"
 
 namespace quarry::hashgrid {
 namespace {
 
+using gpu::check;
+using gpu::DeviceScope;
+using gpu::launch;
+using gpu::Scratch;
 using kernels::Atomic64;
 using kernels::kCompactThreads;
 
-constexpr size_t kMostBatch = size_t{1} << 28;   // list positions are 32-bit
-constexpr size_t kLeastBatch = size_t{1} << 18;  // below, five launches cost more than they save
-// As for the pairs layout (bulk_merge.cu): a page through shared memory, or brought to the L2 cache, against keys one by one.
-constexpr uint32_t kLeastKeysPerPage = 240, kLeastKeysPerFreshPage = 120, kLeastKeysPerWindow = 256;
-constexpr uint32_t kWindowThreads = 512;
-
-// values[i]: what the table holds, or the reserved value. Either output may be null.
-template <class Format>
-__global__ void __launch_bounds__(kCompactThreads) find_compact(CompactView view, const uint32_t* keys, size_t count, uint32_t* values,
-                                                                uint8_t* depths, Atomic64* hits, Atomic64* reserved) {
-  uint32_t hit_count = 0, reserved_count = 0;
-  for (size_t base = size_t{blockIdx.x} * kCompactThreads + threadIdx.x / 32 * 32; base < count; base += size_t{gridDim.x} * kCompactThreads) {
-    const size_t i = base + threadIdx.x % 32;
-    const uint32_t key = i < count ? __ldcs(keys + i) : kQryReservedKey;
-    const Found found = kernels::find_in_warp<Format>(view, key);
-    if (i >= count) continue;
-    hit_count += found.hit;
-    reserved_count += key == kQryReservedKey;
-    if (values != nullptr) __stcs(values + i, found.value);
-    if (depths != nullptr) depths[i] = uint8_t(min(found.sectors, 255u));
-  }
-  hit_count = __reduce_add_sync(0xFFFFFFFFu, hit_count);
-  reserved_count = __reduce_add_sync(0xFFFFFFFFu, reserved_count);
-  if (threadIdx.x % 32 == 0 && hit_count != 0) atomicAdd(hits, Atomic64{hit_count});
-  if (threadIdx.x % 32 == 0 && reserved_count != 0) atomicAdd(reserved, Atomic64{reserved_count});
-}
-
-// Erase in the order of pages, each brought to the L2 cache before its keys are looked for; beside anything that erase may run beside.
-__global__ void __launch_bounds__(kWindowThreads) erase_in_compact_pages(CompactView view, PageLists pages) {
-  if (pages.totals->overflowed != 0) return;
-  const uint32_t size = pages.sizes[blockIdx.x];
-  const uint2* const list = pages.lists + size_t{blockIdx.x} * pages.room;
-#if __CUDA_ARCH__ >= 900
-  if (threadIdx.x == 0 && size != 0)
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(view.words + size_t{blockIdx.x} * kernels::kCompactPageWords)),
-                 "r"(kQryPageBytes)
-                 : "memory");
-#endif
-  uint32_t absent = 0;
-  for (uint32_t i = threadIdx.x; i < size; i += kWindowThreads) {
-    const detail::CompactEntry entry = detail::entry_of(view, __ldcs(list + i).x);
-    absent += entry.value == nullptr || detail::CompactWords::exchange(entry.value, kQryCompactNoValue) == kQryCompactNoValue;
-  }
-  absent = __reduce_add_sync(0xFFFFFFFFu, absent);
-  if (threadIdx.x % 32 == 0 && absent != 0) atomicAdd(&pages.totals->refused, Atomic64{absent});
-}
-
-// insert, for keys that were refused before.
-struct InsertRefused {
-  CompactView view;
-  const uint32_t* keys;
-  const uint32_t* values;
-  const Outcome* outcomes;
-  __device__ Outcome operator()(size_t i) const { return outcomes[i] == Outcome::full ? insert(view, keys[i], values[i]) : outcomes[i]; }
-};
-
-struct SameOutcome {
-  const Outcome* outcomes;
-  __device__ Outcome operator()(size_t i) const { return outcomes[i]; }
-};
-
 class CudaCompact final : public BulkOperations<CompactView> {
  public:
-  CudaCompact(int device, cudaStream_t stream, uint32_t multiprocessors) : device_(device), stream_(stream), multiprocessors_(multiprocessors) {}
+  CudaCompact(const gpu::DeviceStream& stream, uint32_t multiprocessors) : stream_(stream), multiprocessors_(multiprocessors) {}
 
   Result<void> clear(const CompactView& view) override {
-    if (auto ok = detail::check_view(view); !ok) return ok;
-    const DeviceScope scope(device_);
-    kernels::clear_compact<<<multiprocessors_ * 16, kCompactThreads, 0, stream_>>>(view);
+    QRY_TRY(detail::check_view(view));
+    const DeviceScope scope(stream_.device());
+    QRY_TRY(launch("clear a compact table", {multiprocessors_ * kernels::kPageBlocks, kCompactThreads}, stream_.get(), kernels::clear_compact, view));
     return finish("clear a compact table");
   }
 
   Result<BulkReport> insert(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
-    if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_batch(view, keys, values, count));
     return for_keys(kernels::InsertKey<CompactView>{view, keys, values}, count, outcomes, "insert into a compact table");
   }
   Result<BulkReport> assign(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
-    if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_batch(view, keys, values, count));
     return for_keys(kernels::AssignKey<CompactView>{view, keys, values}, count, outcomes, "assign in a compact table");
   }
   Result<BulkReport> find_or_insert(const CompactView& view, const uint32_t* keys, uint32_t* values, size_t count, Outcome* outcomes) override {
-    if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_batch(view, keys, values, count));
     return for_keys(kernels::FindOrInsertKey<CompactView>{view, keys, values}, count, outcomes, "find or insert in a compact table");
   }
   Result<BulkReport> find(const CompactView& view, const uint32_t* keys, size_t count, uint32_t* values_out, uint8_t* depths_out) override {
-    if (auto ok = detail::check_batch(view, keys, keys, count); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_batch(view, keys, keys, count));
     if (count == 0) return BulkReport{};
-    const DeviceScope scope(device_);
-    auto report = counted("find in a compact table", [&](Atomic64* totals) {
-      detail::with_format(view.layout.table.fields, [&](auto format) {
-        find_compact<decltype(format)><<<blocks(count), kCompactThreads, 0, stream_>>>(
-            view, keys, count, values_out, depths_out, totals + size_t(Outcome::present), totals + size_t(Outcome::reserved));
+    const DeviceScope scope(stream_.device());
+    auto report = counted("find in a compact table", [&](const char* doing, Atomic64* totals) {
+      return detail::with_format(view.layout.table.fields, [&](auto format) {
+        return launch(doing, {blocks(count), kCompactThreads}, stream_.get(), kernels::find_compact<decltype(format)>, view, keys, count, values_out, depths_out,
+                      totals + size_t(Outcome::present), totals + size_t(Outcome::reserved));
       });
     });
     if (report) report->absent = count - report->present - report->reserved;
     return report;
   }
   Result<BulkReport> erase(const CompactView& view, const uint32_t* keys, size_t count, uint32_t* old_values, Outcome* outcomes) override {
-    if (auto ok = detail::check_batch(view, keys, keys, count); !ok) return tl::unexpected(ok.error());
-    if (old_values == nullptr && outcomes == nullptr && worth_lists(view, count, kLeastKeysPerWindow) && count <= kMostBatch) {
-      const DeviceScope scope(device_);
+    QRY_TRY(detail::check_batch(view, keys, keys, count));
+    if (old_values == nullptr && outcomes == nullptr && worth_lists(view, count, BulkTuning::kLeastKeysPerWindow) && count <= BulkTuning::kMostBatch) {
+      const DeviceScope scope(stream_.device());
       const auto got = with_page_lists(stream_, view.layout.table.pages, kernels::SplitForm::mixed, keys, keys, uint32_t(count), [&](const PageLists& pages) {
-        erase_in_compact_pages<<<view.layout.table.pages, kWindowThreads, 0, stream_>>>(view, pages);
-        return cudaGetLastError();
+        return launch("erase in compact pages", {view.layout.table.pages, kernels::kCompactWindowThreads}, stream_.get(), kernels::erase_in_compact_pages, view,
+                      pages);
       });
       if (got && got->overflowed == 0)
         return BulkReport{.erased = count - got->reserved - got->refused, .absent = got->refused, .reserved = got->reserved};
@@ -127,20 +70,17 @@ class CudaCompact final : public BulkOperations<CompactView> {
   }
 
   Result<BulkReport> insert_alone(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool fresh) override {
-    if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
-    if (!worth_lists(view, count, fresh ? kLeastKeysPerFreshPage : kLeastKeysPerPage)) return insert(view, keys, values, count, nullptr);
-    const DeviceScope scope(device_);
+    QRY_TRY(detail::check_batch(view, keys, values, count));
+    if (!worth_lists(view, count, fresh ? BulkTuning::kLeastKeysPerFreshPage : BulkTuning::kLeastKeysPerPage)) return insert(view, keys, values, count, nullptr);
+    const DeviceScope scope(stream_.device());
     BulkReport report;
-    for (size_t begin = 0; begin < count; begin += kMostBatch) {
-      const uint32_t batch = uint32_t(std::min(kMostBatch, count - begin));
+    for (size_t begin = 0; begin < count; begin += BulkTuning::kMostBatch) {
+      const uint32_t batch = uint32_t(std::min(BulkTuning::kMostBatch, count - begin));
       const auto got = with_page_lists(stream_, view.layout.table.pages, kernels::SplitForm::mixed, keys + begin, values + begin, batch, [&](const PageLists& pages) {
-        detail::with_format(view.layout.table.fields, [&](auto format) {
-          if (fresh && begin == 0)
-            kernels::merge_compact<decltype(format), true><<<view.layout.table.pages, kCompactThreads, kQryPageBytes, stream_>>>(view, pages);
-          else
-            kernels::merge_compact<decltype(format), false><<<view.layout.table.pages, kCompactThreads, kQryPageBytes, stream_>>>(view, pages);
+        return detail::with_format(view.layout.table.fields, [&](auto format) {
+          const auto kernel = fresh && begin == 0 ? kernels::merge_compact<decltype(format), true> : kernels::merge_compact<decltype(format), false>;
+          return launch("merge into compact pages", {view.layout.table.pages, kCompactThreads, kQryPageBytes}, stream_.get(), kernel, view, pages);
         });
-        return cudaGetLastError();
       });
       if (!got && got.error().code == ErrorCode::out_of_memory && begin == 0) return insert(view, keys, values, count, nullptr);
       if (!got) return tl::unexpected(got.error());
@@ -157,85 +97,78 @@ class CudaCompact final : public BulkOperations<CompactView> {
   }
 
   Result<BulkReport> settle(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
-    if (auto ok = detail::check_batch(view, keys, values, count); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(detail::check_batch(view, keys, values, count));
     if (count == 0) return BulkReport{};
-    const DeviceScope scope(device_);
-    if (auto ok = sweep(view); !ok) return tl::unexpected(ok.error());
+    const DeviceScope scope(stream_.device());
+    QRY_TRY(sweep(view));
     // The others' outcomes are counted too, before and after: what changed is the report on those that were refused.
-    const PoolMemory before(stream_, count);
-    if (auto ok = cuda_result(before.error(), "memory for outcomes"); !ok) return tl::unexpected(ok.error());
-    const auto was = for_keys(SameOutcome{outcomes}, count, before.as<Outcome>(), "count outcomes");
-    if (!was) return was;
-    auto report = for_keys(InsertRefused{view, keys, values, before.as<Outcome>()}, count, outcomes, "insert refused keys");
-    if (!report) return report;
-    return BulkReport{.inserted = report->inserted - was->inserted, .present = report->present - was->present, .full = report->full};
+    QRY_TRY_ASSIGN(const Scratch before, Scratch::allocate(stream_, count, "memory for outcomes"));
+    QRY_TRY_ASSIGN(const BulkReport was, for_keys(kernels::SameOutcome{outcomes}, count, before.as<Outcome>(), "count outcomes"));
+    QRY_TRY_ASSIGN(const BulkReport now, for_keys(kernels::InsertRefused{view, keys, values, before.as<Outcome>()}, count, outcomes, "insert refused keys"));
+    return BulkReport{.inserted = now.inserted - was.inserted, .present = now.present - was.present, .full = now.full};
   }
 
   Result<uint64_t> enumerate(const CompactView& view, uint32_t* keys, uint32_t* values, size_t capacity) override {
-    if (auto ok = detail::check_view(view); !ok) return tl::unexpected(ok.error());
-    const DeviceScope scope(device_);
+    QRY_TRY(detail::check_view(view));
+    const DeviceScope scope(stream_.device());
     // One more than pages: the last sum is the number of pairs.
     const size_t sums = size_t{view.page_count} + 1;
-    size_t scan_bytes = 0;
-    cub::DeviceScan::ExclusiveSum(nullptr, scan_bytes, static_cast<uint64_t*>(nullptr), static_cast<uint64_t*>(nullptr), int(sums), stream_);
-    const PoolMemory counts(stream_, sums * 2 * sizeof(uint64_t)), temporary(stream_, scan_bytes);
-    for (const PoolMemory* memory : {&counts, &temporary})
-      if (auto ok = cuda_result(memory->error(), "memory for counts of pages"); !ok) return tl::unexpected(ok.error());
+    constexpr const char* kDoing = "enumerate a compact table";
+    QRY_TRY_ASSIGN(const Scratch counts, Scratch::zeroed(stream_, sums * 2 * sizeof(uint64_t), "memory for counts of pages"));
     uint64_t *const per_page = counts.as<uint64_t>(), *const begins = per_page + sums;
-    cudaError_t error = cudaMemsetAsync(per_page, 0, sums * sizeof(uint64_t), stream_);
-    kernels::count_compact<<<page_blocks(view.page_count), kCompactThreads, 0, stream_>>>(view, per_page);
-    if (error == cudaSuccess)
-      error = cub::DeviceScan::ExclusiveSum(temporary.as<void>(), scan_bytes, per_page, begins, int(sums), stream_);
-    if (capacity != 0) kernels::write_compact<<<page_blocks(view.page_count), kCompactThreads, 0, stream_>>>(view, of_table(view), of_stash(view), begins, keys, values, capacity);
+    const gpu::LaunchShape over_pages{page_blocks(view.page_count), kCompactThreads};
+    QRY_TRY(launch(kDoing, over_pages, stream_.get(), kernels::count_compact, view, per_page));
+    QRY_TRY(with_temporary(stream_, kDoing, [&](void* temporary, size_t& size_bytes) {
+      return cub::DeviceScan::ExclusiveSum(temporary, size_bytes, per_page, begins, int(sums), stream_.get());
+    }));
+    if (capacity != 0) QRY_TRY(launch(kDoing, over_pages, stream_.get(), kernels::write_compact, view, of_table(view), of_stash(view), begins, keys, values, capacity));
     uint64_t total = 0;
-    if (error == cudaSuccess) error = cudaMemcpyAsync(&total, begins + view.page_count, sizeof(total), cudaMemcpyDeviceToHost, stream_);
-    if (auto ok = cuda_result(error, "enumerate a compact table"); !ok) return tl::unexpected(ok.error());
-    if (auto ok = finish("enumerate a compact table"); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(check(cudaMemcpyAsync(&total, begins + view.page_count, sizeof(total), cudaMemcpyDeviceToHost, stream_.get()), kDoing));
+    QRY_TRY(finish(kDoing));
     return total;
   }
 
   Result<uint64_t> rehash(const CompactView& from, const CompactView& to) override {
-    if (auto ok = detail::check_view(from); !ok) return tl::unexpected(ok.error());
-    if (auto ok = detail::check_view(to); !ok) return tl::unexpected(ok.error());
-    const DeviceScope scope(device_);
-    return counting_refused("rehash a compact table", [&](Atomic64* refused) {
-      detail::with_format(to.layout.table.fields, [&](auto format) {
+    QRY_TRY(detail::check_view(from));
+    QRY_TRY(detail::check_view(to));
+    const DeviceScope scope(stream_.device());
+    return counting_refused("rehash a compact table", [&](const char* doing, Atomic64* refused) -> Result<void> {
+      QRY_TRY(detail::with_format(to.layout.table.fields, [&](auto format) {
         constexpr uint32_t kSharedBytes = kQryPageBytes + kQrySectorsPerPage * 4;
-        kernels::rehash_compact<decltype(format)><<<to.layout.table.pages, kCompactThreads, kSharedBytes, stream_>>>(from, of_table(from), to, refused);
-      });
-      if (from.layout.stash.pages != 0)
-        kernels::empty_stash<<<stash_blocks(from), kCompactThreads, 0, stream_>>>(from, of_stash(from), to, false, refused);
+        return launch(doing, {to.layout.table.pages, kCompactThreads, kSharedBytes}, stream_.get(), kernels::rehash_compact<decltype(format)>, from, of_table(from),
+                      to, refused);
+      }));
+      if (from.layout.stash.pages == 0) return {};
+      return launch(doing, {stash_blocks(from), kCompactThreads}, stream_.get(), kernels::empty_stash, from, of_stash(from), to, false, refused);
     });
   }
 
   Result<void> sweep(const CompactView& view) override {
-    if (auto ok = detail::check_view(view); !ok) return ok;
-    const DeviceScope scope(device_);
+    QRY_TRY(detail::check_view(view));
+    const DeviceScope scope(stream_.device());
     const QryCompactPart &table = view.layout.table, &stash = view.layout.stash;
-    const auto refused = counting_refused("sweep a compact table", [&](Atomic64* count) {
-      detail::with_format(table.fields, [&](auto format) {
-        kernels::sweep_compact<decltype(format)><<<table.pages, kCompactThreads, kQryPageBytes, stream_>>>(view, table, of_table(view));
-      });
-      if (stash.pages == 0) return;
-      kernels::empty_stash<<<stash_blocks(view), kCompactThreads, 0, stream_>>>(view, of_stash(view), view, true, count);
-      kernels::sweep_compact<detail::CompactFormat<1>><<<stash.pages, kCompactThreads, kQryPageBytes, stream_>>>(view, stash, of_stash(view));
-    });
-    if (!refused) return tl::unexpected(refused.error());
+    QRY_TRY(counting_refused("sweep a compact table", [&](const char* doing, Atomic64* count) -> Result<void> {
+      QRY_TRY(detail::with_format(table.fields, [&](auto format) {
+        return launch(doing, {table.pages, kCompactThreads, kQryPageBytes}, stream_.get(), kernels::sweep_compact<decltype(format)>, view, table, of_table(view));
+      }));
+      if (stash.pages == 0) return {};
+      QRY_TRY(launch(doing, {stash_blocks(view), kCompactThreads}, stream_.get(), kernels::empty_stash, view, of_stash(view), view, true, count));
+      return launch(doing, {stash.pages, kCompactThreads, kQryPageBytes}, stream_.get(), kernels::sweep_compact<detail::CompactFormat<1>>, view, stash,
+                    of_stash(view));
+    }));
     return {};
   }
 
   Result<Stats> stats(const CompactView& view) override {
-    if (auto ok = detail::check_view(view); !ok) return tl::unexpected(ok.error());
-    const DeviceScope scope(device_);
-    const PoolMemory sums(stream_, sizeof(kernels::StatsSums));
+    QRY_TRY(detail::check_view(view));
+    const DeviceScope scope(stream_.device());
+    constexpr const char* kDoing = "statistics of a compact table";
+    QRY_TRY_ASSIGN(const Scratch sums, Scratch::zeroed(stream_, sizeof(kernels::StatsSums), kDoing));
     kernels::StatsSums got{};
-    cudaError_t error = sums.error();
-    if (error == cudaSuccess) error = cudaMemsetAsync(sums.as<void>(), 0, sizeof(got), stream_);
-    if (error == cudaSuccess)
-      kernels::sum_compact_stats<<<page_blocks(view.page_count), kCompactThreads, 0, stream_>>>(view, of_stash(view), sums.as<kernels::StatsSums>());
-    if (error == cudaSuccess) error = cudaMemcpyAsync(&got, sums.as<void>(), sizeof(got), cudaMemcpyDeviceToHost, stream_);
-    if (auto ok = cuda_result(error, "statistics of a compact table"); !ok) return tl::unexpected(ok.error());
-    if (auto ok = finish("statistics of a compact table"); !ok) return tl::unexpected(ok.error());
+    QRY_TRY(launch(kDoing, {page_blocks(view.page_count), kCompactThreads}, stream_.get(), kernels::sum_compact_stats, view, of_stash(view),
+                   sums.as<kernels::StatsSums>()));
+    QRY_TRY(check(cudaMemcpyAsync(&got, sums.as<void>(), sizeof(got), cudaMemcpyDeviceToHost, stream_.get()), kDoing));
+    QRY_TRY(finish(kDoing));
     Stats stats = kernels::stats_of(got);
     detail::finish_compact_stats(stats, view.page_count);
     return stats;
@@ -245,64 +178,53 @@ class CudaCompact final : public BulkOperations<CompactView> {
   static detail::CompactInverse of_table(const CompactView& view) { return detail::CompactInverse(view.layout.table); }
   static detail::CompactInverse of_stash(const CompactView& view) { return detail::CompactInverse(view.layout.stash); }
   static bool worth_lists(const CompactView& view, size_t count, uint32_t least_per_page) {
-    return count >= kLeastBatch && count / view.layout.table.pages >= least_per_page;
+    return count >= BulkTuning::kLeastBatch && count / view.layout.table.pages >= least_per_page;
   }
   uint32_t blocks(size_t count) const {
-    return uint32_t(std::min<size_t>((count + kCompactThreads - 1) / kCompactThreads, size_t{multiprocessors_} * 64));
+    return uint32_t(std::min<size_t>((count + kCompactThreads - 1) / kCompactThreads, size_t{multiprocessors_} * kernels::kKeyBlocks));
   }
-  uint32_t page_blocks(uint32_t pages) const { return std::min(pages, multiprocessors_ * 16); }
+  uint32_t page_blocks(uint32_t pages) const { return std::min(pages, multiprocessors_ * kernels::kPageBlocks); }
   static uint32_t stash_blocks(const CompactView& view) { return view.layout.stash.pages * (kQrySectorsPerPage / kCompactThreads); }
 
-  Result<void> finish(const char* doing) const {
-    if (auto ok = cuda_result(cudaGetLastError(), doing); !ok) return ok;
-    return cuda_result(cudaStreamSynchronize(stream_), doing);
+  Result<void> finish(const char* doing) const { return check(cudaStreamSynchronize(stream_.get()), doing); }
+
+  // Runs launches(doing, counter) with a cleared counter of pairs that find no place, waits and reads it.
+  template <class Launches>
+  Result<uint64_t> counting_refused(const char* doing, const Launches& launches) const {
+    QRY_TRY_ASSIGN(const BulkReport report, counted(doing, launches));
+    return report.inserted;  // the first of the counters
   }
 
-  // Runs launch(count) with a cleared counter of pairs that find no place, waits and reads it.
-  template <class Launch>
-  Result<uint64_t> counting_refused(const char* doing, const Launch& launch) const {
-    const auto report = counted(doing, launch);
-    if (!report) return tl::unexpected(report.error());
-    return report->inserted;  // the first of the counters
-  }
-
-  // Runs launch(totals) with a cleared count for each Outcome, waits and reads them.
-  template <class Launch>
-  Result<BulkReport> counted(const char* doing, const Launch& launch) const {
-    const PoolMemory totals(stream_, kernels::kOutcomes * sizeof(Atomic64));
-    cudaError_t error = totals.error();
+  // Runs launches(doing, totals) with a cleared count for each Outcome, waits and reads them.
+  template <class Launches>
+  Result<BulkReport> counted(const char* doing, const Launches& launches) const {
     Atomic64 got[kernels::kOutcomes] = {};
-    if (error == cudaSuccess) error = cudaMemsetAsync(totals.as<void>(), 0, sizeof(got), stream_);
-    if (error == cudaSuccess) {
-      launch(totals.as<Atomic64>());
-      error = cudaGetLastError();
-    }
-    if (error == cudaSuccess) error = cudaMemcpyAsync(got, totals.as<void>(), sizeof(got), cudaMemcpyDeviceToHost, stream_);
-    if (error == cudaSuccess) error = cudaStreamSynchronize(stream_);
-    if (auto ok = cuda_result(error, doing); !ok) return tl::unexpected(ok.error());
+    QRY_TRY_ASSIGN(const Scratch totals, Scratch::zeroed(stream_, sizeof(got), doing));
+    QRY_TRY(launches(doing, totals.as<Atomic64>()));
+    QRY_TRY(check(cudaMemcpyAsync(got, totals.as<void>(), sizeof(got), cudaMemcpyDeviceToHost, stream_.get()), doing));
+    QRY_TRY(finish(doing));
     const auto of = [&](Outcome outcome) { return uint64_t{got[size_t(outcome)]}; };
     return BulkReport{of(Outcome::inserted), of(Outcome::present), of(Outcome::assigned), of(Outcome::erased),
                       of(Outcome::absent),   of(Outcome::full),    of(Outcome::reserved)};
   }
 
   template <class Operate>
-  Result<BulkReport> for_keys(const Operate& operate, size_t count, Outcome* outcomes, const char* doing) const {
+  Result<BulkReport> for_keys(const Operate& operate, size_t count, Outcome* outcomes, const char* of_what) const {
     if (count == 0) return BulkReport{};
-    const DeviceScope scope(device_);
-    return counted(doing, [&](Atomic64* totals) {
-      kernels::for_each_key<<<blocks(count), kernels::kKeyThreads, 0, stream_>>>(operate, count, outcomes, totals);
+    const DeviceScope scope(stream_.device());
+    return counted(of_what, [&](const char* doing, Atomic64* totals) {
+      return launch(doing, {blocks(count), kernels::kKeyThreads}, stream_.get(), kernels::for_each_key<Operate>, operate, count, outcomes, totals);
     });
   }
 
-  int device_;
-  cudaStream_t stream_;
+  const gpu::DeviceStream& stream_;
   uint32_t multiprocessors_;
 };
 
 }  // namespace
 
-std::unique_ptr<BulkOperations<CompactView>> make_cuda_compact(int device, cudaStream_t stream, uint32_t multiprocessors) {
-  return std::make_unique<CudaCompact>(device, stream, multiprocessors);
+std::unique_ptr<BulkOperations<CompactView>> make_cuda_compact(const gpu::DeviceStream& stream, uint32_t multiprocessors) {
+  return std::make_unique<CudaCompact>(stream, multiprocessors);
 }
 
 }  // namespace quarry::hashgrid

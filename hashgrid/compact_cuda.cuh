@@ -1,15 +1,14 @@
 // compact_cuda.cuh - the bulk operations on tables of the compact layout on a CUDA device; a part of the CUDA executor.
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <memory>
 
 #include "hashgrid/executor.hpp"
+#include "hashgrid/scratch.cuh"
 
 namespace quarry::hashgrid {
 
 // `stream` outlives it.
-std::unique_ptr<BulkOperations<CompactView>> make_cuda_compact(int device, cudaStream_t stream, uint32_t multiprocessors);
+std::unique_ptr<BulkOperations<CompactView>> make_cuda_compact(const gpu::DeviceStream& stream, uint32_t multiprocessors);
 
 }  // namespace quarry::hashgrid

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "hashgrid/compact_build.cuh"
+#include "hashgrid/compact_find.cuh"
 #include "hashgrid/sector_loads.cuh"
 #include "hashgrid/stats_sums.cuh"
 
@@ -292,5 +293,60 @@ __global__ void __launch_bounds__(kCompactThreads) sum_compact_stats(CompactView
     atomicMax(&sums->fullest_page_live, AtomicWord{fullest});
   }
 }
+
+// values[i]: what the table holds, or the reserved value. Either output may be null.
+template <class Format>
+__global__ void __launch_bounds__(kCompactThreads) find_compact(CompactView view, const uint32_t* keys, size_t count, uint32_t* values,
+                                                                uint8_t* depths, Atomic64* hits, Atomic64* reserved) {
+  uint32_t hit_count = 0, reserved_count = 0;
+  for (size_t base = size_t{blockIdx.x} * kCompactThreads + threadIdx.x / 32 * 32; base < count; base += size_t{gridDim.x} * kCompactThreads) {
+    const size_t i = base + threadIdx.x % 32;
+    const uint32_t key = i < count ? __ldcs(keys + i) : kQryReservedKey;
+    const Found found = find_in_warp<Format>(view, key);
+    if (i >= count) continue;
+    hit_count += found.hit;
+    reserved_count += key == kQryReservedKey;
+    if (values != nullptr) __stcs(values + i, found.value);
+    if (depths != nullptr) depths[i] = uint8_t(min(found.sectors, 255u));
+  }
+  hit_count = __reduce_add_sync(0xFFFFFFFFu, hit_count);
+  reserved_count = __reduce_add_sync(0xFFFFFFFFu, reserved_count);
+  if (threadIdx.x % 32 == 0 && hit_count != 0) atomicAdd(hits, Atomic64{hit_count});
+  if (threadIdx.x % 32 == 0 && reserved_count != 0) atomicAdd(reserved, Atomic64{reserved_count});
+}
+
+// Erase in the order of pages, each brought to the L2 cache before its keys are looked for; beside anything that erase may run beside.
+__global__ void __launch_bounds__(kCompactWindowThreads) erase_in_compact_pages(CompactView view, PageLists pages) {
+  if (pages.totals->overflowed != 0) return;
+  const uint32_t size = pages.sizes[blockIdx.x];
+  const uint2* const list = pages.lists + size_t{blockIdx.x} * pages.room;
+#if __CUDA_ARCH__ >= 900
+  if (threadIdx.x == 0 && size != 0)
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(view.words + size_t{blockIdx.x} * kCompactPageWords)),
+                 "r"(kQryPageBytes)
+                 : "memory");
+#endif
+  uint32_t absent = 0;
+  for (uint32_t i = threadIdx.x; i < size; i += kCompactWindowThreads) {
+    const detail::CompactEntry entry = detail::entry_of(view, __ldcs(list + i).x);
+    absent += entry.value == nullptr || detail::CompactWords::exchange(entry.value, kQryCompactNoValue) == kQryCompactNoValue;
+  }
+  absent = __reduce_add_sync(0xFFFFFFFFu, absent);
+  if (threadIdx.x % 32 == 0 && absent != 0) atomicAdd(&pages.totals->refused, Atomic64{absent});
+}
+
+// insert, for keys that were refused before.
+struct InsertRefused {
+  CompactView view;
+  const uint32_t* keys;
+  const uint32_t* values;
+  const Outcome* outcomes;
+  __device__ Outcome operator()(size_t i) const { return outcomes[i] == Outcome::full ? insert(view, keys[i], values[i]) : outcomes[i]; }
+};
+
+struct SameOutcome {
+  const Outcome* outcomes;
+  __device__ Outcome operator()(size_t i) const { return outcomes[i]; }
+};
 
 }  // namespace quarry::hashgrid::kernels

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hashgrid/compact_view.hpp"
+#include "hashgrid/device_uuid.hpp"
 #include "hashgrid/memory_source.hpp"
 #include "hashgrid/neighbours.hpp"
 #include "hashgrid/result.hpp"
@@ -119,8 +120,9 @@ class Executor : public BulkOperations<GridView> {
 // `threads` = 0: as many as the machine has.
 std::unique_ptr<Executor> make_host_executor(uint32_t threads = 0);
 
-// The CUDA device with ordinal `device`. not_found where there is no device or driver, unsupported in a build without CUDA:
-// the message says which.
-Result<std::unique_ptr<Executor>> make_cuda_executor(int device = 0);
+// The CUDA device with this UUID; without one, the first that CUDA lists. not_found where there is no such device or no driver, unsupported
+// in a build without CUDA: the message says which. Leaves the process's memory pools and the thread's current device as they were.
+Result<std::unique_ptr<Executor>> make_cuda_executor();
+Result<std::unique_ptr<Executor>> make_cuda_executor(const DeviceUuid& uuid);
 
 }  // namespace quarry::hashgrid

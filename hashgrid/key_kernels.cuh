@@ -2,11 +2,11 @@
 #pragma once
 
 #include "hashgrid/compact_view.hpp"
+#include "hashgrid/tuning.cuh"
 
 namespace quarry::hashgrid::kernels {
 
 constexpr uint32_t kOutcomes = 7;  // values of Outcome
-constexpr uint32_t kKeyThreads = 256;
 
 template <class View>
 struct InsertKey {

@@ -6,10 +6,10 @@
 
 #include "hashgrid/page_settle.hpp"
 #include "hashgrid/stats_sums.cuh"
+#include "hashgrid/tuning.cuh"
 
 namespace quarry::hashgrid::kernels {
 
-constexpr uint32_t kPageThreads = 256;
 constexpr uint32_t kWarpsPerBlock = kPageThreads / 32;
 constexpr uint32_t kWordsPerThread = kQryPageWords / kPageThreads;
 
@@ -460,6 +460,24 @@ __global__ void __launch_bounds__(kPageThreads) settle_pages(GridView view, cons
     for (uint32_t i = threadIdx.x; i < kQryOwnWords; i += kPageThreads) w[i] = page[i];
     __syncthreads();
   }
+}
+
+// For settling: which keys of a batch wait, their pages, and what became of them.
+struct IsFull {
+  const Outcome* outcomes;
+  __device__ bool operator()(uint64_t i) const { return outcomes[i] == Outcome::full; }
+};
+
+__global__ void __launch_bounds__(kSimpleThreads) pages_of_positions(const uint32_t* keys, const uint64_t* positions, uint64_t count,
+                                                                     uint32_t page_count, uint32_t locality, uint32_t* pages) {
+  for (uint64_t i = uint64_t{blockIdx.x} * kSimpleThreads + threadIdx.x; i < count; i += uint64_t{gridDim.x} * kSimpleThreads)
+    pages[i] = qry_page(qry_stored_key(keys[positions[i]], locality), page_count);
+}
+
+__global__ void __launch_bounds__(kSimpleThreads) count_outcomes_at(const Outcome* outcomes, const uint64_t* positions, uint64_t count,
+                                                                    unsigned long long* totals) {
+  for (uint64_t i = uint64_t{blockIdx.x} * kSimpleThreads + threadIdx.x; i < count; i += uint64_t{gridDim.x} * kSimpleThreads)
+    atomicAdd(totals + uint32_t(outcomes[positions[i]]), 1ull);
 }
 
 }  // namespace quarry::hashgrid::kernels

@@ -14,7 +14,8 @@
 #include <bit>
 #include <string>
 
-#include "hashgrid/cuda_stream.cuh"
+#include "hashgrid/launch.cuh"
+#include "hashgrid/scratch.cuh"
 #include "voxel/voxelize_kernels.cuh"
 #include "voxel/voxelize_stage.hpp"
 
@@ -25,35 +26,28 @@ namespace {
 struct Failure {
   Error error;
 };
-void need(cudaError_t error, const char* doing) {
-  if (const auto ok = hashgrid::cuda_result(error, doing); !ok) {
-    cudaGetLastError();  // not sticky: the next call must not report it again
-    throw Failure{ok.error()};
-  }
+void need(const Result<void>& done) {
+  if (!done) throw Failure{done.error()};
 }
+void need(cudaError_t error, const char* doing) { need(gpu::check(error, doing)); }
 
-// The process's device, once it was found to work.
+constexpr uint64_t kKeptBytes = uint64_t{1} << 30;  // a batch's next job takes the memory of the last one without asking the driver
+
+// The process's device, once it was found to work: the first, as nothing is said about it.
 struct Device {
   Result<void> usable;
-  cudaStream_t stream = nullptr;
+  std::unique_ptr<gpu::DeviceStream> stream;
   std::mutex one_job;
 
   Device() {
-    int count = 0;
-    if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess || count == 0) {
-      cudaGetLastError();
-      usable = fail(ErrorCode::not_found, std::string("no CUDA device to voxelise on: ") +
-                                              (error == cudaSuccess ? "the driver knows none" : cudaGetErrorString(error)) + "; use the host");
+    const auto first = gpu::first_device();
+    if (!first && first.error().code == ErrorCode::not_found) {
+      usable = fail(ErrorCode::not_found, "no CUDA device to voxelise on: " + first.error().message + "; use the host");
       return;
     }
-    usable = hashgrid::cuda_result(cudaSetDevice(0), "choosing the device");
-    if (usable) usable = hashgrid::cuda_result(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
-    if (!usable) return;
-    // A batch's next job takes the memory of the last one without asking the driver.
-    cudaMemPool_t pool;
-    uint64_t keep = uint64_t(1) << 30;
-    if (cudaDeviceGetDefaultMemPool(&pool, 0) == cudaSuccess) cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep);
-    cudaGetLastError();
+    auto made = first.and_then([](const gpu::CudaDevice& device) { return gpu::DeviceStream::create(device, kKeptBytes); });
+    if (made) stream = std::move(*made);
+    else usable = tl::unexpected(made.error());
   }
 };
 // Never destroyed: the driver may be gone by the time that static objects are.
@@ -68,33 +62,24 @@ template <class T>
 class Array {
  public:
   Array() = default;
-  Array(cudaStream_t stream, size_t count) : stream_(stream), count_(count) {
-    need(cudaMallocAsync(&data_, std::max<size_t>(count * sizeof(T), 1), stream), "memory to voxelise in");
+  Array(const gpu::DeviceStream& stream, size_t count) : stream_(stream.get()), count_(count) {
+    auto memory = gpu::Scratch::allocate(stream, count * sizeof(T), "memory to voxelise in");
+    if (!memory) throw Failure{memory.error()};
+    memory_ = std::move(*memory);
   }
-  Array(cudaStream_t stream, const T* from_host, size_t count) : Array(stream, count) {
-    need(cudaMemcpyAsync(data_, from_host, count * sizeof(T), cudaMemcpyHostToDevice, stream), "copying the mesh");
+  Array(const gpu::DeviceStream& stream, const T* from_host, size_t count) : Array(stream, count) {
+    need(cudaMemcpyAsync(get(), from_host, count * sizeof(T), cudaMemcpyHostToDevice, stream_), "copying the mesh");
   }
-  Array(Array&& other) noexcept
-      : stream_(other.stream_), data_(std::exchange(other.data_, nullptr)), count_(std::exchange(other.count_, 0)) {}
-  Array& operator=(Array&& other) noexcept {
-    std::swap(stream_, other.stream_);
-    std::swap(data_, other.data_);
-    std::swap(count_, other.count_);
-    return *this;
-  }
-  ~Array() {
-    if (data_) cudaFreeAsync(data_, stream_);
-  }
-  T* get() const { return static_cast<T*>(data_); }
+  T* get() const { return memory_.as<T>(); }
   size_t count() const { return count_; }
   void download(T* to, size_t count) const {
-    need(cudaMemcpyAsync(to, data_, count * sizeof(T), cudaMemcpyDeviceToHost, stream_), "copying the voxels back");
+    need(cudaMemcpyAsync(to, get(), count * sizeof(T), cudaMemcpyDeviceToHost, stream_), "copying the voxels back");
   }
 
  private:
   cudaStream_t stream_ = nullptr;
-  void* data_ = nullptr;
   size_t count_ = 0;
+  gpu::Scratch memory_;
 };
 
 uint32_t blocks_for(uint64_t threads) { return uint32_t((threads + kernels::kThreads - 1) / kernels::kThreads); }
@@ -102,7 +87,7 @@ uint32_t blocks_for(uint64_t threads) { return uint32_t((threads + kernels::kThr
 // The arrays that a SurfaceView points to, on the device.
 class DeviceSurface {
  public:
-  DeviceSurface(cudaStream_t s, const Surface& surface, const uint32_t* indices, const float* positions) {
+  DeviceSurface(const gpu::DeviceStream& s, const Surface& surface, const uint32_t* indices, const float* positions) {
     const Mesh& mesh = surface.mesh();
     std::vector<TextureView> textures = surface.textures();
     for (size_t i = 0; i < textures.size(); ++i) {
@@ -111,7 +96,7 @@ class DeviceSurface {
       textures[i].smaller = smaller_.emplace_back(s, textures[i].smaller, surface.smaller_size(i)).get();
     }
     textures_ = Array<TextureView>(s, textures.data(), textures.size());
-    need(cudaStreamSynchronize(s), "copying textures");  // `textures` is this call's
+    need(cudaStreamSynchronize(s.get()), "copying textures");  // `textures` is this call's
     materials_ = Array<MaterialView>(s, surface.materials().data(), surface.materials().size());
     triangle_material_ = Array<uint32_t>(s, mesh.triangle_material.data(), mesh.triangle_material.size());
     srgb_ = Array<SrgbTables>(s, &srgb_tables(), 1);
@@ -135,7 +120,7 @@ class DeviceSurface {
 
 class CudaSurface {
  public:
-  CudaSurface(VoxelizeJob& job, cudaStream_t stream) : job_(job), s_(stream) {}
+  CudaSurface(VoxelizeJob& job, const gpu::DeviceStream& stream) : job_(job), stream_(stream), s_(stream.get()) {}
 
   SurfaceResult run() {
     upload();
@@ -165,21 +150,27 @@ class CudaSurface {
   }
   template <class T>
   Array<T> array(size_t count) const {
-    return Array<T>(s_, count);
+    return Array<T>(stream_, count);
   }
-  void launched(const char* what) const { need(cudaGetLastError(), what); }
+  // A thread for each of `threads`.
+  template <class... Parameters>
+  void launch(const char* doing, uint64_t threads, void (*kernel)(Parameters...), std::type_identity_t<Parameters>... arguments) const {
+    launch_blocks(doing, blocks_for(threads), kernel, arguments...);
+  }
+  template <class... Parameters>
+  void launch_blocks(const char* doing, uint32_t blocks, void (*kernel)(Parameters...), std::type_identity_t<Parameters>... arguments) const {
+    need(gpu::launch(doing, {blocks, kernels::kThreads}, s_, kernel, arguments...));
+  }
   void wait(const char* doing) const { need(cudaStreamSynchronize(s_), doing); }
 
   void upload() {
     const Mesh& mesh = job_.mesh;
-    positions_ = Array<float>(s_, mesh.positions.data(), mesh.positions.size());
-    indices_ = Array<uint32_t>(s_, mesh.indices.data(), mesh.indices.size());
+    positions_ = Array<float>(stream_, mesh.positions.data(), mesh.positions.size());
+    indices_ = Array<uint32_t>(stream_, mesh.indices.data(), mesh.indices.size());
     vertices_ = array<int32_t>(mesh.positions.size());
     const VoxelFrame& f = job_.frame;
     const kernels::VertexFrame frame{{f.origin[0], f.origin[1], f.origin[2]}, f.scale, {f.dims.x, f.dims.y, f.dims.z}, {f.shift.x, f.shift.y, f.shift.z}};
-    kernels::snap_vertices<<<blocks_for(mesh.vertex_count()), kernels::kThreads, 0, s_>>>(positions_.get(), uint32_t(mesh.vertex_count()), frame,
-                                                                                        vertices_.get());
-    launched("snapping vertices");
+    launch("snapping vertices", mesh.vertex_count(), kernels::snap_vertices, positions_.get(), uint32_t(mesh.vertex_count()), frame, vertices_.get());
     mesh_ = {vertices_.get(), indices_.get()};
   }
 
@@ -196,11 +187,9 @@ class CudaSurface {
         lists[level] = {cells[level].get(), counts.get() + level, capacity[level]};
       }
       for (int level = kernels::kLevels - 1; level >= 0; --level) {
-        kernels::cells_of_triangles<<<blocks_for(triangles), kernels::kThreads, 0, s_>>>(mesh_, triangles, level, lists[level]);
-        launched("finding cells of triangles");
+        launch("finding cells of triangles", triangles, kernels::cells_of_triangles, mesh_, triangles, level, lists[level]);
         if (level + 1 < kernels::kLevels)
-          kernels::cells_of_cells<<<1024, kernels::kThreads, 0, s_>>>(mesh_, level, lists[level + 1], lists[level]);
-        launched("finding cells of cells");
+          launch_blocks("finding cells of cells", kernels::kCellBlocks, kernels::cells_of_cells, mesh_, level, lists[level + 1], lists[level]);
       }
       unsigned long long found[kernels::kLevels];
       counts.download(found, kernels::kLevels);
@@ -221,10 +210,9 @@ class CudaSurface {
   // Sorts by bits [from, to); leaves rubbish in `words`.
   Array<uint64_t> sorted(uint64_t* words, uint32_t count, int from, int to) const {
     Array<uint64_t> other = array<uint64_t>(count);
-    size_t bytes = 0;
-    need(cub::DeviceRadixSort::SortKeys(nullptr, bytes, words, other.get(), count, from, to, s_), "sorting");
-    const Array<char> scratch = array<char>(bytes);
-    need(cub::DeviceRadixSort::SortKeys(scratch.get(), bytes, words, other.get(), count, from, to, s_), "sorting");
+    need(with_temporary(stream_, "sorting", [&](void* temporary, size_t& bytes) {
+      return cub::DeviceRadixSort::SortKeys(temporary, bytes, words, other.get(), count, from, to, s_);
+    }));
     return other;
   }
 
@@ -233,10 +221,9 @@ class CudaSurface {
     Array<uint32_t> positions = array<uint32_t>(count), number = array<uint32_t>(1);
     const thrust::counting_iterator<uint32_t> all(0);
     const kernels::RunBegins begins{words, shift};
-    size_t bytes = 0;
-    need(cub::DeviceSelect::If(nullptr, bytes, all, positions.get(), number.get(), count, begins, s_), "finding runs");
-    const Array<char> scratch = array<char>(bytes);
-    need(cub::DeviceSelect::If(scratch.get(), bytes, all, positions.get(), number.get(), count, begins, s_), "finding runs");
+    need(with_temporary(stream_, "finding runs", [&](void* temporary, size_t& bytes) {
+      return cub::DeviceSelect::If(temporary, bytes, all, positions.get(), number.get(), count, begins, s_);
+    }));
     number.download(&found, 1);
     wait("finding runs");
     return positions;
@@ -245,39 +232,34 @@ class CudaSurface {
   void find_bricks() {
     starts_ = runs(pairs_.get(), pair_count_, kTriangleBits, bricks_);
     pair_masks_ = array<uint64_t>(size_t(pair_count_) * 8);
-    kernels::masks_of_pairs<<<blocks_for(pair_count_), kernels::kThreads, 0, s_>>>(mesh_, pairs_.get(), pair_count_, job_.thin(), pair_masks_.get());
-    launched("voxelising pairs");
+    launch("voxelising pairs", pair_count_, kernels::masks_of_pairs, mesh_, pairs_.get(), pair_count_, job_.thin(), pair_masks_.get());
     masks_ = array<uint64_t>(size_t(bricks_) * 8);
     shared_ = array<uint64_t>(size_t(bricks_) * 8);
     keys_ = array<uint32_t>(bricks_);
     voxel_counts_ = array<uint32_t>(bricks_);
-    kernels::masks_of_bricks<<<blocks_for(uint64_t(bricks_) * 8), kernels::kThreads, 0, s_>>>(
-        pairs_.get(), starts_.get(), bricks_, pair_count_, pair_masks_.get(), masks_.get(), shared_.get(), keys_.get(), voxel_counts_.get());
-    launched("joining masks");
+    launch("joining masks", uint64_t(bricks_) * 8, kernels::masks_of_bricks, pairs_.get(), starts_.get(), bricks_, pair_count_, pair_masks_.get(), masks_.get(),
+           shared_.get(), keys_.get(), voxel_counts_.get());
   }
 
   void find_looks() {
     Array<uint32_t> offsets = array<uint32_t>(bricks_);
-    size_t bytes = 0;
-    need(cub::DeviceScan::ExclusiveSum(nullptr, bytes, voxel_counts_.get(), offsets.get(), bricks_, s_), "counting voxels");
-    const Array<char> scratch = array<char>(bytes);
-    need(cub::DeviceScan::ExclusiveSum(scratch.get(), bytes, voxel_counts_.get(), offsets.get(), bricks_, s_), "counting voxels");
+    need(with_temporary(stream_, "counting voxels", [&](void* temporary, size_t& bytes) {
+      return cub::DeviceScan::ExclusiveSum(temporary, bytes, voxel_counts_.get(), offsets.get(), bricks_, s_);
+    }));
     uint32_t before_last = 0, last = 0;
     need(cudaMemcpyAsync(&before_last, offsets.get() + bricks_ - 1, sizeof before_last, cudaMemcpyDeviceToHost, s_), "counting voxels");
     need(cudaMemcpyAsync(&last, voxel_counts_.get() + bricks_ - 1, sizeof last, cudaMemcpyDeviceToHost, s_), "counting voxels");
-    const DeviceSurface surface(s_, job_.surface, indices_.get(), positions_.get());
+    const DeviceSurface surface(stream_, job_.surface, indices_.get(), positions_.get());
     wait("counting voxels");
     voxels_ = before_last + last;
     const auto triangles = uint32_t(job_.mesh.triangle_count());
     const Array<uint8_t> levels = array<uint8_t>(triangles);
-    kernels::texture_levels<<<blocks_for(triangles), kernels::kThreads, 0, s_>>>(surface.view(), triangles, job_.frame.scale, levels.get());
-    launched("choosing texture levels");
+    launch("choosing texture levels", triangles, kernels::texture_levels, surface.view(), triangles, job_.frame.scale, levels.get());
     looks_ = array<PackedLook>(voxels_);
     if (voxels_ == 0) return;
     const kernels::ColorJob job{surface.view(), mesh_,         levels.get(),  pairs_.get(), pair_masks_.get(), starts_.get(),
                                 offsets.get(),  masks_.get(), shared_.get(), bricks_,      pair_count_};
-    kernels::looks_of_voxels<<<blocks_for(voxels_), kernels::kThreads, 0, s_>>>(job, voxels_, looks_.get());
-    launched("colouring voxels");
+    launch("colouring voxels", voxels_, kernels::looks_of_voxels, job, voxels_, looks_.get());
     wait("colouring voxels");  // `surface` and `levels` are this call's, and so are the mesh's copies
     pair_masks_ = {};
     pairs_ = {};
@@ -292,8 +274,7 @@ class CudaSurface {
     uint32_t count = 0;
     const Array<uint32_t> positions = runs(rising.get(), voxels_, 0, count);
     const Array<PackedLook> distinct = array<PackedLook>(count);
-    kernels::gather_words<<<blocks_for(count), kernels::kThreads, 0, s_>>>(rising.get(), positions.get(), count, distinct.get());
-    launched("gathering looks");
+    launch("gathering looks", count, kernels::gather_words, rising.get(), positions.get(), count, distinct.get());
     std::vector<PackedLook> looks(count);
     std::vector<uint32_t> first(count);
     distinct.download(looks.data(), count);
@@ -309,11 +290,9 @@ class CudaSurface {
     parallel_for(count, 4096, [&](size_t begin, size_t end) {
       for (size_t i = begin; i < end; ++i) of_look[i] = quantised.of(looks[i]);
     }, job_.threads);
-    const Array<uint8_t> materials(s_, of_look.data(), count);
+    const Array<uint8_t> materials(stream_, of_look.data(), count);
     materials_ = array<uint8_t>(voxels_);
-    kernels::materials_of_voxels<<<blocks_for(voxels_), kernels::kThreads, 0, s_>>>(looks_.get(), voxels_, distinct.get(), materials.get(), count,
-                                                                                   materials_.get());
-    launched("choosing materials");
+    launch("choosing materials", voxels_, kernels::materials_of_voxels, looks_.get(), voxels_, distinct.get(), materials.get(), count, materials_.get());
     wait("choosing materials");
   }
 
@@ -340,7 +319,8 @@ class CudaSurface {
   }
 
   VoxelizeJob& job_;
-  cudaStream_t s_;
+  const gpu::DeviceStream& stream_;
+  cudaStream_t s_;  // the same
   Array<float> positions_;
   Array<uint32_t> indices_;
   Array<int32_t> vertices_;
@@ -364,16 +344,13 @@ bool cuda_has_started() { return started.load(std::memory_order_relaxed); }
 Result<SurfaceResult> surface_on_cuda(VoxelizeJob& job) {
   if (!device().usable) return tl::unexpected(device().usable.error());
   const std::lock_guard lock(device().one_job);
-  int before = 0;
-  cudaGetDevice(&before);
-  cudaSetDevice(0);
+  const gpu::DeviceScope scope(device().stream->device());
   Result<SurfaceResult> out = SurfaceResult{};
   try {
-    out = CudaSurface(job, device().stream).run();
+    out = CudaSurface(job, *device().stream).run();
   } catch (const Failure& failure) {
     out = tl::unexpected(failure.error);
   }
-  if (before != 0) cudaSetDevice(before);
   return out;
 }
 

@@ -10,6 +10,7 @@
 namespace quarry::voxelize_detail::kernels {
 
 constexpr uint32_t kThreads = 128;
+constexpr uint32_t kCellBlocks = 1024;  // of cells_of_cells, which strides over a list whose length only the device knows
 constexpr int kLevels = 4;  // cells of 1, 8, 64 and 512 bricks: 8 of the last span any world
 
 __device__ inline uint32_t thread_index() { return blockIdx.x * kThreads + threadIdx.x; }

@@ -1,5 +1,6 @@
 #include <cstdio>
 
+#include "hashgrid/launch.cuh"
 #include "tests/hashgrid/race_kernel.hpp"
 
 namespace quarry::hashgrid::test {
@@ -20,8 +21,10 @@ std::vector<RaceEvent> run_race(const View& view, const RacePlan& plan, uint32_t
   RaceEvent* device_events = nullptr;
   cudaError_t error = cudaMalloc(&device_events, events.size() * sizeof(RaceEvent));
   if (error == cudaSuccess) {
-    race<<<blocks, kThreads>>>(view, plan, device_events);
-    error = cudaGetLastError();
+    if (const auto ok = gpu::launch("race", {blocks, kThreads}, nullptr, race<View>, view, plan, device_events); !ok) {
+      std::printf("race kernel: %s\n", ok.error().message.c_str());
+      error = cudaErrorLaunchFailure;
+    }
   }
   if (error == cudaSuccess) error = cudaMemcpy(events.data(), device_events, events.size() * sizeof(RaceEvent), cudaMemcpyDeviceToHost);
   cudaFree(device_events);

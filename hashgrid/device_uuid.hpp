@@ -1,0 +1,12 @@
+// device_uuid.hpp - the name of a GPU that CUDA and Vulkan agree on: ordinals differ between the two, and between processes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace quarry {
+
+// cudaDeviceProp::uuid, and VkPhysicalDeviceIDProperties::deviceUUID.
+using DeviceUuid = std::array<uint8_t, 16>;
+
+}  // namespace quarry

@@ -1,0 +1,60 @@
+// launch.cuh - the one way that kernels are launched: labelled for profilers, checked, and on request waited for.
+//
+// Environment: QUARRY_CUDA_SYNC=1 makes every launch wait for its stream, so that an error inside a kernel is reported by the launch that
+// caused it, under its label. Slow; for looking for faults. Read once a process; unset, empty and 0 mean no.
+//
+// Labels are NVTX ranges of the domain "quarry" (Nsight Systems shows them beside the kernels). NVTX is a header of the CUDA toolkit; without
+// a profiler attached a range is two calls through null pointers.
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <nvtx3/nvtx3.hpp>
+
+#include <cstdlib>
+#include <type_traits>
+
+#include "hashgrid/cuda_error.cuh"
+
+namespace quarry::gpu {
+
+struct NvtxDomain {
+  static constexpr const char* name = "quarry";
+};
+using LabelledRange = nvtx3::scoped_range_in<NvtxDomain>;
+
+// What a kernel is launched over.
+struct LaunchShape {
+  dim3 blocks;
+  dim3 threads;           // of a block
+  size_t shared_bytes = 0;  // dynamic shared memory of a block
+};
+
+inline bool launches_wait() {
+  static const bool wait = [] {
+    const char* const wanted = std::getenv("QUARRY_CUDA_SYNC");
+    return wanted != nullptr && *wanted != '\0' && !(wanted[0] == '0' && wanted[1] == '\0');
+  }();
+  return wait;
+}
+
+// Launches kernel(arguments...) in `stream`, on the current device. Returns when it is launched, not when it has run (but see the head of this
+// file). `label`: what it does, as the call's error messages say it; a string literal, or of the length of the call. Errors: device.
+//
+// It calls what a launch by triple brackets is compiled to, and so knows this launch's error from one that the thread had before.
+template <class... Parameters>
+Result<void> launch(const char* label, const LaunchShape& shape, cudaStream_t stream, void (*kernel)(Parameters...),
+                    std::type_identity_t<Parameters>... arguments) {
+  const LabelledRange range(label);
+  void* pointers[] = {const_cast<void*>(static_cast<const void*>(&arguments))..., nullptr};
+  cudaError_t error = cudaLaunchKernel(reinterpret_cast<const void*>(kernel), shape.blocks, shape.threads, pointers, shape.shared_bytes, stream);
+  if (error == cudaSuccess && launches_wait()) error = cudaStreamSynchronize(stream);
+  return check(error, label);
+}
+
+// Lets a kernel use so much dynamic shared memory: more than 48 KiB together with its static memory must be asked for. Errors: device.
+template <class Kernel>
+Result<void> allow_shared_bytes(const char* label, Kernel* kernel, size_t size_bytes) {
+  return check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(size_bytes)), label);
+}
+
+}  // namespace quarry::gpu

@@ -17,9 +17,7 @@ using gpu::DeviceScope;
 
 Result<void> check(cudaError_t result, const char* call, const char* purpose) {
   if (result == cudaSuccess) return {};
-  (void)cudaGetLastError();  // not sticky: the next call shall not report it again
-  return fail(result == cudaErrorMemoryAllocation ? ErrorCode::out_of_memory : ErrorCode::device,
-              std::string(call) + " failed for " + purpose + ": " + cudaGetErrorName(result) + " (" + cudaGetErrorString(result) + ")");
+  return gpu::check(result, (std::string(call) + " for " + purpose).c_str());
 }
 
 class ImportedMemory final : public CudaImportedMemory {

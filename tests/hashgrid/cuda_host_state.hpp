@@ -1,0 +1,43 @@
+// cuda_host_state.hpp - what a host engine has set up in CUDA before it calls the grid, and whether it is still so afterwards.
+#pragma once
+
+#include <string>
+
+#include "hashgrid/device_uuid.hpp"
+#include "hashgrid/executor.hpp"
+
+namespace quarry::hashgrid::test {
+
+struct HostState {
+  int device = -1;
+  std::string pools;  // of each device: which is its default pool, and what that keeps
+  bool operator==(const HostState&) const = default;
+};
+HostState host_state();
+int cuda_device_count();
+void make_current(int device);
+
+// A context of the host's own on a device, made current by the driver's interface; gone with the object.
+class HostContext {
+ public:
+  explicit HostContext(int device);
+  HostContext(const HostContext&) = delete;
+  HostContext& operator=(const HostContext&) = delete;
+  ~HostContext();
+  bool made() const { return context_ != nullptr; }
+  bool is_current() const;
+
+ private:
+  void* context_ = nullptr;
+};
+
+DeviceUuid uuid_of(const Executor& executor);
+int ordinal_of(const Executor& executor);
+
+// The message of a launch with more threads in a block than there can be, labelled "too many threads", and that of a right one after it.
+struct LaunchMessages {
+  std::string wrong, right;
+};
+LaunchMessages launch_messages();
+
+}  // namespace quarry::hashgrid::test

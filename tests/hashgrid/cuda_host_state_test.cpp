@@ -1,0 +1,101 @@
+// The grid as a guest in a process that uses CUDA itself: devices by UUID, and nothing of the host's is left changed.
+#include "tests/hashgrid/cuda_host_state.hpp"
+
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "tests/test_data.hpp"
+
+namespace quarry::hashgrid::test {
+namespace {
+
+// The first device's executor, or null where there is none, which is said.
+std::unique_ptr<Executor> cuda_or_skip() {
+  auto executor = make_cuda_executor();
+  if (executor) return std::move(*executor);
+  quarry::test::skip("CUDA executor: " + executor.error().message);
+  return nullptr;
+}
+
+// A table of its own, a batch in, looked for, statistics; every kind of memory is asked for.
+void use(Executor& executor) {
+  constexpr uint32_t kPages = 4, kKeys = 5000;
+  const auto table = executor.memory().allocate(size_t{kPages} * kQryPageBytes, "table"), memory = executor.memory().allocate(size_t{kKeys} * 8, "keys");
+  REQUIRE(table);
+  REQUIRE(memory);
+  std::vector<uint32_t> keys(size_t{kKeys} * 2);
+  for (uint32_t i = 0; i < kKeys * 2; ++i) keys[i] = i + 1;
+  REQUIRE(executor.upload(memory->data, keys.data(), keys.size() * sizeof(uint32_t)));
+  const GridView view{static_cast<uint64_t*>(table->data), kPages, 1};
+  auto* const on_device = static_cast<uint32_t*>(memory->data);
+  REQUIRE(executor.clear(view));
+  const auto inserted = executor.insert(view, on_device, on_device + kKeys, kKeys, nullptr);
+  REQUIRE(inserted);
+  CHECK(inserted->inserted == kKeys);
+  const auto found = executor.find(view, on_device, kKeys, on_device + kKeys, nullptr);
+  REQUIRE(found);
+  CHECK(found->present == kKeys);
+  const auto stats = executor.stats(view);
+  REQUIRE(stats);
+  CHECK(stats->live == kKeys);
+  executor.memory().release(*table);
+  executor.memory().release(*memory);
+}
+
+TEST_CASE("cuda: a device is chosen by its UUID, and without one it is the first", "[cuda]") {
+  const auto first = cuda_or_skip();
+  if (!first) return;
+  CHECK(ordinal_of(*first) == 0);
+  const auto same = make_cuda_executor(uuid_of(*first));
+  REQUIRE(same);
+  CHECK(ordinal_of(**same) == ordinal_of(*first));
+  DeviceUuid unknown = uuid_of(*first);
+  for (uint8_t& byte : unknown) byte = uint8_t(~byte);
+  const auto none = make_cuda_executor(unknown);
+  REQUIRE_FALSE(none);
+  CHECK(none.error().code == ErrorCode::not_found);
+}
+
+TEST_CASE("cuda: the thread's current device and the default memory pools stay as the host has them", "[cuda]") {
+  if (!cuda_or_skip()) return;
+  for (int device = 0; device < cuda_device_count(); ++device) {
+    make_current(device);
+    const HostState before = host_state();
+    CHECK(before.device == device);
+    auto executor = make_cuda_executor();
+    REQUIRE(executor);
+    CHECK(host_state() == before);
+    use(**executor);
+    CHECK(host_state() == before);
+    executor->reset();
+    CHECK(host_state() == before);
+  }
+  make_current(0);
+}
+
+TEST_CASE("cuda: works beside a context of the host's own, which stays current", "[cuda]") {
+  const auto executor = cuda_or_skip();
+  if (!executor) return;
+  {
+    const HostContext context(ordinal_of(*executor));
+    REQUIRE(context.made());
+    REQUIRE(context.is_current());
+    use(*executor);
+    CHECK(context.is_current());
+    const auto another = make_cuda_executor();
+    REQUIRE(another);
+    use(**another);
+    CHECK(context.is_current());
+  }
+  use(*executor);
+}
+
+TEST_CASE("cuda: a launch that cannot be says which it was, and the next one is not blamed for it", "[cuda]") {
+  if (!cuda_or_skip()) return;
+  const LaunchMessages messages = launch_messages();
+  CHECK(messages.wrong.find("too many threads") != std::string::npos);
+  CHECK(messages.right.empty());
+}
+
+}  // namespace
+}  // namespace quarry::hashgrid::test

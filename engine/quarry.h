@@ -45,7 +45,7 @@
  *   - keep an opened .quarry file attached: a world is in memory, saved when you say so, with its voxels but without its undo history;
  *   - edit the scene's tree (instances, layers): it is opened, flattened, shown and saved, and single volumes of it are edited;
  *   - start threads that outlive a call, install signal handlers, print, or read environment variables other than those of the Vulkan
- *     loader, QUARRY_THREADS and QUARRY_MESH_READER;
+ *     loader, QUARRY_THREADS, QUARRY_MESH_READER and, built with CUDA, QUARRY_CUDA_SYNC and the one by which NVTX finds a profiler;
  *   - keep state outside its handles, apart from the calling thread's last error message.
  */
 #ifndef QUARRY_H

@@ -1,3 +1,5 @@
+// byte_store.cpp - address space from mmap, grown by mremap; the kernel backs a page at its first write, and
+// MADV_DONTNEED takes it back.
 #include "base/byte_store.hpp"
 
 #include <sanitizer/asan_interface.h>

@@ -1,3 +1,4 @@
+// log.cpp - the batch's lines: text, JSON, the progress bar with its estimate of the time left, the report at the end.
 #include "app/batch/log.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// tasks.cpp - the scheduler: worker threads, the largest item first, and a watch over the memory of this process and
+// its children.
 #include "app/batch/tasks.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// arguments.cpp - options on CLI11, which no other file includes; "did you mean" for words that CLI11 does not know.
 #include "app/console/arguments.hpp"
 #include "base/suggest.hpp"
 

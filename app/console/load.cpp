@@ -1,3 +1,5 @@
+// load.cpp - parses the options of reading, and reads a scene with progress, warnings and a hint where --salvage may
+// help.
 #include "app/console/load.hpp"
 
 #include <fmt/format.h>

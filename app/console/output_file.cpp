@@ -1,3 +1,5 @@
+// output_file.cpp - compares places by device and inode, not by name, before anything is written; reports also go to
+// streams and pipes.
 #include "app/console/output_file.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+// program.cpp - the frame of main(): signals, exceptions that no module has caught, and whether standard output could
+// be written.
 #include "app/console/program.hpp"
 
 #include <csignal>

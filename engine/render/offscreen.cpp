@@ -1,3 +1,5 @@
+// offscreen.cpp - one command buffer, one timeline, one target image, and a host-visible buffer that the picture is
+// copied to.
 #include "engine/render/offscreen.hpp"
 
 #include "engine/vulkan/loader.hpp"

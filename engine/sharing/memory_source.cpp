@@ -1,3 +1,5 @@
+// memory_source.cpp - which blocks frames may still read: freed memory waits for the timeline values that were
+// submitted before it.
 #include "engine/sharing/memory_source.hpp"
 
 #include <algorithm>

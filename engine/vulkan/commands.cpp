@@ -1,3 +1,4 @@
+// commands.cpp - pool and command buffer, and the three pipeline barriers.
 #include "engine/vulkan/commands.hpp"
 
 #include "engine/vulkan/loader.hpp"

@@ -1,3 +1,4 @@
+// merge.cu - launches, scratch memory, and the thresholds from which on streaming pages is faster than key by key.
 #include <algorithm>
 
 #include "hashgrid/pairs/merge.cuh"

@@ -1,3 +1,4 @@
+// occupancy.cpp - children by popcount rank, in runs of a few sizes that come from free lists in one arena.
 #include "voxel/bricks/occupancy.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// scenes.cpp - the table of generators, and the check of name and size.
 #include "voxel/generate/scenes.hpp"
 
 #include <algorithm>

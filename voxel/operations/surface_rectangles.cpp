@@ -1,3 +1,4 @@
+// surface_rectangles.cpp - faces by bit operations on masks, and greedy merging of rows into rectangles.
 #include "voxel/operations/surface_rectangles.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// fill.cpp - crossings of voxel centre lines in exact integers, sorted by line, summed up to inside or outside; the
+// three axes vote.
 #include "voxel/voxelize/fill.hpp"
 
 #include <algorithm>

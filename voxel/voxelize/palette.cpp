@@ -1,3 +1,5 @@
+// palette.cpp - colour quantisation on weighted axes: looks merged into cells until few enough are left, median cut,
+// k-means.
 #include "voxel/voxelize/palette.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// triangles.cpp - the stages in order, the choice between host threads and CUDA, and the frame that a mesh is scaled
+// into.
 #include "voxel/voxelize/triangles.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// scene.cpp - checks of volumes and instances, and order-free facts: counts, bounds, checksum.
 #include "voxel/worlds/scene.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// source_units.cpp - metadata entries to numbers and back, with the shortest text that reads back as the same number.
 #include "voxel/worlds/source_units.hpp"
 
 #include <charconv>

@@ -1,3 +1,4 @@
+// actions.cpp - the table of shortcuts, and what each action does.
 #include "app/editor/panels/actions.hpp"
 
 #include "app/editor/panels/editor.hpp"

@@ -1,3 +1,4 @@
+// material.cpp - metal-rough and specular-gloss materials, texture transforms, and each image decoded once.
 #include "voxel/foreign/gltf/material.hpp"
 
 #include <algorithm>

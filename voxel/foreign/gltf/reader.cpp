@@ -1,3 +1,4 @@
+// reader.cpp - node transforms, instances and the choice of texture coordinate sets; parts are appended to one mesh.
 #include "voxel/foreign/gltf/reader.hpp"
 
 #include <algorithm>

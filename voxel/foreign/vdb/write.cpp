@@ -1,3 +1,4 @@
+// write.cpp - a voxel stream to density, colour and material grids of OpenVDB, and from these to NanoVDB.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -1,3 +1,5 @@
+// companion_mark.cpp - the mark's fields, and the order of links and renames by which every instant leaves a pair that
+// fits.
 #include "voxel/io/files/companion_mark.hpp"
 
 #include <sys/stat.h>

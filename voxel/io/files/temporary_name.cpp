@@ -1,3 +1,5 @@
+// temporary_name.cpp - makes and parses temporary names, and removes stale ones: whose lock can be had, their maker is
+// gone.
 #include "voxel/io/files/temporary_name.hpp"
 
 #include <fcntl.h>

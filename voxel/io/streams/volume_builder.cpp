@@ -1,3 +1,4 @@
+// volume_builder.cpp - colours to palette entries, bricks put aside when memory runs short, and the one-volume scene.
 #include "voxel/io/streams/volume_builder.hpp"
 
 #include <cstdio>

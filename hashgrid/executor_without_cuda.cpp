@@ -1,4 +1,4 @@
-// Stands in for executor_cuda.cu in builds without a CUDA toolkit.
+// executor_without_cuda.cpp - stands in for executor_cuda.cu in builds without a CUDA toolkit.
 #include "hashgrid/executor.hpp"
 
 namespace quarry::hashgrid {

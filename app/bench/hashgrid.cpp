@@ -1,5 +1,5 @@
-// bench_hashgrid.cpp - the row of `quarry bench` that measures the hash grid; the measuring is bench/hashgrid/host.cpp and, on
-// a CUDA device, bench/hashgrid/cuda.cu.
+// hashgrid.cpp - the row of `quarry bench` that measures the hash grid; the measuring is bench/hashgrid/host.cpp and,
+// on a CUDA device, bench/hashgrid/cuda.cu.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// bench_main.cpp - quarry-bench, which `quarry bench` starts: runs a benchmark and prints it as a table or as JSON, with the machine's name.
+// main.cpp - quarry-bench, which `quarry bench` starts: runs a benchmark and prints it as a table or as JSON, with the
+// machine's name.
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/utsname.h>

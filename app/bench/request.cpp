@@ -1,4 +1,4 @@
-// bench_request.cpp - the command line of `quarry bench`.
+// request.cpp - the command line of `quarry bench`.
 #include <fmt/format.h>
 
 #include <algorithm>

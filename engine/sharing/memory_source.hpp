@@ -1,4 +1,5 @@
-// shared_memory_source.hpp - memory for worlds that a device reads: shared buffers, each kept until no frame can read it any more.
+// memory_source.hpp - memory for worlds that a device reads: shared buffers, each kept until no frame can read it any
+// more.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// shared_world.hpp - a world where shaders can read it: the addresses of grid, masks, materials, pyramid and palette, kept up with its edits.
+// world.hpp - a world where shaders can read it: the addresses of grid, masks, materials, pyramid and palette, kept up
+// with its edits.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The loops that all bulk operations on the host run in: every piece once, whoever else is looping, and in a child process too.
+// parallel_test.cpp - the loops that all bulk operations on the host run in: every piece once, whoever else is looping,
+// and in a child process too.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,4 +1,5 @@
-// The promises of view.hpp and executor.hpp that one batch can show: full tables, duplicates, reserved keys, page seams, phases.
+// contract_test.cpp - the promises of view.hpp and executor.hpp that one batch can show: full tables, duplicates,
+// reserved keys, page seams, phases.
 #include <algorithm>
 #include <numeric>
 #include <set>

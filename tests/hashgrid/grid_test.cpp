@@ -1,4 +1,4 @@
-// The owner: whose memory it uses, when it grows, what it gives back, what its numbers mean.
+// grid_test.cpp - the owner: whose memory it uses, when it grows, what it gives back, what its numbers mean.
 #include <algorithm>
 #include <map>
 #include <mutex>

@@ -1,4 +1,5 @@
-// Whole-table operations: statistics against a recount, enumeration, sweep, rehash to any page count, settling.
+// passes_test.cpp - whole-table operations: statistics against a recount, enumeration, sweep, rehash to any page count,
+// settling.
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>

@@ -1,4 +1,5 @@
-// Stands in for race_kernel.cu in builds without CUDA, where no CUDA executor can be made that would call it.
+// race_kernel_absent.cpp - stands in for race_kernel.cu in builds without CUDA, where no CUDA executor can be made that
+// would call it.
 #include "tests/hashgrid/race_kernel.hpp"
 
 namespace quarry::hashgrid::test {

@@ -1,4 +1,4 @@
-// Stands in for voxelize/cuda.cu in builds without a CUDA toolkit.
+// without_cuda.cpp - stands in for voxelize/cuda.cu in builds without a CUDA toolkit.
 #include "voxel/voxelize/stage.hpp"
 
 namespace quarry::voxelize_detail {

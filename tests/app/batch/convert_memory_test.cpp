@@ -1,4 +1,5 @@
-// `quarry convert --memory`: what does not fit is converted region by region, to the same bytes, in the memory it was told, or says why it cannot.
+// convert_memory_test.cpp - `quarry convert --memory`: what does not fit is converted region by region, to the same
+// bytes, in the memory it was told, or says why it cannot.
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-// The real program, started as a user starts it: exit codes, messages, files.
+// cli_test.cpp - the real program, started as a user starts it: exit codes, messages, files.
 #include <signal.h>
 #include <sys/stat.h>
 

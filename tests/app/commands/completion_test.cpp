@@ -1,4 +1,5 @@
-// What the program makes of its own definition: completion scripts that shells take, and a manual page without faults.
+// completion_test.cpp - what the program makes of its own definition: completion scripts that shells take, and a manual
+// page without faults.
 #include <unistd.h>
 
 #include <catch2/catch.hpp>

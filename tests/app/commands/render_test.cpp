@@ -1,4 +1,5 @@
-// `quarry render` as a user starts it: batches, turntables, path tracing, EXR; what is left behind when something goes wrong.
+// render_test.cpp - `quarry render` as a user starts it: batches, turntables, path tracing, EXR; what is left behind
+// when something goes wrong.
 #include <signal.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What words on a command line name: directories, patterns, lists, templates.
+// inputs_test.cpp - what words on a command line name: directories, patterns, lists, templates.
 #include "app/console/inputs.hpp"
 
 #include <unistd.h>

@@ -1,4 +1,5 @@
-// The editor's window on an invisible display: what it shows, that mouse and keys work, and that no acknowledged edit is ever lost.
+// window_test.cpp - the editor's window on an invisible display: what it shows, that mouse and keys work, and that no
+// acknowledged edit is ever lost.
 #include <signal.h>
 
 #include <algorithm>

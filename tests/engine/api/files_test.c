@@ -1,4 +1,4 @@
-/* Opening and saving through the plugin interface, and every way that can fail. */
+/* files_test.c - opening and saving through the plugin interface, and every way that can fail. */
 #include <string.h>
 
 #include "tests/engine/api/check.h"

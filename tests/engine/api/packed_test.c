@@ -1,4 +1,4 @@
-/* What worlds take, and their packed form, through the plugin interface; needs no device. */
+/* packed_test.c - what worlds take, and their packed form, through the plugin interface; needs no device. */
 #include <string.h>
 
 #include "tests/engine/api/check.h"

@@ -1,4 +1,5 @@
-/* Path-traced pictures of the plugin interface: gathered over calls, begun anew when anything changes, stopped, read layer by layer. */
+/* paths_test.c - path-traced pictures of the plugin interface: gathered over calls, begun anew when anything
+ * changes, stopped, read layer by layer. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

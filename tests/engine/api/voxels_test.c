@@ -1,4 +1,4 @@
-/* Voxels, edits, history and palette of the plugin interface, against a plain array. */
+/* voxels_test.c - voxels, edits, history and palette of the plugin interface, against a plain array. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-// EXR files: what was written is what the library reads, to the bit; without the library nothing is left behind.
+// exr_file_test.cpp - EXR files: what was written is what the library reads, to the bit; without the library nothing is
+// left behind.
 #if defined(QRY_HAVE_OPENEXR)
 #include <ImfChannelList.h>
 #include <ImfFrameBuffer.h>

@@ -1,4 +1,5 @@
-// Tables read by shaders: grid_find.glsl in both localities and compact_find.glsl, beside hashgrid::find on the same memory.
+// table_find_test.cpp - tables read by shaders: grid_find.glsl in both localities and compact_find.glsl, beside
+// hashgrid::find on the same memory.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <random>

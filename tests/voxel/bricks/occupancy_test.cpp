@@ -1,4 +1,4 @@
-// The occupancy pyramid against maps of coordinates, its arena read as a shader reads it.
+// occupancy_test.cpp - the occupancy pyramid against maps of coordinates, its arena read as a shader reads it.
 #include <algorithm>
 #include <array>
 #include <bit>

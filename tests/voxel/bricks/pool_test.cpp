@@ -1,4 +1,4 @@
-// The promises of bricks/pool.hpp, and of the slabs below it.
+// pool_test.cpp - the promises of bricks/pool.hpp, and of the slabs below it.
 #include <catch2/catch.hpp>
 #include <random>
 #include <set>

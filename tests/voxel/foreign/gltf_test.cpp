@@ -1,4 +1,5 @@
-// glTF files through quarry-mesh-reader: whatever way the numbers of one shape are written, its voxels are the same.
+// gltf_test.cpp - glTF files through quarry-mesh-reader: whatever way the numbers of one shape are written, its voxels
+// are the same.
 #include <catch2/catch.hpp>
 
 #include <cmath>

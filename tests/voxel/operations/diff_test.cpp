@@ -1,4 +1,4 @@
-// Two scenes compared, against a comparison voxel by voxel on plain maps.
+// diff_test.cpp - two scenes compared, against a comparison voxel by voxel on plain maps.
 #include "voxel/operations/diff.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,5 @@
-// Whole-number changes of resolution, and scenes in pieces, against the same done voxel by voxel on plain maps.
+// resize_test.cpp - whole-number changes of resolution, and scenes in pieces, against the same done voxel by voxel on
+// plain maps.
 #include <catch2/catch.hpp>
 #include <set>
 

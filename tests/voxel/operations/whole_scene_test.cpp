@@ -1,4 +1,4 @@
-// Scene operations against the same done voxel by voxel on plain maps.
+// whole_scene_test.cpp - scene operations against the same done voxel by voxel on plain maps.
 #include "voxel/operations/whole_scene.hpp"
 
 #include <catch2/catch.hpp>

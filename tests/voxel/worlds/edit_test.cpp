@@ -1,4 +1,4 @@
-// Edit shapes and modes against naive membership in long arithmetic, voxel by voxel.
+// edit_test.cpp - edit shapes and modes against naive membership in long arithmetic, voxel by voxel.
 #include <catch2/catch.hpp>
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-// Scene flattening and facts against a model that places voxel after voxel into a std::map.
+// scene_test.cpp - scene flattening and facts against a model that places voxel after voxel into a std::map.
 #include <catch2/catch.hpp>
 #include <map>
 #include <random>

@@ -1,4 +1,4 @@
-// World against std::map<Int3, Brick> under random batches; failures injected at every allocation.
+// world_test.cpp - World against std::map<Int3, Brick> under random batches; failures injected at every allocation.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>

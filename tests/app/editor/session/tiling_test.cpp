@@ -1,4 +1,4 @@
-// A picture in tiles: each pixel in one, none too large, the place one looks at first.
+// tiling_test.cpp - a picture in tiles: each pixel in one, none too large, the place one looks at first.
 #include "app/editor/session/tiling.hpp"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// What a killed program leaves of files that it was writing goes with the next run, and nothing else does.
+// temporary_name_test.cpp - what a killed program leaves of files that it was writing goes with the next run, and
+// nothing else does.
 #include "voxel/io/files/temporary_name.hpp"
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-// The one way in which files are written: what is in a name's place before, meanwhile and after.
+// whole_file_test.cpp - the one way in which files are written: what is in a name's place before, meanwhile and after.
 #include "voxel/io/files/whole_file.hpp"
 
 #include <sys/resource.h>

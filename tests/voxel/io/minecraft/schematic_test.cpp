@@ -1,4 +1,5 @@
-// Minecraft builds: real files against known counts, each version and packing block by block, block colours, hostile NBT.
+// schematic_test.cpp - Minecraft builds: real files against known counts, each version and packing block by block,
+// block colours, hostile NBT.
 #include "voxel/io/minecraft/schematic.hpp"
 
 #include <zlib.h>

@@ -1,4 +1,5 @@
-// Height maps: real pictures against a decoding by libpng's other interface, where the height and the colour come from, damaged files.
+// heightmap_test.cpp - height maps: real pictures against a decoding by libpng's other interface, where the height and
+// the colour come from, damaged files.
 #include "voxel/io/pictures/heightmap.hpp"
 
 #include <png.h>

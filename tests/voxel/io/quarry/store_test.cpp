@@ -1,4 +1,5 @@
-// The .quarry file: what goes in comes out, what is on disk after each call, and what a damaged or hostile file does (nothing).
+// store_test.cpp - the .quarry file: what goes in comes out, what is on disk after each call, and what a damaged or
+// hostile file does (nothing).
 #include "voxel/io/quarry/store.hpp"
 
 #include <sqlite3.h>

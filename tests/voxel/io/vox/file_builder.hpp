@@ -1,4 +1,5 @@
-// vox_builder.hpp - .vox bytes made chunk by chunk, for tests and for the fuzzers' first inputs. Writes what it is told, right or wrong.
+// file_builder.hpp - .vox bytes made chunk by chunk, for tests and for the fuzzers' first inputs. Writes what it is
+// told, right or wrong.
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// Salvage of .vox files: what is whole comes through exactly, what is not is counted, and nothing happens unless it is asked for.
+// salvage_test.cpp - salvage of .vox files: what is whole comes through exactly, what is not is counted, and nothing
+// happens unless it is asked for.
 #include <catch2/catch.hpp>
 #include <random>
 

@@ -1,4 +1,4 @@
-/* check.c - see api/check.h. */
+/* check.c - counts checks, failures and skips, and makes the contexts, worlds and files that the C tests work on. */
 #include "tests/engine/api/check.h"
 
 #include <stdio.h>

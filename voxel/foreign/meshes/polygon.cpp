@@ -1,4 +1,5 @@
-// polygon.cpp - see meshes/polygon.hpp.
+// polygon.cpp - four corners are cut at a dent; more by ear clipping, in the plane across the axis nearest to Newell's
+// normal.
 #include "voxel/foreign/meshes/polygon.hpp"
 
 #include <algorithm>

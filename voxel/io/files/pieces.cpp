@@ -1,4 +1,4 @@
-// pieces.cpp - see files/pieces.hpp.
+// pieces.cpp - a buffer that is refilled by pread; what of a piece is not yet used moves to the front.
 #include "voxel/io/files/pieces.hpp"
 
 #include <fcntl.h>

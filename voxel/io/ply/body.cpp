@@ -1,4 +1,5 @@
-// body.cpp - see ply/body.hpp.
+// body.cpp - numbers of text and of both byte orders, and lists whose lengths are checked against the bytes that are
+// left.
 #include "voxel/io/ply/body.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// file.cpp - locks and opening; see quarry/file.hpp.
+// file.cpp - locks a world file, checks its head, and puts a finished file in the place of an old one.
 #include "voxel/io/quarry/file.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // memory_source.hpp - where big arrays get their memory: plain host memory here, CUDA memory in
 // hashgrid/executor_cuda.cu, memory shared with Vulkan in engine/sharing. Grid, BrickPool and OccupancyPyramid never
 // allocate behind their owner's back.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // executor_cuda.cu - the bulk operations on a CUDA device: launches and memory. Kernels are in key_kernels.cuh and page_kernels.cuh.
 //
 // One stream per executor. Every call waits for its own result; scratch memory comes from the stream's pool, so several host threads may

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // executor_without_cuda.cpp - stands in for executor_cuda.cu in builds without a CUDA toolkit.
 #include "hashgrid/executor.hpp"
 

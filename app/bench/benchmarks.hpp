@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // benchmarks.hpp - the benchmarks of `quarry bench`. A benchmark measures its rivals in the same run, so that ratios
 // hold on any machine.
 //

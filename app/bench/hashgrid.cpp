@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // hashgrid.cpp - the row of `quarry bench` that measures the hash grid; the measuring is bench/hashgrid/host.cpp and,
 // on a CUDA device, bench/hashgrid/cuda.cu.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // request.cpp - the command line of `quarry bench`.
 #include <fmt/format.h>
 

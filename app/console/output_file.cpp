@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // output_file.cpp - compares places by device and inode, not by name, before anything is written; reports also go to
 // streams and pipes.
 #include "app/console/output_file.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // host_ceilings.cpp - random 8-byte reads, compare-and-swaps and a copy, each with as much in flight as the table's own
 // loops have.
 #include "bench/hashgrid/host_ceilings.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // link.hpp - the other side of memory sharing: what engine/ asks of CUDA, without a CUDA type. link.cu answers where a
 // CUDA toolkit built us, link_absent.cpp says so where none did.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // link_absent.cpp - the answers of link.hpp in a build without a CUDA toolkit: there is no CUDA device.
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // offscreen.cpp - one command buffer, one timeline, one target image, and a host-visible buffer that the picture is
 // copied to.
 #include "engine/render/offscreen.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // world.hpp - a world where shaders can read it: the addresses of grid, masks, materials, pyramid and palette, kept up
 // with its edits.
 #pragma once

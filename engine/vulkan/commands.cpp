@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // commands.cpp - pool and command buffer, and the three pipeline barriers.
 #include "engine/vulkan/commands.hpp"
 

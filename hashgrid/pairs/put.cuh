@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // put.cuh - insert and assign of a large batch beside any other operations: split by page (page_lists.cuh), then a block for each page,
 // which brings it to the L2 cache and puts every key by a compare-and-swap of its own. The launch is in pairs/merge.cu.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // scene_world.cpp - the 20 kinds of worlds: single voxels, noise, shells, sponges, hills, and the corners of the
 // world's extent.
 #include "tests/engine/scene_world.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bulk_test.cpp - large batches, which an executor may do page by page: the same promises as for one key after the
 // other.
 #include <algorithm>

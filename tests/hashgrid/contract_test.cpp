@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // contract_test.cpp - the promises of view.hpp and executor.hpp that one batch can show: full tables, duplicates,
 // reserved keys, page seams, phases.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // grid_test.cpp - the owner: whose memory it uses, when it grows, what it gives back, what its numbers mean.
 #include <algorithm>
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // history_test.cpp - random histories against std::unordered_map, on every executor: what the table says of each key
 // must be what the map says.
 #include <algorithm>

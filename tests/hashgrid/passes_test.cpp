@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // passes_test.cpp - whole-table operations: statistics against a recount, enumeration, sweep, rehash to any page count,
 // settling.
 #include <algorithm>

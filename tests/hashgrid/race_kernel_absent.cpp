@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // race_kernel_absent.cpp - stands in for race_kernel.cu in builds without CUDA, where no CUDA executor can be made that
 // would call it.
 #include "tests/hashgrid/race_kernel.hpp"

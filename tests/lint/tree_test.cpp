@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tree_test.cpp - what the source tree promises about itself: floors, names, documents. Reads the tree as text.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // surface_mesh.hpp - the surface of voxels as triangles: faces of one material merged into rectangles, and no crack between them.
 //
 // The way of the data: bricks -> faces, slice by slice -> rectangles (greedy: runs along one axis, equal runs merged along the other)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // without_cuda.cpp - stands in for voxelize/cuda.cu in builds without a CUDA toolkit.
 #include "voxel/voxelize/stage.hpp"
 

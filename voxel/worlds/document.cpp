@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // document.cpp - a scene, the world it flattens into, and the history of its edits.
 //
 //   edit -> plan_edit: bricks of one volume, before and after -> the volume's BrickMap

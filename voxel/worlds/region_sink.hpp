@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // region_sink.hpp - where a scene's bricks go that are made or read region by region, because all of them would not fit
 // the memory there is. voxelize/regions.hpp and readers of files (io/streams/format.hpp) hand them over;
 // io/quarry/writer.hpp takes them.

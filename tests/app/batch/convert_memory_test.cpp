@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // convert_memory_test.cpp - `quarry convert --memory`: what does not fit is converted region by region, to the same
 // bytes, in the memory it was told, or says why it cannot.
 #include <signal.h>

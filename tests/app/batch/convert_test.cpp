@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // convert_test.cpp - `quarry convert` as a pipeline sees it: batches, what is skipped and resumed, memory, shards,
 // steps, losses, pictures.
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // resume_test.cpp - `quarry convert --resume` remembers all that reading opened or looked for beside an input: a change
 // of it, or its appearing, converts again.
 #include <zlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cli_test.cpp - the real program, started as a user starts it: exit codes, messages, files.
 #include <signal.h>
 #include <sys/stat.h>

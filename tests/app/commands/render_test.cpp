@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // render_test.cpp - `quarry render` as a user starts it: batches, turntables, path tracing, EXR; what is left behind
 // when something goes wrong.
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // whole_outputs_test.cpp - every output is whole or not there: each call of a run that writes below its folder is made
 // to fail, to stop half-way, or to be the last, and what then lies there is the old file or the new one, with exit code
 // 0 only for the new.

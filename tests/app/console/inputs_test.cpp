@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // inputs_test.cpp - what words on a command line name: directories, patterns, lists, templates.
 #include "app/console/inputs.hpp"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check.c - counts checks, failures and skips, and makes the contexts, worlds and files that the C tests work on. */
 #include "tests/engine/api/check.h"
 

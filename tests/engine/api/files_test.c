@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* files_test.c - opening and saving through the plugin interface, and every way that can fail. */
 #include <string.h>
 

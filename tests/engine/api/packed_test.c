@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* packed_test.c - what worlds take, and their packed form, through the plugin interface; needs no device. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* paths_test.c - path-traced pictures of the plugin interface: gathered over calls, begun anew when anything
  * changes, stopped, read layer by layer. */
 #include <math.h>

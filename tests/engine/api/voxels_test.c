@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* voxels_test.c - voxels, edits, history and palette of the plugin interface, against a plain array. */
 #include <math.h>
 #include <stdio.h>

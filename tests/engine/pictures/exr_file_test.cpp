@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exr_file_test.cpp - EXR files: what was written is what the library reads, to the bit; without the library nothing is
 // left behind.
 #if defined(QRY_HAVE_OPENEXR)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // table_find_test.cpp - tables read by shaders: grid_find.glsl in both localities and compact_find.glsl, beside
 // hashgrid::find on the same memory.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // validation_test.cpp - what the validation layers said during all other cases, judged here: linked last, so that Catch
 // runs it last.
 #include <catch2/catch.hpp>

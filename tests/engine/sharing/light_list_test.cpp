@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // light_list_test.cpp - is every glowing face in the list, once, and does the list stay so through edits? Judged by
 // asking the world about each voxel. No device.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // stress_test.cpp - the hand-over under load: a world is edited, grows and shrinks while three frames are under way, in
 // every sharing mode. What each frame shows must be the version that was published for it, whole: nothing older,
 // nothing newer, no mixture.

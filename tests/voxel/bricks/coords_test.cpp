@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // coords_test.cpp - the promises of voxel/bricks/coords.hpp and brick.hpp: packing, order inside a brick, boxes, and
 // the group of 48 rotations, whose products and inverses are compared with plain 3x3 matrices.
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // occupancy_test.cpp - the occupancy pyramid against maps of coordinates, its arena read as a shader reads it.
 #include <algorithm>
 #include <array>

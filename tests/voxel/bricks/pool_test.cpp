@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pool_test.cpp - the promises of bricks/pool.hpp, and of the slabs below it.
 #include <catch2/catch.hpp>
 #include <random>

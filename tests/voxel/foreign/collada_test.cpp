@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // collada_test.cpp - what is asked of a COLLADA file before Assimp reads it: arrays, accessors and indices that hold
 // together; and that sound files still are read.
 #include "voxel/foreign/meshes/collada.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // diff_test.cpp - two scenes compared, against a comparison voxel by voxel on plain maps.
 #include "voxel/operations/diff.hpp"
 

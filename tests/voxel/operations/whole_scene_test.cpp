@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // whole_scene_test.cpp - scene operations against the same done voxel by voxel on plain maps.
 #include "voxel/operations/whole_scene.hpp"
 

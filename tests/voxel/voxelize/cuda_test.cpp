@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuda_test.cpp - CUDA against the host: the same bricks, materials, palette and facts for every kind of mesh that
 // takes another way through the kernels.
 #include <catch2/catch.hpp>

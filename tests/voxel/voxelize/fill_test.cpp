@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fill_test.cpp - what is inside: solid voxels against the solid angle of the mesh, hand-made holes and overlaps, and
 // the round trip through a mesh file.
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // regions_test.cpp - voxelising region by region against voxelising at once: the same scene to the last byte, whatever
 // the mesh, the rules, the room and the threads.
 #include "voxel/voxelize/regions.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // packed_test.cpp - the promises of World::pack, of packed pools and of World::fit: the same voxels in less memory, and
 // back again.
 #include <algorithm>

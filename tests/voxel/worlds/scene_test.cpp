@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // scene_test.cpp - scene flattening and facts against a model that places voxel after voxel into a std::map.
 #include <catch2/catch.hpp>
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ply.cpp - what elements and properties of a PLY file mean in a mesh. Header and encodings are read by ply/header.hpp
 // and ply/body.hpp. Counts were checked against the file's length before memory is taken for them.
 #include "voxel/foreign/meshes/ply.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ply.hpp - PLY meshes: faces, polygons and triangle strips, colours, texture coordinates. Files without faces are
 // points and are read elsewhere (io/points/ply.cpp).
 #pragma once

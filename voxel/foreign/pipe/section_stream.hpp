@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // section_stream.hpp - the bytes between Quarry and the processes that run foreign libraries for it: sections with a
 // checksum. What the sections hold is said where they are made: mesh_stream.hpp, voxel_stream.hpp.
 //

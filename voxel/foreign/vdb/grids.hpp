@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // grids.hpp - the parts of quarry-vdb, the process that runs OpenVDB and NanoVDB: files to voxel streams
 // (pipe/voxel_stream.hpp) and back. Files that are damaged make these libraries throw, abort or take all memory, so
 // they never run in the program itself.

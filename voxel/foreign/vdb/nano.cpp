@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // nano.cpp - grids between NanoVDB files and OpenVDB's trees. The types are named one by one, because NanoVDB's calls
 // for any type take minutes and gigabytes to compile.
 #include <nanovdb/util/IO.h>

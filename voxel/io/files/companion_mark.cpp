@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // companion_mark.cpp - the mark's fields, and the order of links and renames by which every instant leaves a pair that
 // fits.
 #include "voxel/io/files/companion_mark.hpp"

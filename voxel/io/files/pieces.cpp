@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pieces.cpp - a buffer that is refilled by pread; what of a piece is not yet used moves to the front.
 #include "voxel/io/files/pieces.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // header.cpp - parses the header line by line, and checks its counts against the length of the file before memory is
 // taken for them.
 #include "voxel/io/ply/header.hpp"

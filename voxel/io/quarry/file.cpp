@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // file.cpp - locks a world file, checks its head, and puts a finished file in the place of an old one.
 #include "voxel/io/quarry/file.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // inflate.cpp - by zlib, a MiB of output at a time; what begins like neither gzip nor zlib is given back as it is.
 #include "voxel/io/streams/inflate.hpp"
 

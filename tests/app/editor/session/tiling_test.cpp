@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tiling_test.cpp - a picture in tiles: each pixel in one, none too large, the place one looks at first.
 #include "app/editor/session/tiling.hpp"
 

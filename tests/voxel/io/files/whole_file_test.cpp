@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // whole_file_test.cpp - the one way in which files are written: what is in a name's place before, meanwhile and after.
 #include "voxel/io/files/whole_file.hpp"
 

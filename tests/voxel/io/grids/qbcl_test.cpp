@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // qbcl_test.cpp - the reader of Qubicle projects: the real file against known counts and the .qb file of the same
 // figure, runs, nesting and axes on files made here, damaged files.
 #include "tests/test_data.hpp"

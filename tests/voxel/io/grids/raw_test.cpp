@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // raw_test.cpp - raw grids: by a size that is given, by NRRD headers, and the way out and back in.
 #include "voxel/io/grids/raw.hpp"
 

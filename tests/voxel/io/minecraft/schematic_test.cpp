@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // schematic_test.cpp - Minecraft builds: real files against known counts, each version and packing block by block,
 // block colours, hostile NBT.
 #include "voxel/io/minecraft/schematic.hpp"

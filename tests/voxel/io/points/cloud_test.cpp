@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cloud_test.cpp - point clouds: the real LAS against a reading of its records made here, every point format, text and
 // PLY, grids, damaged files.
 #include "voxel/io/points/cloud.hpp"

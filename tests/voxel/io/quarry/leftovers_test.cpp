@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // leftovers_test.cpp - what a killed editor left beside a world file, when the file is only read: all of it counts,
 // nothing is written, and where damage keeps edits from being read, that is an error or a warning, never an older state
 // without a word (which is what SQLite gives).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // steps_test.cpp - the history of a .quarry file: where steps begin, changes of the palette, which version of the file
 // they need, and that a commit that fails leaves no trace.
 #include <sqlite3.h>

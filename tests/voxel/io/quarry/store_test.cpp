@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // store_test.cpp - the .quarry file: what goes in comes out, what is on disk after each call, and what a damaged or
 // hostile file does (nothing).
 #include "voxel/io/quarry/store.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // known_files.hpp - the real .vox files, and what two other readers agreed that is in them: vox_facts.json of the test
 // data.
 #pragma once

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// byte_store.cpp - address space from mmap, grown by mremap; the kernel backs a page at its first write, and
+// MADV_DONTNEED takes it back.
 #include "base/byte_store.hpp"
 
 #include <sanitizer/asan_interface.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // byte_store.hpp - bytes that come one after another and of which the beginning may go before the end has come. It grows without copying (a vector
 // that grows has all it holds twice for a while), and takes memory only for what is there.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// host_memory.cpp - plain host memory by mmap, on huge pages where a block is large enough to gain by them.
 #include <sys/mman.h>
 
 #include <cerrno>

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// memory_budget.cpp - resident memory of this process and its children, read from /proc; promises are set aside before
+// they are compared.
 #include "base/memory_budget.hpp"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // memory_budget.hpp - the memory that a command may hold, this process and its children together, as those see it who are about to take some.
 // One object for all jobs of a command. app/batch/tasks.hpp watches the same limit from outside and stops what is above it, some milliseconds late; who
 // can say beforehand what a step takes asks here, and is refused before the step is begun.

@@ -1,5 +1,7 @@
-// memory_source.hpp - where big arrays get their memory: plain host memory here, CUDA memory in executor_cuda, memory shared with
-// Vulkan in engine/shared_buffer. Grid, BrickPool and OccupancyPyramid never allocate behind their owner's back.
+// SPDX-License-Identifier: Apache-2.0
+// memory_source.hpp - where big arrays get their memory: plain host memory here, CUDA memory in
+// hashgrid/executor_cuda.cu, memory shared with Vulkan in engine/sharing. Grid, BrickPool and OccupancyPyramid never
+// allocate behind their owner's back.
 #pragma once
 
 #include <cstddef>

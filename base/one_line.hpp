@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // one_line.hpp - names as text files take them: a file's or material's name may have any byte, and a line end in it would begin a line of its own.
 #pragma once
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// parallel.cpp - the thread pool: one list of open loops, workers that take the next piece by an atomic counter and
+// look again for some 20 microseconds before they sleep.
 #include "base/parallel.hpp"
 
 #include <pthread.h>

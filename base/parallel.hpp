@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // parallel.hpp - loops over host threads that are kept from call to call, so that a loop of some ten microseconds is worth sharing.
 // Plain threads, mutexes and atomics, so that ThreadSanitizer sees everything. Not a task scheduler: one loop, its pieces in order.
 #pragma once

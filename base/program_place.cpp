@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// program_place.cpp - searches beside the executable, beside the shared library and in the folders of an installation.
 #include "base/program_place.hpp"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // program_place.hpp - where the programs of Quarry's own are that it starts: beside the running program or library, or where they were installed.
 #pragma once
 

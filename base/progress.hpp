@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // progress.hpp - how long work says how far it is and hears that it should stop.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // result.hpp - how every fallible call of the project answers: a value, or an Error that says what, where and what to do.
 // No exception crosses a module. Lives here because hashgrid is the lowest floor and usable alone.
 #pragma once

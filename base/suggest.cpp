@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// suggest.cpp - edit distance with swaps of neighbours (optimal string alignment), and the limit up to which a name is
+// near.
 #include "base/suggest.hpp"
 
 #include <algorithm>

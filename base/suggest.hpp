@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // suggest.hpp - "did you mean": the known name nearest to what was typed: formats, generators, views, commands, options.
 #pragma once
 

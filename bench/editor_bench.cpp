@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // editor_bench.cpp - how long the editor keeps input waiting, as a user at a screen has it: the built program in a window of an X server of its own
 // (Xvfb), on whatever device it chooses there, driven by the server's own test input (XTEST).
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // voxel_bench.cu - bricks out of a list of voxels, and look-ups of single voxels in them, on CUDA and the three scenes of
 // render/scenes.hpp: `qry_bench_voxels [--small]`. A line gives 10^9 voxels (or look-ups) a second, median of five, beside the machine's copy
 // rate; what is built and found is checked against the world that the scene fills, and a wrong one makes the exit code 1.

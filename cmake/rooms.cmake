@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Rooms: one folder, one CMake target, and the list of rooms that it may include and link (rooms.txt). An arrow that is not in the list does not
 # link, and lint_test reads the same list for the includes.
 

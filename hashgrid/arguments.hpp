@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // arguments.hpp - what every executor refuses before it touches memory.
 #pragma once
 

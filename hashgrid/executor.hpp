@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // executor.hpp - who does the work: host threads or CUDA streams, behind one interface; and the bulk operations they do.
 // executor_host.cpp is always built; executor_cuda.cu where a CUDA toolkit is. The tests run one text on both.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // executor_cuda.cu - the bulk operations on a CUDA device: launches and memory. Kernels are in key_kernels.cuh and page_kernels.cuh.
 //
 // One stream and one memory pool per executor. Every call waits for its own result; scratch memory comes from the pool, so several host

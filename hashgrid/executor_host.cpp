@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // executor_host.cpp - the bulk operations on host threads. Keys are worked on in small groups whose home buckets are fetched ahead and looked
 // at together (host_groups); what the home bucket does not settle goes on one by one, by view_impl.hpp. Batches of a caller that has the
 // table to itself are split by page (host_pages). Whole-table passes go page by page.

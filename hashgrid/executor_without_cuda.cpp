@@ -1,4 +1,5 @@
-// Stands in for executor_cuda.cu in builds without a CUDA toolkit.
+// SPDX-License-Identifier: Apache-2.0
+// executor_without_cuda.cpp - stands in for executor_cuda.cu in builds without a CUDA toolkit.
 #include "hashgrid/executor.hpp"
 
 namespace quarry::hashgrid {

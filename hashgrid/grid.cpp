@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// grid.cpp - growth when keys are refused or the load is too high, phases of reading and writing, and checks of
+// arguments.
 #include "hashgrid/grid.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // grid.hpp - the owner of a table: its memory, its phase, its growth. Everything else works on views.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // layout.h - how a hash grid lies in memory and where a key may be: the one text that C++, CUDA and GLSL all read.
 //
 // What it is:     constants, the bijective mixer, the page/sector arithmetic and the probe order. Nothing here touches memory.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // stats.hpp - what a grid says of itself: the numbers of the statistics panel, `quarry info` and the benchmarks.
 #pragma once
 

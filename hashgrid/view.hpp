@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // view.hpp - one key, any thread: the operations of the hash grid as functions for host threads and CUDA kernels alike.
 //
 // Data flow: executor_host / executor_cuda (bulk calls) and users' own kernels -> these functions -> memory laid out as layout.h says.

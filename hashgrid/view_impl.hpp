@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // view_impl.hpp - the bodies of view.hpp. Include view.hpp, never this file.
 //
 // The functions of `detail` take their memory accesses as a policy, so that the same text serves the shared table (atomics) and pages

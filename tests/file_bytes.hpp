@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // file_bytes.hpp - whole files in and out of tests, past everything of ours that reads and writes files.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// test_data.cpp - finds the data by $QUARRY_TEST_DATA or beside the source tree, and counts what was skipped.
 #include "tests/test_data.hpp"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // test_data.hpp - where tests find real files, and how they say aloud that something is not there.
 #pragma once
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// conversion.cpp - carries out a job: region by region where that is asked for, else by parts in memory; then levels of
+// detail, and what each format loses.
 #include "app/batch/conversion.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // conversion.hpp - one job of `quarry convert`: its inputs read, its steps done, its outputs written whole. Says nothing on any stream and
 // may run beside others; batch/tasks.hpp runs many, batch/log.hpp tells of them.
 #pragma once

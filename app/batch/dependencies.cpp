@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// dependencies.cpp - one XXH3 sum over the files asked for: which are there, and what they hold. A file that changed
+// since reading began has none.
 #include "app/batch/dependencies.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dependencies.hpp - the files beside its inputs that a conversion depends on, as its readers said it (io::ReadOptions::asked_for): textures, materials,
 // buffers, headers, logs. Those that were looked for and not there count too: the same input may read differently when they appear.
 #pragma once

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// job_estimate.cpp - memory and work per byte of each format, as measured, put together to the need of a job; a world
+// file says itself how much it holds.
 #include "app/batch/job_estimate.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// log.cpp - the batch's lines: text, JSON, the progress bar with its estimate of the time left, the report at the end.
 #include "app/batch/log.hpp"
 
 #include <fmt/format.h>

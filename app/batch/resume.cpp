@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// resume.cpp - the manifest behind --resume: XXH3 sums of inputs and options, and the size and time of each output as
+// it was left.
 #include "app/batch/resume.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // resume.hpp - what `quarry convert --resume` remembers: which outputs were made of what. One JSON document a line in a file beside the
 // outputs, `.quarry-resume` (or `.quarry-resume-I-of-N` of a shard, so that no two machines write into one file); a later line for the same
 // job replaces an earlier one, and a last line that is cut short is none.

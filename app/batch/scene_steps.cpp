@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// scene_steps.cpp - the table of steps: each option's value is parsed and checked once, and becomes a function from
+// parts to parts.
 #include "app/batch/scene_steps.hpp"
 
 #include <fmt/format.h>

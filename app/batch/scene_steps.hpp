@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // scene_steps.hpp - what `quarry convert` does to scenes between reading and writing: --crop, --turn, --merge, --split and the others, in
 // the order in which they stand on the command line. The operations themselves are in voxel/operations/whole_scene.hpp.
 //

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// tasks.cpp - the scheduler: worker threads, the largest item first, and a watch over the memory of this process and
+// its children.
 #include "app/batch/tasks.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tasks.hpp - many independent pieces of work in one process: which of them run at once, on how many threads, in how much memory.
 // Knows nothing of files and formats; conversion.hpp does the work, batch/log.hpp tells of it.
 //

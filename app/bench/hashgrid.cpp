@@ -1,5 +1,6 @@
-// bench_hashgrid.cpp - the row of `quarry bench` that measures the hash grid; the measuring is bench/hashgrid/host.cpp and, on
-// a CUDA device, bench/hashgrid/cuda.cu.
+// SPDX-License-Identifier: Apache-2.0
+// hashgrid.cpp - the row of `quarry bench` that measures the hash grid; the measuring is bench/hashgrid/host.cpp and,
+// on a CUDA device, bench/hashgrid/cuda.cu.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,6 @@
-// bench_main.cpp - quarry-bench, which `quarry bench` starts: runs a benchmark and prints it as a table or as JSON, with the machine's name.
+// SPDX-License-Identifier: Apache-2.0
+// main.cpp - quarry-bench, which `quarry bench` starts: runs a benchmark and prints it as a table or as JSON, with the
+// machine's name.
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/utsname.h>

@@ -1,4 +1,5 @@
-// bench_render.cpp - the row of `quarry bench` that measures the ray-marcher; the measuring is bench/render/passes.cpp.
+// SPDX-License-Identifier: Apache-2.0
+// render.cpp - the row of `quarry bench` that measures the ray-marcher; the measuring is bench/render/passes.cpp.
 #include "app/bench/benchmarks.hpp"
 #include "app/console/terminal.hpp"
 #include "bench/render/passes.hpp"

@@ -1,4 +1,5 @@
-// bench_request.cpp - the command line of `quarry bench`.
+// SPDX-License-Identifier: Apache-2.0
+// request.cpp - the command line of `quarry bench`.
 #include <fmt/format.h>
 
 #include <algorithm>

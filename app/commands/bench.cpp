@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench.cpp - `quarry bench`: gives the process to quarry-bench, so that no benchmark is linked into the program.
 #include "app/bench/benchmarks.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // completion.cpp - `quarry completion SHELL` and `quarry man`: texts made from the commands' own definitions (shell_texts.hpp).
 #include <fmt/format.h>
 

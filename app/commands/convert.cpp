@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // convert.cpp - `quarry convert`: the command line, turned into jobs whose outputs are known to be distinct before the first is begun.
 // inputs.hpp says which files are meant, conversion.hpp does a job, batch/tasks.hpp runs them, batch/log.hpp tells of them.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // doctor.cpp - `quarry doctor`: what this machine has, and what each lack costs, in sentences. Ends with 1 only if nothing can be
 // rendered; every other lack has a way round it that Quarry takes by itself.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // edit.cpp - `quarry edit`: opens the window, and runs frames until the user or the script is done.
 #include <fmt/format.h>
 

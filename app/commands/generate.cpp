@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // generate.cpp - `quarry generate`: a procedural scene into a file of any writable format.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // info.cpp - `quarry info`: what is in a file. A .vox is described in its own axes (z up) with order-free checksums, so that two
 // readers can be compared; everything else in Quarry's axes (y up). All get the statistics of the hash grid they make.
 #include <fmt/format.h>

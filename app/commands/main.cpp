@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // main.cpp - `quarry COMMAND ...`: finds the command's row and runs it. Everything else is in one file per command.
 #include <fmt/format.h>
 

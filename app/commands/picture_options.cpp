@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// picture_options.cpp - parses and checks what the options say of a picture, and turns it into render settings and a
+// view.
 #include "app/commands/picture_options.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // picture_options.hpp - what `quarry render` lets one say about a picture: light, air, lens, quality, and where one stands.
 #pragma once
 

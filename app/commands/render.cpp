@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // render.cpp - `quarry render`: pictures of any readable files, off-screen, one after another on one device with one set of pipelines.
 #include <fmt/format.h>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// arguments.cpp - options on CLI11, which no other file includes; "did you mean" for words that CLI11 does not know.
 #include "app/console/arguments.hpp"
 #include "base/suggest.hpp"
 

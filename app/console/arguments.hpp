@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // arguments.hpp - one command's command line: options by name, with examples in the help and "did you mean" in the errors.
 // A thin face over CLI11, which stays inside arguments.cpp.
 #pragma once

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// inputs.cpp - walks directories and matches patterns (*, ?, [], **) in sorted order, so that the same words name the
+// same files in the same order everywhere.
 #include "app/console/inputs.hpp"
 
 #include <fmt/format.h>

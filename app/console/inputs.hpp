@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // inputs.hpp - which files a command line names: plain names, directories, patterns that no shell has expanded, lists in files; and the
 // names of what is made of them. Commands that take many inputs (convert, render) stand on it. Nothing here opens an input.
 #pragma once

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// load.cpp - parses the options of reading, and reads a scene with progress, warnings and a hint where --salvage may
+// help.
 #include "app/console/load.hpp"
 
 #include <fmt/format.h>

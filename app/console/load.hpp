@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // load.hpp - how commands read a file: the options that all of them share, progress, and warnings on stderr.
 #pragma once
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// output_file.cpp - compares places by device and inode, not by name, before anything is written; reports also go to
+// streams and pipes.
 #include "app/console/output_file.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // output_file.hpp - where commands may write: never over a file that is there unless told so, never over their own input, never in place of what is no
 // file. The writers look again at the end (voxel/io/files/whole_file.hpp); this is before any work.
 #pragma once

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// program.cpp - the frame of main(): signals, exceptions that no module has caught, and whether standard output could
+// be written.
 #include "app/console/program.hpp"
 
 #include <csignal>

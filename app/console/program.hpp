@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // program.hpp - what every program here does about its work: its words in, an exit code and a message out, whatever happens.
 #pragma once
 

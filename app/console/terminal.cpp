@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// terminal.cpp - errors, the progress line and the handler of SIGINT and SIGTERM; the handler touches lock-free atomics
+// only.
 #include "app/console/terminal.hpp"
 
 #include <fmt/format.h>

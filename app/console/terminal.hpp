@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // terminal.hpp - what the program says on stderr while it works: errors, progress, and how it hears Ctrl+C.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ceilings.cuh - what the memory of this machine can do, measured in the same process as the table: the bench prints every figure as a
 // ratio to one of these, because absolute figures move from machine to machine.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuda.cu - the grid beside the ceilings of the machine it runs on and beside sort + binary search, in one process, every answer
 // checked. Prints a table with ratios; --json writes the same figures for the record. Needs a CUDA device with 16 GiB.
 //

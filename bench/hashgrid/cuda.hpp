@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuda.hpp - the hash grid on a CUDA device, as `quarry bench hashgrid` and `qry_bench_hashgrid` run it (hashgrid/cuda.cu).
 #pragma once
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// host.cpp - rounds of the two workloads, unique random keys and bricks of a terrain, over all tables; medians and
+// ratios of the rounds.
 #include "bench/hashgrid/host.hpp"
 
 #include <fmt/format.h>

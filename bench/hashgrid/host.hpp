@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // host.hpp - the hash grid on host threads beside this machine's ceilings and the tables a user has at hand.
 //
 // Workload U: unique random keys. Every round gives each contender the same batches, one contender after the other, so that what else the

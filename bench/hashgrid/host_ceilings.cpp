@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// host_ceilings.cpp - random 8-byte reads, random compare-and-swaps that are prefetched ahead, and a copy, each on all
+// threads.
 #include "bench/hashgrid/host_ceilings.hpp"
 
 #include <algorithm>

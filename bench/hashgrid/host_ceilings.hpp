@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // host_ceilings.hpp - what this machine's memory can do on the threads the grid uses, in memory of the size of the table.
 #pragma once
 

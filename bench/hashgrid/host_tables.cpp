@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// host_tables.cpp - the grid, std::unordered_map, absl::flat_hash_map and tbb::concurrent_hash_map; those not installed
+// are named.
 #include "bench/hashgrid/host_tables.hpp"
 
 #include <functional>

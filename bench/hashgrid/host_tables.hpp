@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // host_tables.hpp - hash tables of the host behind one face, so that the benchmark asks the same of each: the grid on host threads, and
 // the tables a user has at hand. Not a place for tuning: every rival does what its manual says is fastest for a batch.
 #pragma once

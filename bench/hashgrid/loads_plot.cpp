@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// loads_plot.cpp - reads the columns, and writes the Markdown table and the SVG.
 #include "bench/hashgrid/loads_plot.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // loads_plot.hpp - the load-factor sweep of the hash grid as a table in Markdown and as a plot in SVG, from its comma-separated values.
 #pragma once
 

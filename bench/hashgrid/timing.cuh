@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // timing.cuh - timing by CUDA events on one stream: the median of five runs after a warm-up.
 #pragma once
 

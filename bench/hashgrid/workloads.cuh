@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // workloads.cuh - the keys of the benchmark, and the checks of every answer.
 //
 // U: unique 32-bit keys in random order (a bijection of 0, 1, 2, ... that has nothing in common with the grid's mixer), values made from

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // passes.cpp - the dispatches, their timestamps, and the checks without which a figure is void.
 #include "bench/render/passes.hpp"
 

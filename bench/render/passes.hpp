@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // passes.hpp - `quarry bench render`: how many rays a second the traversal walks, pass by pass, on the reference scenes.
 //
 // Each pass is a dispatch of its own between two timestamps; the median of `repeats` is reported, after two rounds of warm-up. Beside

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// scenes.cpp - value noise on an integer hash, the three scenes brick by brick, and their cameras.
 #include "bench/render/scenes.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // device.cpp - the C interface's ground: versions, results, the error message, chains, and the context with its device.
 // Neighbours: api/requirements.cpp (what a host's device needs), api/world.cpp, api/memory.cpp, api/voxels.cpp, api/render.cpp, api/record.cpp,
 // api/paths.cpp.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // handles.hpp - what the files of the C interface share: the handles' insides, the border that no exception crosses, the checks.
 // Private to engine/c_api*.cpp, which are a thin face over Document, io, Device, SharedWorld and Renderer: no work is done here that a
 // C++ caller could not have done with those. The contract is in quarry.h.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // memory.cpp - what a world takes, and its packed form, in the C interface.
 #include "engine/api/handles.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // paths.cpp - path-traced pictures of the C interface: gathered over calls, read layer by layer.
 #include <cmath>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* quarry.h - Quarry's plugin interface: sparse voxel worlds for any engine, in C99.
  *
  * A qry_context is one Vulkan device (ours or yours) and the settings of one user of the library. A qry_world is a scene of voxels:

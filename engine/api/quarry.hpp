@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // quarry.hpp - quarry.h for C++17: handles that free themselves and results that carry their message. Header only, no exceptions
 // thrown, nothing hidden: every call is the C call of the same name, whose contract (threads, units, errors) is in quarry.h.
 //

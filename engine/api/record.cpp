@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // record.cpp - frames of the C interface that are recorded into the host engine's own command buffer. Nothing here waits; only publishing submits.
 #include <vulkan/vulkan_core.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // render.cpp - pictures into the caller's memory, rays and cameras of the C interface.
 #include <cmath>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // voxels.cpp - voxels in bulk, edits, history and palette of the C interface.
 // A bulk write becomes whole bricks (before | what the caller said) and goes the way of every other edit: Document::write.
 #include <cmath>

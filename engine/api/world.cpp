@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // world.cpp - worlds of the C interface: where they live, making, opening, saving, measuring them.
 #include <cmath>
 #include <cstring>

@@ -1,4 +1,6 @@
-// cuda_link.cu - the only file that knows both a Vulkan handle (as a file descriptor) and CUDA. See cuda_link.hpp.
+// SPDX-License-Identifier: Apache-2.0
+// link.cu - the only file that knows both a Vulkan handle (as a file descriptor) and CUDA: imports memory and
+// semaphores, and runs the scatter kernel on them.
 #include <cuda_runtime.h>
 #include <unistd.h>
 

@@ -1,5 +1,6 @@
-// cuda_link.hpp - the other side of memory sharing: what engine/ asks of CUDA, without a CUDA type. cuda_link.cu answers where a CUDA
-// toolkit built us, cuda_link_absent.cpp says so where none did.
+// SPDX-License-Identifier: Apache-2.0
+// link.hpp - the other side of memory sharing: what engine/ asks of CUDA, without a CUDA type. link.cu answers where a
+// CUDA toolkit built us, link_absent.cpp says so where none did.
 //
 // Everything works on one CUDA device, the one with the Vulkan device's UUID: enumeration orders differ between the two.
 #pragma once

@@ -1,4 +1,5 @@
-// The answers of a build without a CUDA toolkit. See cuda_link.hpp.
+// SPDX-License-Identifier: Apache-2.0
+// link_absent.cpp - the answers of link.hpp in a build without a CUDA toolkit: there is no CUDA device.
 #include <unistd.h>
 
 #include "engine/cuda/link.hpp"

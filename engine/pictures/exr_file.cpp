@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// exr_file.cpp - writes through OpenEXR's C++ interface, whose exceptions end here; without the library it says so.
 #include "engine/pictures/exr_file.hpp"
 
 #if defined(QRY_HAVE_OPENEXR)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exr_file.hpp - path-traced pictures as OpenEXR files: linear light, and what lies beneath it.
 #pragma once
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// path_tracer.cpp - creates the buffers and records the passes, with as many paths in a submission as take about the
+// wanted time, and reads the sums back.
 #include "engine/pictures/path_tracer.hpp"
 
 #include <algorithm>

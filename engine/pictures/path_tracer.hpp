@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // path_tracer.hpp - pictures whose light is followed over many bounces and converges: the same worlds, views and settings as Renderer's,
 // with sun, sky, glowing voxels, mirrors, glass and fog taken seriously, and paid for by time.
 //

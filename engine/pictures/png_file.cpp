@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // png_file.cpp - PNG through libpng's simplified interface, which reports errors by value and never jumps over C++ frames.
 #include "engine/pictures/png_file.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // png_file.hpp - pictures to and from PNG files (libpng).
 #pragma once
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// beams.cpp - how many tiles a picture has, and whether the pass pays: the eye is inside the world's box, or the box is
+// mostly empty.
 #include "engine/render/beams.hpp"
 
 #include "engine/render/course.hpp"

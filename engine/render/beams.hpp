@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // beams.hpp - when and how many: tiles of pixels whose primary rays start where the tile first may see something (shaders/library/beam.glsl).
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// camera.cpp - look-at basis, and the tightest distance at which a box's eight corners are inside the frustum.
 #include "engine/render/camera.hpp"
 
 #include <algorithm>

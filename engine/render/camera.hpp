@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // camera.hpp - where one looks from. Right-handed, y up; fov is vertical.
 #pragma once
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// compile_ahead.cpp - a second device on a thread of its own runs each pass over nothing, so that the driver has
+// compiled it when the first picture asks.
 #include "engine/render/compile_ahead.hpp"
 
 #include <bit>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // compile_ahead.hpp - a software driver's first start, on two threads instead of one.
 #pragma once
 

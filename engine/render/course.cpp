@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// course.cpp - of a direction, the absolute components with inverses and sign bits; and whether the eye is inside the
+// world's box.
 #include "engine/render/course.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // course.hpp - the numbers of shaders/shared/course.h for a direction.
 #pragma once
 

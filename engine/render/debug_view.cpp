@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // debug_view.cpp - the names of the debug views.
 #include <algorithm>
 #include <array>

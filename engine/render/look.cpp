@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// look.cpp - checks settings and frames, and fills QryLook; what only the sun's height decides of the sky is computed
+// here once a frame.
 #include "engine/render/look.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // look.hpp - a picture's settings and view as the shaders take them, and what is asked of both kinds of frame.
 #pragma once
 

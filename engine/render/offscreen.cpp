@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// offscreen.cpp - one command buffer, one timeline, one target image, and a host-visible buffer that the picture is
+// copied to.
 #include "engine/render/offscreen.hpp"
 
 #include "engine/vulkan/loader.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // offscreen.hpp - what calls need that render and wait: a command buffer of their own, an image to draw into, and the way back to the host.
 #pragma once
 

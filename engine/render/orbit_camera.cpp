@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// orbit_camera.cpp - azimuth, elevation and distance about a target; pan and zoom keep what is under the mouse where it
+// is.
 #include "engine/render/orbit_camera.hpp"
 
 #include <algorithm>

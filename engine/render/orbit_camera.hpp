@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // orbit_camera.hpp - the editor's camera: it turns about a point. Knows pixels and voxels, nothing of windows.
 #pragma once
 

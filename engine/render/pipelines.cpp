@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// pipelines.cpp - the table from pass to SPIR-V and specialisation constants, and the compute pipelines, made when
+// first needed.
 #include "engine/render/pipelines.hpp"
 
 #include <vector>

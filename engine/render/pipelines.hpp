@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pipelines.hpp - the compute pipelines of a renderer, each made once.
 #pragma once
 

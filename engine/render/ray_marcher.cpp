@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ray_marcher.cpp - records the passes, and the blocking calls around them. Pipelines: pipelines.cpp. What the passes do: shaders/.
 #include "engine/render/ray_marcher.hpp"
 

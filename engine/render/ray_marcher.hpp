@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ray_marcher.hpp - the compute ray-marcher: world in shared memory -> visibility -> shaded image.
 //
 //   SharedWorld (addresses of grid, masks, materials, pyramid, palette)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // buffer.cpp - the choice of sharing mode, and one shared buffer. The source of many: sharing/memory_source.cpp.
 #include "engine/sharing/buffer.hpp"
 

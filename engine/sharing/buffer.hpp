@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // buffer.hpp - memory that CUDA (or host threads) writes and Vulkan reads. The only place where CUDA meets Vulkan.
 //
 //   zero-copy    Vulkan allocates device memory and exports an opaque fd, CUDA imports it; a timeline semaphore, exported too, hands over

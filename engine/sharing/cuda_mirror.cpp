@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuda_mirror.cpp - pieces through pinned memory to a scatter kernel, between the release and the acquire of the
+// buffers.
 #include "engine/sharing/cuda_mirror.hpp"
 
 #include <algorithm>

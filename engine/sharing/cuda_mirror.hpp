@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuda_mirror.hpp - a World's twin in GPU memory that CUDA writes and Vulkan reads: zero-copy sharing.
 //
 //   World (host) --pieces--> pinned memory --> CUDA scatter kernel --> grid, masks, materials, pyramid in exported memory, byte for byte

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// light_list.cpp - finds glowing faces that touch air brick by brick, keeps the strongest, and builds the tree over
+// Morton-ordered cells.
 #include "engine/sharing/light_list.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // light_list.hpp - which faces of a world glow, so that light paths can ask for their light instead of meeting it by chance.
 //
 //   World, Palette -> LightList (cells of 4^3 voxels with glowing faces that touch air, a tree over them) -> image() -> light_list.glsl

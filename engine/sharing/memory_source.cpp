@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// memory_source.cpp - which blocks frames may still read: freed memory waits for the timeline values that were
+// submitted before it.
 #include "engine/sharing/memory_source.hpp"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
-// shared_memory_source.hpp - memory for worlds that a device reads: shared buffers, each kept until no frame can read it any more.
+// SPDX-License-Identifier: Apache-2.0
+// memory_source.hpp - memory for worlds that a device reads: shared buffers, each kept until no frame can read it any
+// more.
 #pragma once
 
 #include <cstddef>

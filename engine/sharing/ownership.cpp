@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// ownership.cpp - records and submits the queue family ownership transfers to VK_QUEUE_FAMILY_EXTERNAL and back.
 #include "engine/sharing/ownership.hpp"
 
 #include "engine/vulkan/functions.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ownership.hpp - the queue's side of a hand-over between Vulkan and CUDA: who owns the buffers, and the timeline that says so.
 //
 //   queue   ... frames | release to EXTERNAL, signal q |                        | wait r, acquire from EXTERNAL, signal a | frames ...

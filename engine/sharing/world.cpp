@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // world.cpp - a World where shaders can read it: the root structure, and what each sharing mode does at publish().
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,6 @@
-// shared_world.hpp - a world where shaders can read it: the addresses of grid, masks, materials, pyramid and palette, kept up with its edits.
+// SPDX-License-Identifier: Apache-2.0
+// world.hpp - a world where shaders can read it: the addresses of grid, masks, materials, pyramid and palette, kept up
+// with its edits.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// world_changes.cpp - from changed keys to byte ranges: pages of the grid, elements of the slabs, runs of the pyramid,
+// joined where they touch.
 #include "engine/sharing/world_changes.hpp"
 
 #include <algorithm>

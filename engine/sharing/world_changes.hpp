@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // world_changes.hpp - what a copy of a World has to copy: pieces of host memory, each with its place in the world's arrays.
 // SharedWorld in staged mode copies them by Vulkan, cuda_mirror by CUDA; host_import needs none.
 #pragma once

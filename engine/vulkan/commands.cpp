@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// commands.cpp - pool and command buffer, and the three pipeline barriers.
 #include "engine/vulkan/commands.hpp"
 
 #include "engine/vulkan/loader.hpp"

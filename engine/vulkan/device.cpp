@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // device.cpp - own and adopted devices. What is asked of a device: device_requirements.hpp.
 #include "engine/vulkan/device.hpp"
 

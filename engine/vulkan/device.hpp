@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // device.hpp - a Vulkan device, our own or the host engine's, with the functions we call loaded through its own loader.
 // Only engine/ includes Vulkan headers; no global state; several devices may live in one process.
 #pragma once

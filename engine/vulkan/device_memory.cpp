@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// device_memory.cpp - buffer, memory, address and mapping by the memory type that the buffer's home asks for; export by
+// file descriptor.
 #include "engine/vulkan/device_memory.hpp"
 
 #include "engine/vulkan/loader.hpp"

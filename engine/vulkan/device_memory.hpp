@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // device_memory.hpp - one VkBuffer bound to one VkDeviceMemory, with its device address: the brick that SharedBuffer, upload and
 // frame buffers are built of. Allocated one by one and in few large pieces, so no allocator stands between.
 #pragma once

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// device_requirements.cpp - the queries of features, extensions and exportable handles, and the sentence for each that
+// is missing.
 #include "engine/vulkan/device_requirements.hpp"
 
 #include <algorithm>

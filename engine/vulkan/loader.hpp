@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // loader.hpp - fills a VulkanFunctions table, and turns VkResult into Result.
 #pragma once
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// pipeline_cache.cpp - the file has a checksum, is named after the driver, and is written beside its name and renamed;
+// what does not read back is no cache.
 #include "engine/vulkan/pipeline_cache.hpp"
 
 #include <unistd.h>

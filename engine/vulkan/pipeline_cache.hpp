@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pipeline_cache.hpp - compute pipelines from SPIR-V, and what a driver made of them kept on disk from one run to the next.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // target_image.hpp - the picture that passes write, and the descriptor sets through which they do: the engine's only descriptors, since
 // everything but a frame's parameters is reached by address. Read back or shown by offscreen.hpp, the editor's presenter, or a host engine (whose own image it is).
 #pragma once

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// timeline.cpp - creation, waiting and export of the semaphore, and a work-around for Mesa's submission thread at its
+// end.
 #include "engine/vulkan/timeline.hpp"
 
 #include "engine/vulkan/loader.hpp"

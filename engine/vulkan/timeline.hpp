@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // timeline.hpp - a timeline semaphore: one strictly rising counter per direction of hand-over, never reused.
 #pragma once
 

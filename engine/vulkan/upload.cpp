@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// upload.cpp - staging buffers that are used again once the timeline has passed them, and the barriers around the
+// copies.
 #include "engine/vulkan/upload.hpp"
 
 #include <algorithm>

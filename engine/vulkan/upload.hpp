@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // upload.hpp - copies of host memory into device buffers, in the queue's order, without waiting: staged sharing.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuda_stream.cuh - for kernels of the caller's own: the stream of a CUDA executor, and the device it is on.
 #pragma once
 

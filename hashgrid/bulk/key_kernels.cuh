@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // key_kernels.cuh - the kernels that work on one key per thread. Launches are in executor_cuda.cu.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // page_lists.cuh - a batch in lists by page: the launches of bulk/split.cuh, and what stands around every bulk call that goes page by page.
 #pragma once
 

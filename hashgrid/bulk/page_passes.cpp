@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// page_passes.cpp - one page of the pairs layout at a time, on words that one thread has to itself.
 #include "hashgrid/bulk/page_passes.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // page_passes.hpp - what whole-table operations do to one page: statistics, sweep, and which pages a growing table draws from.
 // Shared by the executors: executor_host.cpp runs them over private copies of pages, executor_cuda.cu has block-wide forms.
 #pragma once

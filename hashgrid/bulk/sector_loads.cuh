@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sector_loads.cuh - half a sector in one load at device scope, for look-ups by two lanes to a sector (pairs/find_warp.cuh says why).
 #pragma once
 

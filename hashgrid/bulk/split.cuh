@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // split.cuh - the first half of a bulk build: splits a batch of pairs by the page they belong to, in one or two streaming passes.
 // The second half, which builds the pages, is pairs/page_builds.cuh; the launches are in pairs/merge.cu.
 //

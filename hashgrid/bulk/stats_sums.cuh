@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // stats_sums.cuh - what the statistics kernels of both layouts add up.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // build.cuh - kernels that make pages of the compact layout in shared memory: from a batch's lists by page (page_lists.cuh), and from
 // the pages of another table. Launches are in compact/cuda.cu.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuda.cu - the bulk operations as launches: batches in pieces, ordered by page where that pays, counters read back.
 #include "hashgrid/compact/cuda.cuh"
 
 #include <cub/device/device_scan.cuh>

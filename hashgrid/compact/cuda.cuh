@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuda.cuh - the bulk operations on tables of the compact layout on a CUDA device; a part of the CUDA executor.
 #pragma once
 

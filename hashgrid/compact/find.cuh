@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // find.cuh - look-ups in a compact table by whole warps, two lanes to a sector: for the bulk find and for kernels of your own.
 //
 // Lane pairs read both their sectors together, 16 bytes each in one instruction at device scope, and exchange halves: the even half has all

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// host.cpp - batches key by key through compact/view.hpp on all threads; sweeps, counts and growth page by page.
 #include "hashgrid/compact/host.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // host.hpp - the bulk operations on tables of the compact layout by host threads; a part of the host executor.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kernels.cuh - kernels that stream over the pages of a compact table: clear, sweep, statistics, enumeration. Launches are in
 // compact/cuda.cu.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // layout.h - how a table of the compact layout lies in memory and where a key may be: one text for C++, CUDA and GLSL, as layout.h is.
 //
 // What it is:     the formats of a sector, how pages are shared out, the arithmetic from key to sector and tag. Nothing here touches memory.

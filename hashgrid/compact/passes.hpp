@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // passes.hpp - what whole-table operations need to know of a sector of the compact layout that nobody else touches: which entries
 // it has, which keys they are, how deep they stand. One text for host threads (compact/host.cpp) and CUDA blocks (compact/kernels.cuh).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // view.hpp - the second slot layout: up to six entries to a 32-byte sector in place of four, for tables that are read far more than
 // they are edited. Same operations, same outcomes as view.hpp; compact/layout.h has the drawing. One key, any thread; CompactView owns nothing.
 //

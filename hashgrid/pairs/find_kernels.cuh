@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // find_kernels.cuh - bulk find in the pairs layout.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // host_find.hpp - where the keys of a batch stand, block by block: memory for the next block and for the second buckets of this one is on its way
 // while a core compares. No branch is taken on what a key's home holds: what it leaves open is listed, and the list worked on.
 //

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// host_groups.cpp - each step twice, in plain C++ and in AVX2 intrinsics, chosen once at run time by what the processor
+// has.
 #include "hashgrid/pairs/host_groups.hpp"
 
 #include <bit>

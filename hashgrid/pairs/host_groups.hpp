@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // host_groups.hpp - many keys at once on a host core: where their home buckets are, and what stands in them. A core waits for memory once
 // a group, not once a key, and compares a bucket's four keys by one instruction where the processor has AVX2.
 //

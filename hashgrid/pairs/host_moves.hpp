@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // host_moves.hpp - cuckoo moves in one page that a host thread has to itself, for many keys in a row: where each key of the page could go
 // instead is worked out once, by vector arithmetic, and a search then reads two bytes a key.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// host_owned.cpp - each thread filters the batch for its pages and does its keys in order by plain stores.
 #include "hashgrid/pairs/host_owned.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // host_owned.hpp - batches for a caller who is the only one to write to the table (readers may be about): each host thread has some of the
 // pages, reads the whole batch and does the keys that fall to it, in order, by plain stores. A compare-and-swap costs a core some 7 ns, as
 // much as all the rest; that each thread works out the place of every key, half a nanosecond.

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// host_pages.cpp - radix partition of a batch into windows of pages that fit the L2 cache, then each window by one
+// thread.
 #include "hashgrid/pairs/host_pages.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // host_pages.hpp - pages that one host thread has to itself: batches split by page and built in its cache, and growth. No atomics; the
 // caller has the table to itself (Executor::insert_alone, rehash). The same input gives the same bytes whatever the number of threads.
 //

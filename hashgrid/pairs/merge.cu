@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// merge.cu - launches, scratch memory, and the thresholds from which on streaming pages is faster than key by key.
 #include <algorithm>
 
 #include "hashgrid/pairs/merge.cuh"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // merge.cuh - inserting a large batch at the speed of streaming: kernels in bulk/split.cuh and pairs/page_builds.cuh, launches in
 // pairs/merge.cu.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // neighbours.hpp - the neighbours of a brick in a grid whose keys are packed bricks (qry_pack_brick of layout.h), for one brick and any thread:
 // what the bulk calls of executor.hpp (find_neighbours) do for many. Made for grids of rows, where a brick's neighbours along x mostly lie in
 // its own 128-byte line; in a plain grid the answers are the same, and each costs a sector of its own.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // page_builds.cuh - the second half of a bulk build: one block takes one page into shared memory, adds the page's list of pairs, and
 // writes the page back in one piece. The first half, which makes the lists, is bulk/split.cuh.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // page_kernels.cuh - the kernels that stream over whole pages, a block for each. Launches are in executor_cuda.cu.
 //
 // Where a page is rebuilt it lies in shared memory, and between two barriers a word is touched either by atomics alone or by one thread

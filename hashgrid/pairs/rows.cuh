@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rows.cuh - the look-ups that make use of neighbouring keys: bulk find in grids of rows, and the neighbours of many bricks.
 //
 // Lanes that follow each other in scan order ask for sectors of one line in one request, so find stays at device scope. Neighbours look at each

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // settle.hpp - placing keys that plain insertion refused: cuckoo moves inside one page that nobody else touches.
 // One text for the host (a private page) and for one thread of a CUDA block (the page in shared memory).
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // beam.glsl - how far a whole tile of pixels sees nothing: the depth at which the first brick of its frustum begins.
 //
 // All rays of a tile start at one point, and their directions lie in a box: so the depths at which any of them may enter and leave a cube

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // color.glsl - sRGB bytes to linear light and back, and the curve between radiance and a display's range.
 #ifndef QRY_COLOR_GLSL
 #define QRY_COLOR_GLSL

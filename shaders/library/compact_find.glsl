@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // compact_find.glsl - the GLSL twin of find() of hashgrid/compact/view.hpp: the same sectors in the same order, bit for bit the same answer.
 // The including shader has defined QRY_GLSL, included hashgrid/compact/layout.h, and enabled GL_EXT_buffer_reference,
 // GL_EXT_scalar_block_layout and GL_EXT_shader_explicit_arithmetic_types_int64.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // glass.glsl - light in see-through voxels: Fresnel's formulae, and the way from where it enters to where it leaves. After world.glsl.
 //
 // Voxels' faces stand at right angles, so mirroring inside turns single components of a direction round and leaves their size: how much of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // light_list.glsl - draws a glowing face near a point, by what it is likely to send there if nothing stands between, and says how likely
 // any face was to be drawn. After world.glsl. The tree is engine/sharing/light_list.hpp's; what likely means follows A. Conty Estevez and C. Kulla,
 // "Importance Sampling of Many Lights with Adaptive Tree Splitting", 2018, with a power for each of the six directions that voxels' faces look in.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // look.glsl - a picture's surroundings as its QryLook says: what light comes from where nothing is hit, and the air between.
 #ifndef QRY_LOOK_GLSL
 #define QRY_LOOK_GLSL

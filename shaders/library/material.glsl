@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // material.glsl - what a voxel's face does with light: colours, Fresnel, a rough mirror over a diffuse ground.
 //
 // A dielectric's coat fades out with roughness (roughness 1 is chalk: purely diffuse), a metal has no diffuse part. Microfacets: B. Walter et

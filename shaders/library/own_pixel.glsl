@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // own_pixel.glsl - which pixel an invocation of a pass over the picture answers for.
 #ifndef QRY_OWN_PIXEL_GLSL
 #define QRY_OWN_PIXEL_GLSL

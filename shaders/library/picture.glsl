@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // picture.glsl - what shade.comp.glsl and views.comp.glsl share: the light about a pixel, the highlighted box, the sum of a pixel's samples.
 #ifndef QRY_PICTURE_GLSL
 #define QRY_PICTURE_GLSL

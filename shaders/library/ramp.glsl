@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ramp.glsl - colours that stand for numbers in the debug views.
 #ifndef QRY_RAMP_GLSL
 #define QRY_RAMP_GLSL

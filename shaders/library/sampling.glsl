@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sampling.glsl - numbers that fill the unit square evenly: two dimensions of I. Sobol's sequence (1967), shuffled and scrambled as A. Owen
 // (1995) has it, by the hashes of B. Burley, "Practical Hash-based Owen Scrambling", 2020. Further dimensions are further pairs, each with a
 // seed of its own. The sequence's second dimension is a Taylor shift by one over GF(2), taken by halves here instead of bit by bit.

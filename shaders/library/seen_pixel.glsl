@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // seen_pixel.glsl - how main() of a pass over the visibility buffer begins: this invocation's pixel, its place in the buffers and what is
 // seen there. A piece of main(), included in it, because a function could not leave it for invocations beyond the picture.
   const QryFrame frame = given.frame;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // shadow_pixel.glsl - which pixel an invocation of a pass of shadow rays answers for, where a driver begins workgroups in their order.
 #ifndef QRY_SHADOW_PIXEL_GLSL
 #define QRY_SHADOW_PIXEL_GLSL

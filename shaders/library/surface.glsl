@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // surface.glsl - what a visible voxel is made of, where rays leave it, and the numbers that spread them: shared by the passes that light it.
 #ifndef QRY_SURFACE_GLSL
 #define QRY_SURFACE_GLSL

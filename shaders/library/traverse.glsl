@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // traverse.glsl - the exact walk of a ray through a world: the first set voxel it enters, however far, at any angle.
 //
 // A hierarchical DDA. The cell the ray is in is an integer; the pyramid's masks, the brick's octants and their aligned 2x2x2 blocks

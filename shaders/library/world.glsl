@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // world.glsl - reading a world: its root, the occupancy pyramid, a brick by its place there or by its key, masks, materials, palette.
 // The including shader enables GL_GOOGLE_include_directive, and has no need to know how anything lies in memory.
 //

@@ -1,4 +1,5 @@
 #version 460
+// SPDX-License-Identifier: Apache-2.0
 // ambient.comp.glsl - light from all around each visible point: short rays to the sky and to what stands near -> the first three components
 // of the light buffer.
 #extension GL_GOOGLE_include_directive : require

@@ -1,4 +1,5 @@
 #version 460
+// SPDX-License-Identifier: Apache-2.0
 // beams.comp.glsl - camera -> how far each tile of pixels sees nothing. Once a frame: a tile holds all samples of its pixels.
 #extension GL_GOOGLE_include_directive : require
 

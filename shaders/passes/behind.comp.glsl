@@ -1,4 +1,5 @@
 #version 460
+// SPDX-License-Identifier: Apache-2.0
 // behind.comp.glsl - what lies behind glass: where the visible voxel lets light through, the first voxel of another material straight on.
 #extension GL_GOOGLE_include_directive : require
 

@@ -1,4 +1,5 @@
 #version 460
+// SPDX-License-Identifier: Apache-2.0
 // march.comp.glsl - primary rays: camera -> visibility buffer, from where beams.comp.glsl says. No shading; shade.comp.glsl reads what this writes.
 #extension GL_GOOGLE_include_directive : require
 

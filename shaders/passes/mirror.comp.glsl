@@ -1,4 +1,5 @@
 #version 460
+// SPDX-License-Identifier: Apache-2.0
 // mirror.comp.glsl - what smooth surfaces mirror: where the visible voxel is smooth, the first voxel along the mirrored ray.
 #extension GL_GOOGLE_include_directive : require
 

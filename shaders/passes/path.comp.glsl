@@ -1,4 +1,5 @@
 #version 460
+// SPDX-License-Identifier: Apache-2.0
 // path.comp.glsl - the path tracer: for every pixel, light followed backwards from the eye, as often as it is asked for. Adds up; what is
 // shown of the sums is path_resolve.comp.glsl's business.
 //

@@ -1,4 +1,5 @@
 #version 460
+// SPDX-License-Identifier: Apache-2.0
 // shade.comp.glsl - visibility and light -> colour: palette materials in sun and sky, glass, tone mapping, the highlighted box. Debug views: views.comp.glsl.
 // Traces nothing: the passes before it did. Runs once for each sub-pixel sample; the last run writes the picture.
 #extension GL_GOOGLE_include_directive : require

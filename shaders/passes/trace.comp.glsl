@@ -1,4 +1,5 @@
 #version 460
+// SPDX-License-Identifier: Apache-2.0
 // trace.comp.glsl - a buffer of rays in, hits out: picking, the plugin interface, and the comparison with the host's reference.
 #extension GL_GOOGLE_include_directive : require
 

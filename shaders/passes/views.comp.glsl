@@ -1,4 +1,5 @@
 #version 460
+// SPDX-License-Identifier: Apache-2.0
 // views.comp.glsl - visibility -> what stands in each pixel, as a colour: the debug views. Apart from shade.comp.glsl, so that pictures need not wait
 // until a driver has compiled what they do not show. Runs once for each sub-pixel sample; the last run writes the picture.
 #extension GL_GOOGLE_include_directive : require

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // course.h - what a ray's direction alone decides, for passes whose rays all go one way: one text for C++ (engine/render/course.cpp, which finds
 // the numbers) and GLSL (traverse.glsl). In the push constants, so that they are operands of instructions and cost no registers.
 #ifndef QRY_COURSE_H

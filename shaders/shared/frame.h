@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // frame.h - what the host tells the passes, and what they tell each other: one text for C++ (engine/render/ray_marcher.cpp) and GLSL.
 #ifndef QRY_FRAME_H
 #define QRY_FRAME_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // light_list.h - where glowing faces are written down for the path tracer: one text for C++ (engine/sharing/light_list.cpp) and GLSL (light_list.glsl).
 // Scalar layout in GLSL = natural alignment in C++; static_asserts in engine/sharing/light_list.cpp.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // look.h - light, air, lens and background of a picture, the same for quick and path-traced ones: one text for C++ (engine/render/look.cpp) and
 // GLSL (look.glsl).
 #ifndef QRY_LOOK_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // path.h - what the host tells the path tracer's two passes: one text for C++ (engine/pictures/path_tracer.cpp) and GLSL.
 #ifndef QRY_PATH_H
 #define QRY_PATH_H

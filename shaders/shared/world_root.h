@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // world_root.h - where a world lies in memory, as shaders see it: one text for C++ (engine/sharing/world.cpp) and GLSL (world.glsl).
 // All addresses are buffer device addresses. Scalar layout in GLSL = natural alignment in C++; static_asserts in sharing/world.cpp.
 //

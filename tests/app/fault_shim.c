@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fault_shim.c - preloaded into a program and its children: counts the calls that change what stands below a folder, and makes one of them
  * fail, stop half-way, or be the process's last. What, which and where: fault_shim.h.
  *

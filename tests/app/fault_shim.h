@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fault_shim.h - what a test and the shim in the programs that it starts (fault_shim.c) tell one another: one file, mapped by all of them.
  * C and C++. Every process that finds the file's name in QUARRY_FAULTS in its environment maps it, children and their children too. */
 #ifndef QUARRY_TESTS_APP_FAULT_SHIM_H

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// faults.cpp - talks with fault_shim.c through a shared mapping, and compares folders as trees of names and bytes.
 #include "tests/app/faults.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // faults.hpp - programs started under fault_shim.c, and what a folder holds afterwards.
 #pragma once
 

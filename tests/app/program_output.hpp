@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // program_output.hpp - what the tests of the commands ask of the program and of what it said.
 #pragma once
 

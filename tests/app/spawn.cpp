@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// spawn.cpp - fork and exec with pipes and a deadline; Xvfb chooses its display number itself and writes it to a pipe.
 #include "tests/app/spawn.hpp"
 
 #include <fcntl.h>

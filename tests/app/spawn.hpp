@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // spawn.hpp - runs the real program without a shell, and an X server of the test's own for its window.
 #pragma once
 

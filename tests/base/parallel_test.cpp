@@ -1,4 +1,6 @@
-// The loops that all bulk operations on the host run in: every piece once, whoever else is looping, and in a child process too.
+// SPDX-License-Identifier: Apache-2.0
+// parallel_test.cpp - the loops that all bulk operations on the host run in: every piece once, whoever else is looping,
+// and in a child process too.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // driver_leaks.cpp - under AddressSanitizer: what Vulkan drivers and layers leak by themselves is not our leak. Their libraries are held
 // open to the end, because a leak in a library that is gone has no name to be suppressed by.
 #if defined(__SANITIZE_ADDRESS__)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// picture_compare.cpp - counts pixels that differ and that differ by far, and draws the difference four times enlarged.
 #include "tests/engine/picture_compare.hpp"
 
 #include <algorithm>

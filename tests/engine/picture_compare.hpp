@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // picture_compare.hpp - how far apart two pictures are.
 #pragma once
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// scene_world.cpp - the 20 kinds of worlds: single voxels, noise, shells, sponges, hills, and the corners of the
+// world's extent.
 #include "tests/engine/scene_world.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // scene_world.hpp - worlds for the engine's tests, in memory that the test's device reads.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // test_device.hpp - the Vulkan device the engine's tests share, with validation where the layer is installed.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // traced.hpp - what the tests of light paths share: boxes of one material, chalk, light from everywhere, means.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // make_corpus.cpp - writes the fuzzers' first inputs: small files with something of everything.
 #include <draco/compression/encode.h>
 #include <draco/mesh/triangle_soup_mesh_builder.h>

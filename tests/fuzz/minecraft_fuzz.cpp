@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // minecraft_fuzz.cpp - any bytes as a schematic or a litematic, compressed or not.
 #include "tests/fuzz/scene_check.hpp"
 #include "voxel/io/minecraft/schematic.hpp"

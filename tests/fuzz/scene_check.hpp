@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // scene_check.hpp - what a fuzzer asks of any reader's answer: a scene that holds together, or an error with a message.
 #pragma once
 

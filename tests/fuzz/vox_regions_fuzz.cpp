@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // vox_regions_fuzz.cpp - any bytes as a .vox file read model by model: what it gives, says and refuses is what a whole reading does; and a sink that
 // refuses, a file that changes meanwhile and a wish to stop end it with an error that says so. Dictionary and first inputs are those of `vox`.
 #include <sys/mman.h>

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// backends.cpp - which executors this machine and build have, a recount of tables by their raw words, and keys made to
+// collide.
 #include "tests/hashgrid/backends.hpp"
 
 #include <algorithm>

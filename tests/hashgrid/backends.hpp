@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // backends.hpp - the executors that every case of tests/hashgrid runs on, and arrays in the memory of each.
 #pragma once
 

@@ -1,4 +1,6 @@
-// Large batches, which an executor may do page by page: the same promises as for one key after the other.
+// SPDX-License-Identifier: Apache-2.0
+// bulk_test.cpp - large batches, which an executor may do page by page: the same promises as for one key after the
+// other.
 #include <algorithm>
 #include <array>
 #include <string_view>

@@ -1,5 +1,6 @@
-// What is the compact layout's own: its arithmetic, the seams between its formats, the stash, places that stay reserved. That it keeps the
-// contract is shown by the cases of the other files, which run for both layouts.
+// SPDX-License-Identifier: Apache-2.0
+// compact_test.cpp - what is the compact layout's own: its arithmetic, the seams between its formats, the stash, places
+// that stay reserved. That it keeps the contract is shown by the cases of the other files, which run for both layouts.
 #include <algorithm>
 #include <random>
 

@@ -1,4 +1,6 @@
-// The promises of view.hpp and executor.hpp that one batch can show: full tables, duplicates, reserved keys, page seams, phases.
+// SPDX-License-Identifier: Apache-2.0
+// contract_test.cpp - the promises of view.hpp and executor.hpp that one batch can show: full tables, duplicates,
+// reserved keys, page seams, phases.
 #include <algorithm>
 #include <numeric>
 #include <set>

@@ -1,4 +1,5 @@
-// The owner: whose memory it uses, when it grows, what it gives back, what its numbers mean.
+// SPDX-License-Identifier: Apache-2.0
+// grid_test.cpp - the owner: whose memory it uses, when it grows, what it gives back, what its numbers mean.
 #include <algorithm>
 #include <map>
 #include <mutex>

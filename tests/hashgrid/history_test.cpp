@@ -1,4 +1,6 @@
-// Random histories against std::unordered_map, on every executor: what the table says of each key must be what the map says.
+// SPDX-License-Identifier: Apache-2.0
+// history_test.cpp - random histories against std::unordered_map, on every executor: what the table says of each key
+// must be what the map says.
 #include <algorithm>
 #include <random>
 #include <unordered_map>

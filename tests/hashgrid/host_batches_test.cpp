@@ -1,5 +1,6 @@
-// Batches of a caller who has the grid to itself, on host threads: what one thread after the other would leave, to the byte. And bulk look-ups
-// against those of one key.
+// SPDX-License-Identifier: Apache-2.0
+// host_batches_test.cpp - batches of a caller who has the grid to itself, on host threads: what one thread after the
+// other would leave, to the byte. And bulk look-ups against those of one key.
 #include <algorithm>
 #include <random>
 #include <unordered_map>

@@ -1,5 +1,6 @@
-// The placement of keys is a file format: worlds' tables and shaders compiled elsewhere rely on it. These values were computed by a
-// separate program from the text of layout.h.
+// SPDX-License-Identifier: Apache-2.0
+// layout_test.cpp - the placement of keys is a file format: worlds' tables and shaders compiled elsewhere rely on it.
+// These values were computed by a separate program from the text of layout.h.
 #include <catch2/catch.hpp>
 #include <set>
 

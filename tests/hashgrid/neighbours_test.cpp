@@ -1,5 +1,6 @@
-// The neighbours of bricks, held against a map that knows nothing of grids; the same answers from bulk calls, the functions for one brick, plain
-// grids and grids of rows.
+// SPDX-License-Identifier: Apache-2.0
+// neighbours_test.cpp - the neighbours of bricks, held against a map that knows nothing of grids; the same answers from
+// bulk calls, the functions for one brick, plain grids and grids of rows.
 #include <random>
 #include <unordered_map>
 

@@ -1,4 +1,6 @@
-// Whole-table operations: statistics against a recount, enumeration, sweep, rehash to any page count, settling.
+// SPDX-License-Identifier: Apache-2.0
+// passes_test.cpp - whole-table operations: statistics against a recount, enumeration, sweep, rehash to any page count,
+// settling.
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// race_kernel.cu - each CUDA thread does the steps of the plan that a host thread would do, and logs what it saw.
 #include <cstdio>
 
 #include "base/cuda/launch.cuh"

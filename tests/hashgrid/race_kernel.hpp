@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // race_kernel.hpp - the races of race_test.cpp in one CUDA launch. Without CUDA it is never reached.
 #pragma once
 

@@ -1,4 +1,6 @@
-// Stands in for race_kernel.cu in builds without CUDA, where no CUDA executor can be made that would call it.
+// SPDX-License-Identifier: Apache-2.0
+// race_kernel_absent.cpp - stands in for race_kernel.cu in builds without CUDA, where no CUDA executor can be made that
+// would call it.
 #include "tests/hashgrid/race_kernel.hpp"
 
 namespace quarry::hashgrid::test {

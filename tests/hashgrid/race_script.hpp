@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // race_script.hpp - what one thread does in the race tests; the same text runs in host threads and in a CUDA kernel.
 // Every choice follows from (seed, thread, step), so a run differs from the next only by how the threads interleave.
 #pragma once

@@ -1,5 +1,7 @@
-// Many threads at once on one key, one bucket, one page, with all five operations: the functions of view.hpp called directly, from
-// host threads and (race_kernel.cu) from one CUDA launch. Under ThreadSanitizer this is the test that must stay silent.
+// SPDX-License-Identifier: Apache-2.0
+// race_test.cpp - many threads at once on one key, one bucket, one page, with all five operations: the functions of
+// view.hpp called directly, from host threads and (race_kernel.cu) from one CUDA launch. Under ThreadSanitizer this is
+// the test that must stay silent.
 #include <algorithm>
 #include <array>
 #include <atomic>

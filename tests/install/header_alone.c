@@ -1,4 +1,6 @@
-/* quarry.h as the only header, every INIT macro used, and Vulkan's own types taken without a cast when both headers are there. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* header_alone.c - quarry.h as the only header, every INIT macro used, and Vulkan's own types taken without a cast
+ * when both headers are there. */
 #include <quarry/quarry.h>
 
 /* After ours on purpose: ours must not need it. */

@@ -1,4 +1,6 @@
-// quarry.h and quarry.hpp as C++ sees them, with layouts that every compiler must agree on: they are the ABI.
+// SPDX-License-Identifier: Apache-2.0
+// header_alone.cpp - quarry.h and quarry.hpp as C++ sees them, with layouts that every compiler must agree on: they are
+// the ABI.
 #include <quarry/quarry.hpp>
 
 #include <cstddef>

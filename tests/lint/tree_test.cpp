@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tree_test.cpp - what the source tree promises about itself: floors, names, documents. Reads the tree as text.
 #include <catch2/catch.hpp>
 
@@ -169,13 +170,34 @@ TEST_CASE("lint: no file is called utils, common, helper or manager") {
   }
 }
 
+// Without what must come first: the version of a shader.
+std::string opening(const std::string& text) { return text.rfind("#version ", 0) == 0 ? text.substr(text.find('\n') + 1) : text; }
+
 TEST_CASE("lint: every header and source opens with a comment that says what it is, and headers are guarded") {
   for (const SourceFile& file : sources()) {
-    if (ends_with(file.path, ".md")) continue;
+    if (!is_source(file)) continue;
     INFO(file.path);
+    const std::string name = fs::path(file.path).filename().string(), start = opening(file.text);
+    const bool slashes = start.rfind("// SPDX-License-Identifier: Apache-2.0\n// " + name + " - ", 0) == 0;
+    const bool stars = start.rfind("/* SPDX-License-Identifier: Apache-2.0 */\n/* " + name + " - ", 0) == 0;
+    CHECK((slashes || stars));
     const bool header = ends_with(file.path, ".h") || ends_with(file.path, ".hpp") || ends_with(file.path, ".cuh");
-    if (header || ends_with(file.path, ".glsl")) CHECK((file.text.rfind("//", 0) == 0 || file.text.rfind("/*", 0) == 0 || file.text.rfind("#version", 0) == 0));
     if (header) CHECK((file.text.find("#pragma once") != std::string::npos || file.text.find("#ifndef") != std::string::npos));
+  }
+}
+
+TEST_CASE("lint: every CMake file and script names its licence first") {
+  std::vector<fs::path> files = {kRoot / "CMakeLists.txt", kRoot / "run", kRoot / ".ci/run"};
+  for (const std::string& floor : kFloors) {
+    if (!fs::exists(kRoot / floor)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(kRoot / floor))
+      if (entry.path().filename() == "CMakeLists.txt" || entry.path().extension() == ".cmake") files.push_back(entry.path());
+  }
+  for (const fs::path& file : files) {
+    INFO(file);
+    std::string text = read(file);
+    if (text.rfind("#!", 0) == 0) text.erase(0, text.find('\n') + 1);
+    CHECK(text.rfind("# SPDX-License-Identifier: Apache-2.0\n", 0) == 0);
   }
 }
 

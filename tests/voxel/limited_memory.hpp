@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // limited_memory.hpp - a MemorySource for tests that refuses when told to, and counts what it has given out.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // scene_cells.hpp - scenes as plain maps of cells, and random ones, for operations that are done again voxel by voxel.
 #pragma once
 

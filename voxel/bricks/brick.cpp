@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// brick.cpp - the tight box of a mask's voxels, by the 64-bit words of its octants.
 #include "voxel/bricks/brick.hpp"
 
 #include <algorithm>

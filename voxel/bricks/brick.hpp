@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // brick.hpp - 8^3 voxels: a 512-bit occupancy mask and 512 one-byte material indices.
 //
 //   mask       8 x 64 bits, one word per 4^3 octant (see coords.hpp for the order)      64 B

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// coords.cpp - boxes, and the group of the 48 rotations and mirrorings as signed permutations of the axes.
 #include "voxel/bricks/coords.hpp"
 
 #include <algorithm>

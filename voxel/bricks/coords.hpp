@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // coords.hpp - voxel, brick and chunk coordinates, and 90-degree transforms.
 //
 // World axes: y up, right-handed, 1 unit = 1 voxel. Voxel (x,y,z) is the cube [x,x+1) x [y,y+1) x [z,z+1).

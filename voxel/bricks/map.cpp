@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// map.cpp - leaves of sorted bricks, shared between copies until one of them writes (copy on write).
 #include "voxel/bricks/map.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // map.hpp - the sparse bricks of one volume on the host: an ordered map from brick coordinate to brick.
 // A volume's own data; what is rendered is the flattened World, whose bricks the hash grid addresses.
 // Unbounded by the world's extent: a volume may lie anywhere, only its flattened instances must fit the world.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// occupancy.cpp - children by popcount rank, in runs of a few sizes that come from free lists in one arena.
 #include "voxel/bricks/occupancy.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // occupancy.hpp - the occupancy pyramid: which parts of the world hold a brick, and where that brick lies in the pool. Derived from the
 // hash grid, which stays the truth: for skipping empty space, and so that a ray that enters a brick finds it by counting bits instead of
 // hashing. Updated by the batch that edits bricks and rebuilt from keys and values at any time.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// pool.cpp - the free list, growth by slabs, and packing, which keeps the materials of set voxels only.
 #include "voxel/bricks/pool.hpp"
 
 #include <algorithm>

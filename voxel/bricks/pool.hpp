@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pool.hpp - where bricks live: masks and materials in two slab arrays, with a free list.
 // The index of a brick is the value that the hash grid holds for its key. When no index is left (`max_bricks`), allocate answers
 // ErrorCode::full with both numbers; nothing that is there changes.

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// slab_array.cpp - several slabs to an allocation, each with its address for the table that shaders read; growth,
+// mirroring, cutting off at the end.
 #include "voxel/bricks/slab_array.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // slab_array.hpp - an array that grows without moving: slabs from a MemorySource. Bricks live in these, so
 // that growth copies nothing, a shader finds an element through one table of slab addresses, and no single buffer passes a
 // device's limit (128 MiB on Mesa's software Vulkan).

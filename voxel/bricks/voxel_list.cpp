@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// voxel_list.cpp - the two passes on host threads, and the choice of the executor; the CUDA passes are in
+// voxel_list_cuda.cu.
 #include "voxel/bricks/voxel_list.hpp"
 
 #include <algorithm>

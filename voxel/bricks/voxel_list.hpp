@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // voxel_list.hpp - bricks and their hash grid out of a plain list of voxels, in any order: what a simulation or a scanner hands over.
 //
 //   host: positions --brick keys, one per run--> sorted, distinct --> grid: key -> rank     pass 2: each voxel into its brick's mask and materials

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // voxel_list_cuda.cu - bricks out of a list of voxels on CUDA, in the executor's stream: the voxels are sorted by brick, and a warp puts each
 // brick together in shared memory and writes it whole. Every byte of a brick is written once, in whole sectors, whatever the list's order.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // voxel_list_stage.hpp - the two passes that host and CUDA do each in its way; voxel_list.cpp has what they share.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mesh_client.cpp - the client of quarry-mesh-reader.
 #include "voxel/foreign/mesh_client.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mesh_client.hpp - meshes of any known file, read in a process of its own.
 #pragma once
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// process.cpp - posix_spawn, pipes without blocking, poll up to the deadline, and the sentence for each way in which
+// the process can die.
 #include "voxel/foreign/process.hpp"
 
 #include <fcntl.h>

@@ -1,6 +1,7 @@
-// process.hpp - runs a program of Quarry's that wraps a foreign library (Assimp, OpenVDB), with a deadline and limits, and turns
-// whatever becomes of it into its stream or one sentence. The limits on memory and processor time the program sets itself before it opens
-// the file (foreign/program.hpp); the wall clock is kept here.
+// SPDX-License-Identifier: Apache-2.0
+// process.hpp - runs a program of Quarry's that wraps a foreign library (Assimp, OpenVDB), with a deadline and limits,
+// and turns whatever becomes of it into its stream or one sentence. The limits on memory and processor time the program
+// sets itself before it opens the file (pipe/program.hpp); the wall clock is kept here.
 #pragma once
 
 #include <cstdint>

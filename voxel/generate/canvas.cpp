@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// canvas.cpp - slabs painted in parallel, gradient noise in fixed point, ramps of colours.
 #include "voxel/generate/canvas.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // canvas.hpp - what the generators paint on and with: slabs of voxels painted in parallel, integer noise, a palette that
 // fills itself. Nothing here depends on threads or on a machine's mathematics library: integers, and + - * / of doubles.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // city.cpp - blocks of buildings on a grid of streets: towers in the middle, houses outside, parks between, lit windows,
 // lamps, cars. The size says how many blocks there are; a voxel is always about two feet.
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// scenes.cpp - the table of generators, and the check of name and size.
 #include "voxel/generate/scenes.hpp"
 
 #include <algorithm>

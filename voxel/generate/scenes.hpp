@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // scenes.hpp - procedural scenes, so that nothing has to be downloaded to see something worth looking at.
 #pragma once
 

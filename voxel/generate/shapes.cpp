@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // shapes.cpp - two scenes of pure geometry: the Menger sponge and spheres of many materials.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// export_loss.cpp - counts what a format's row says it does not keep, and writes a sentence for each.
 #include "voxel/io/export_loss.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // export_loss.hpp - what of a scene a file format has no place for, counted, so that nothing is lost in silence. Which formats hold what
 // is data in the registry (Format::keeps); what every row of a kind loses by its nature (a mesh its inside) is docs/formats.md's to say.
 #pragma once

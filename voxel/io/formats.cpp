@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // formats.cpp - the table of file formats, and the one way in and out for a program that does not care which it is.
 #include "voxel/io/formats.hpp"
 

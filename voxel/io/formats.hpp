@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // formats.hpp - the table of file formats: one row per format, one file per reader or writer; and the one way in and out for a program that
 // does not care which it is.
 #pragma once

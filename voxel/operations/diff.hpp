@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // diff.hpp - two scenes compared voxel by voxel, as they are seen: flattened, by the look of their materials and not by the numbers
 // that their palettes give them. Instances, layers and names are not compared.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // internal.hpp - what the files of operations/whole_scene.hpp share.
 #pragma once
 

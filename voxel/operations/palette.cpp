@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // palette.cpp - palettes made smaller or joined: quantise(), merge().
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // place.cpp - operations that move instances or cut them: turn(), crop(), boolean().
 #include <algorithm>
 #include <bit>

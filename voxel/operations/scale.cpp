@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // scale.cpp - whole-number changes of resolution: enlarge(), shrink().
 #include <algorithm>
 #include <charconv>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // split.cpp - one scene into several: split().
 #include <algorithm>
 #include <map>

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// surface_mesh.cpp - layers in parallel, corners sorted along the lines of each axis, and rectangles triangulated
+// through the corners on their edges.
 #include "voxel/operations/surface_mesh.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // surface_mesh.hpp - the surface of voxels as triangles: faces of one material merged into rectangles, and no crack between them.
 //
 // The way of the data: bricks -> faces, slice by slice -> rectangles (greedy: runs along one axis, equal runs merged along the other)
@@ -6,7 +7,7 @@
 // Greedy merging after M. Lysenko, "Meshing in a Minecraft Game" (2012); ours works on sparse runs instead of dense slices.
 //
 // Voxels are opaque or clear (material.transparency > 0). A face stands where the kind changes; so the opaque voxels' surface is closed
-// by itself, the clear ones' too, and where they touch both have a face (back to back). Not here: files (io/mesh_write.hpp).
+// by itself, the clear ones' too, and where they touch both have a face (back to back). Not here: files (io/meshes/write.hpp).
 #pragma once
 
 #include <cstdint>

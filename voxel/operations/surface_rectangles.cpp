@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// surface_rectangles.cpp - faces by bit operations on masks, and greedy merging of rows into rectangles.
 #include "voxel/operations/surface_rectangles.hpp"
 
 #include <algorithm>

@@ -1,5 +1,7 @@
-// surface_rectangles.hpp - the steps that make a surface out of voxels, each on its own: faces of bricks, rectangles of faces, triangles of
-// rectangles. surface_mesh.cpp does them with all in memory, io/surface_source.cpp plane by plane. Internal to the two.
+// SPDX-License-Identifier: Apache-2.0
+// surface_rectangles.hpp - the steps that make a surface out of voxels, each on its own: faces of bricks, rectangles of
+// faces, triangles of rectangles. surface_mesh.cpp does them with all in memory, io/meshes/surface_source.cpp plane by
+// plane. Internal to the two.
 #pragma once
 
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // volume.cpp - operations on each volume's own voxels: hollow(), fill().
 #include <algorithm>
 #include <bit>

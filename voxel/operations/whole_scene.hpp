@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // whole_scene.hpp - whole-scene operations: a Scene in, a new Scene out, the old one untouched. Bricks that do not change are shared.
 // Exact to the voxel and the same whatever the number of threads. Not here: edits with undo (edit.hpp), what a file format needs (io/).
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// bricks.cpp - pieces of surface to bricks in parallel, and the inside joined to them layer by layer.
 #include "voxel/voxelize/bricks.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// color.cpp - mip levels by the mean of 2 x 2 linear texels, the tables of sRGB, and materials as plain data that a
+// device can copy.
 #include "voxel/voxelize/color.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // color.hpp - a mesh's textures with the smaller copies that filtering reads, its materials and tables: what the views of
 // voxelize/texturing.hpp point to on the host, and what is copied to a device.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuda.cu - the surface's voxels on a CUDA device: the same voxels and colours as on the host, bit for bit.
 //
 //   vertices --snap--> triangles --cells of 512, 64, 8 bricks--> (brick, triangle) pairs --radix sort--> bricks

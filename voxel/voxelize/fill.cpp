@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// fill.cpp - crossings of voxel centre lines in exact integers, sorted by line, summed up to inside or outside; the
+// three axes vote.
 #include "voxel/voxelize/fill.hpp"
 
 #include <algorithm>

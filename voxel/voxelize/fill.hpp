@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fill.hpp - which voxels have their centre inside a mesh: crossings of centre lines with triangles, counted along three axes,
 // layer by layer. What it is not: the surface (voxelize/host.cpp, voxelize/cuda.cu). Runs on host threads for either.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kernels.cuh - the voxeliser's kernels: one thread a triangle, a pair of brick and triangle, a word of a brick's mask, or a voxel.
 // What is decided, and how it looks, is the text that the host runs too (voxelize/overlap.hpp, voxelize/texturing.hpp); nothing here depends on
 // the order in which threads run, but the order of unsorted pairs. Launches and memory: voxelize/cuda.cu.

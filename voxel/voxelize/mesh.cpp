@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// mesh.cpp - the check of indices and lengths before a mesh is used, whoever made it.
 #include "voxel/voxelize/mesh.hpp"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mesh.hpp - triangles with colour: what readers of meshes make and the voxeliser takes.
 #pragma once
 

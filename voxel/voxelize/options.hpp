@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // options.hpp - the choices of the voxeliser that file formats and command lines pass on; voxelize/triangles.hpp says what they mean.
 #pragma once
 

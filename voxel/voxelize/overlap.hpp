@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // overlap.hpp - which cells of a block of up to 8^3 a triangle touches, and which it passes the crosshair of: exact tests in
 // integers, one text for host threads and CUDA.
 //

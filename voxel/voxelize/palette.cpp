@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// palette.cpp - colour quantisation on weighted axes: looks merged into cells until few enough are left, median cut,
+// k-means.
 #include "voxel/voxelize/palette.hpp"
 
 #include <algorithm>

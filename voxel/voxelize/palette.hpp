@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // palette.hpp - many looks to at most 255 materials. Exact if they suffice; else median cut, then two rounds of k-means.
 // Deterministic: depends on the looks and their counts only.
 #pragma once

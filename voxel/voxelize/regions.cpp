@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// regions.cpp - plans regions by estimated peak memory, voxelises each, and keeps surfaces on disk until the palette is
+// known.
 #include "voxel/voxelize/regions.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // regions.hpp - triangles to voxels region by region, where all of them would not fit the memory there is. The same voxels, materials,
 // palette and metadata as voxelize() in voxelize/triangles.hpp, which says what they are.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // stage.hpp - what the stages of the voxeliser hand to each other: the job, the snapped mesh, surface voxels by pieces.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // texturing.hpp - what a triangle looks like at a voxel: one text for host threads and CUDA, which must agree bit for bit.
 //
 // Integers where results are summed or compared; for the geometry IEEE double arithmetic whose every operation rounds by itself: the

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// triangles.cpp - the stages in order, the choice between host threads and CUDA, and the frame that a mesh is scaled
+// into.
 #include "voxel/voxelize/triangles.hpp"
 
 #include <algorithm>

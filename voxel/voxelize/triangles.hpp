@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // triangles.hpp - triangles to voxels on host threads or CUDA: sparse from the start, memory grows with the surface.
 //
 // The way of the data: vertices snapped to fixed point -> (brick, triangle) pairs, sorted -> each brick's triangles tested exactly

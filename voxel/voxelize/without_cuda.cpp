@@ -1,4 +1,5 @@
-// Stands in for voxelize/cuda.cu in builds without a CUDA toolkit.
+// SPDX-License-Identifier: Apache-2.0
+// without_cuda.cpp - stands in for voxelize/cuda.cu in builds without a CUDA toolkit.
 #include "voxel/voxelize/stage.hpp"
 
 namespace quarry::voxelize_detail {

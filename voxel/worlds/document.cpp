@@ -1,4 +1,5 @@
-// document.cpp - a scene, the world it flattens into, and the history of its edits. See document.hpp.
+// SPDX-License-Identifier: Apache-2.0
+// document.cpp - a scene, the world it flattens into, and the history of its edits.
 //
 //   edit -> plan_edit: bricks of one volume, before and after -> the volume's BrickMap
 //                                                             -> the world bricks they show up in, flattened again -> World

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // document.hpp - a scene with its world and its history: edits act on one volume, and only the world bricks they touch are flattened again.
 // What changed voxels or palette is a record of the history; a step is one record with those behind it that continue it.
 #pragma once

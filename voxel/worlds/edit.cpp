@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// edit.cpp - finds the bricks that an edit may change, applies the mode by masks in parallel, and records before and
+// after.
 #include "voxel/worlds/edit.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // edit.hpp - edits as batches: a shape, a mode, a material; the same batch gives the same world whatever the number of threads. And records
 // of what changed, voxels or palette, from which both ways are restored exactly.
 #pragma once

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// edit_shape.cpp - exact tests of membership in 64-bit integers, the 6-connected line, and the octree walk that finds a
+// shape's bricks.
 #include "voxel/worlds/edit_shape.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// flatten.cpp - contributions of all instances sorted by world brick and precedence, then laid by tables of each
+// voxel's place after the rotation.
 #include "voxel/worlds/flatten.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // flatten.hpp - a scene's instances laid into world bricks. scene.hpp's flatten and flatten_brick stand on it; so does Document, which
 // flattens again only the world bricks that an edit touches.
 //

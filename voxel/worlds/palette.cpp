@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// palette.cpp - the standard palette: greys, hues in eight tones, earths, and materials that are not matt.
 #include "voxel/worlds/palette.hpp"
 
 #include <algorithm>

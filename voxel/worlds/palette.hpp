@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // palette.hpp - 255 PBR materials; index 0 means "no voxel".
 #pragma once
 

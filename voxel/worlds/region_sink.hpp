@@ -1,5 +1,7 @@
-// region_sink.hpp - where a scene's bricks go that are made or read region by region, because all of them would not fit the memory there is.
-// voxelize/regions.hpp and readers of files (io/format.hpp) hand them over; io/store_writer.hpp takes them.
+// SPDX-License-Identifier: Apache-2.0
+// region_sink.hpp - where a scene's bricks go that are made or read region by region, because all of them would not fit
+// the memory there is. voxelize/regions.hpp and readers of files (io/streams/format.hpp) hand them over;
+// io/quarry/writer.hpp takes them.
 //
 // A region is a box of chunks (8^3 bricks); those of a volume follow each other by x, then y, then z, as a world file's chunks do.
 #pragma once

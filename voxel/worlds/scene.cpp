@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// scene.cpp - checks of volumes and instances, and order-free facts: counts, bounds, checksum.
 #include "voxel/worlds/scene.hpp"
 
 #include <algorithm>

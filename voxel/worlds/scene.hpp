@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // scene.hpp - what a world file holds: named volumes, instances of them, layers, one palette, cameras.
 // The scene flattened into one World is what the hash grid addresses and the renderer shows (world.hpp).
 #pragma once

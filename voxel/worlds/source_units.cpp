@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// source_units.cpp - metadata entries to numbers and back, with the shortest text that reads back as the same number.
 #include "voxel/worlds/source_units.hpp"
 
 #include <charconv>

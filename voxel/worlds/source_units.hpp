@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // source_units.hpp - where a scene's voxels lie in the units of the file it was made from: two entries of its metadata, which readers leave,
 // operations keep true and writers pass on where their format has a place for them (docs/formats.md).
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// world.cpp - one write to grid, pool and pyramid that is taken back whole if any of them fails; packing and unpacking.
 #include "voxel/worlds/world.hpp"
 
 #include <algorithm>

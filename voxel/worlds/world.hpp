@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // world.hpp - the flattened scene as everything else sees it: hash grid (brick key -> pool index), brick pool, occupancy pyramid.
 // It works in memory it is given, so a Vulkan-shared MemorySource makes it readable by shaders.
 #pragma once

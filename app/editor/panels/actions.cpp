@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// actions.cpp - the table of shortcuts, and what each action does.
 #include "app/editor/panels/actions.hpp"
 
 #include "app/editor/panels/editor.hpp"

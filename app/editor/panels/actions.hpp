@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // actions.hpp - everything a key or menu entry can ask for: one row each, used by keys, menus, the help and scripts alike.
 #pragma once
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// editor.cpp - a frame from events to picture: open and save, keys, and what the next picture may cost (resolution,
+// samples, tiles).
 #include "app/editor/panels/editor.hpp"
 
 #include <fmt/format.h>

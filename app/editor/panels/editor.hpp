@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // editor.hpp - the editor as one struct: what is open, where one looks from, which tool is in the hand. Panels, keys and scripts work
 // on it; editor.cpp turns it into frames.
 #pragma once

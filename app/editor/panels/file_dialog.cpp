@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// file_dialog.cpp - lists a folder and draws the dialog. Only files of known formats are shown.
 #include "app/editor/panels/file_dialog.hpp"
 
 #include <imgui.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // file_dialog.hpp - choosing a file to open or to write, as a window of the editor: the same on every desktop, and scriptable.
 #pragma once
 

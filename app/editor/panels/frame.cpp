@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// frame.cpp - menu, status line, questions and help, and where the panels stand in the window.
 #include "app/editor/panels/frame.hpp"
 
 #include <fmt/format.h>

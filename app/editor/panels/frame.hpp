@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // frame.hpp - everything around the viewport, drawn anew each frame from the Editor's state.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // scene.cpp - layers, instances and the history of edits.
 #include <fmt/format.h>
 #include <imgui.h>

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// script_runner.cpp - a script's commands as events of mouse and keys where there is such a way, as calls of the editor
+// where there is none.
 #include "app/editor/panels/script_runner.hpp"
 
 #include <GLFW/glfw3.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // statistics.cpp - what the hash grid, the world and the renderer say of themselves, while one edits.
 #include <fmt/format.h>
 #include <imgui.h>

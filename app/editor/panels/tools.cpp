@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tools.cpp - the left panel: what the mouse does, the palette, and the chosen material.
 #include <fmt/format.h>
 #include <imgui.h>

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// viewport.cpp - events of the mouse to camera moves, picks and strokes; the outlines of brush, instance and world over
+// the picture.
 #include "app/editor/panels/viewport.hpp"
 
 #include <GLFW/glfw3.h>

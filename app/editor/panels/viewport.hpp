@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // viewport.hpp - the part of the window where the world is: mouse to camera and strokes, and what is drawn over the picture.
 #pragma once
 

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// document_session.cpp - a change is made in memory, committed to the store, and taken back if the commit fails;
+// recovery files of documents without a name.
 #include "app/editor/session/document_session.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // document_session.hpp - one document being edited, kept safe on disk: every change that is acknowledged is in a file when the call returns, and one that
 // failed is nowhere: not in the file, nor in the document, nor in its history.
 //

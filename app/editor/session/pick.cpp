@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// pick.cpp - two nested walks, through bricks and through the voxels of a brick, after J. Amanatides and A. Woo (1987).
 #include "app/editor/session/pick.hpp"
 
 #include <algorithm>

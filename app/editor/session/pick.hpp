@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pick.hpp - which voxel a ray meets first, found on the host: an answer within the same frame, whatever the GPU is busy with.
 // The renderer's own traversal (shaders/passes/march.comp.glsl) finds the same voxels; tests compare both with a brute-force walk.
 #pragma once

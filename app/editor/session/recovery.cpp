@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// recovery.cpp - names of recovery files, and which of them no editor has open: a lock that can be had means that their
+// editor is gone.
 #include "app/editor/session/recovery.hpp"
 
 #include <fmt/format.h>

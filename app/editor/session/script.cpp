@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// script.cpp - the parser: verbs with their arguments, checked before the first command runs.
 #include "app/editor/session/script.hpp"
 #include "base/suggest.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // script.hpp - what `quarry edit --script FILE` reads: one command a line, `#` begins a comment. The editor carries them out through
 // the paths that mouse and keys take.
 #pragma once

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// tiling.cpp - which tile is next: the block nearest to where one looks, grown a side at a time up to what the time
+// allows.
 #include "app/editor/session/tiling.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tiling.hpp - a picture cut into tiles while it is made: which comes next, and how large it may be so that it takes about so long. Knows no
 // device. The picture lies in blocks of kBlock pixels squared; a tile is a rectangle of blocks, the nearest that are left to where one looks.
 #pragma once

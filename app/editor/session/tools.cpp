@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// tools.cpp - brushes and strokes as edits: plane of the stroke, spacing of dabs, boxes that are shown before the edit.
 #include "app/editor/session/tools.hpp"
 
 #include <algorithm>

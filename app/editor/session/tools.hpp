@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tools.hpp - from a mouse to edits: what a brush does at a picked voxel, and how a dragged mouse becomes a stroke.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// frame_log.cpp - writes the lines, flushed one by one, so that a log of a killed editor is whole.
 #include "app/editor/window/frame_log.hpp"
 
 #include <fmt/format.h>

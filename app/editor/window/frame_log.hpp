@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // frame_log.hpp - what frames and tiles took, a line of JSON each, for whoever looks for what keeps input waiting. $QUARRY_EDITOR_LOG names the file.
 #pragma once
 

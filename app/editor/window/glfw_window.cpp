@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// glfw_window.cpp - callbacks of GLFW to events, clipboard and cursors, and the names of keys.
 #include "app/editor/window/glfw_window.hpp"
 
 #define GLFW_INCLUDE_NONE

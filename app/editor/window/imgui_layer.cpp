@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// imgui_layer.cpp - font, theme and context of Dear ImGui; events are given to it one piece a frame.
 #include "app/editor/window/imgui_layer.hpp"
 
 #include <GLFW/glfw3.h>

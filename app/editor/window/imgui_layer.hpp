@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // imgui_layer.hpp - Dear ImGui for this editor: its look, its letters, and the feeding of window events into it.
 #pragma once
 

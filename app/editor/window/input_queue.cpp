@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// input_queue.cpp - cuts the events: moves and text are joined, each press and release is a piece of its own.
 #include "app/editor/window/input_queue.hpp"
 
 #include <GLFW/glfw3.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // input_queue.hpp - what the user did, cut into pieces that one frame of Dear ImGui can tell apart.
 //
 //   window's events --take_piece--> one kind of thing --give--> Dear ImGui (a frame of it) -> keys, viewport -> the next piece ...

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// presenter.cpp - records and submits frames, keeps images until the timeline has passed them, and copies the screen
+// for screenshots.
 #include "app/editor/window/presenter.hpp"
 
 #include <fmt/format.h>

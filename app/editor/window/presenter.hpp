@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // presenter.hpp - one frame of the editor on the GPU: the ray-marched picture, the panels over it, onto the screen.
 //
 //   SharedWorld --Renderer::record--> scene image (RGBA8, storage) --blit--> swapchain image --Dear ImGui's render pass--> present

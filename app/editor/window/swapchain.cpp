@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// swapchain.cpp - the surface's format, FIFO presentation, and the views, framebuffers and semaphores of the images.
 #include "app/editor/window/swapchain.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // swapchain.hpp - the images that the window shows in turn. Made again when the window's size changes, while old ones may still be
 // read: the owner decides when they go.
 #pragma once

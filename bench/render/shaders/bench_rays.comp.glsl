@@ -1,4 +1,5 @@
 #version 460
+// SPDX-License-Identifier: Apache-2.0
 // bench_rays.comp.glsl - the passes of `quarry bench render`, each a pipeline of its own through kPass: rays of the reference scenes, through
 // the same traversal as the pictures. Arithmetic of rays is spelt out with fma, as that specification has it.
 #extension GL_GOOGLE_include_directive : require

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # libquarry: the C interface as a shared library for other engines, its install rules and its package files. Included by
 # engine/CMakeLists.txt. Everything inside is linked statically and PRIVATE, and no part of the exported targets.
 set(qry_package_dir ${CMAKE_CURRENT_LIST_DIR})

@@ -1,4 +1,6 @@
-// `quarry convert --memory`: what does not fit is converted region by region, to the same bytes, in the memory it was told, or says why it cannot.
+// SPDX-License-Identifier: Apache-2.0
+// convert_memory_test.cpp - `quarry convert --memory`: what does not fit is converted region by region, to the same
+// bytes, in the memory it was told, or says why it cannot.
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -1,4 +1,6 @@
-// `quarry convert` as a pipeline sees it: batches, what is skipped and resumed, memory, shards, steps, losses, pictures.
+// SPDX-License-Identifier: Apache-2.0
+// convert_test.cpp - `quarry convert` as a pipeline sees it: batches, what is skipped and resumed, memory, shards,
+// steps, losses, pictures.
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,5 +1,7 @@
-// A budget is a budget: whatever the file, this process and its children together hold no more than --memory, or the file is refused in time, with
-// the number that would do. Files of holes where that is enough, so that they cost nothing.
+// SPDX-License-Identifier: Apache-2.0
+// memory_budget_test.cpp - a budget is a budget: whatever the file, this process and its children together hold no more
+// than --memory, or the file is refused in time, with the number that would do. Files of holes where that is enough, so
+// that they cost nothing.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>

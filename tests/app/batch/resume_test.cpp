@@ -1,4 +1,6 @@
-// `quarry convert --resume` remembers all that reading opened or looked for beside an input: a change of it, or its appearing, converts again.
+// SPDX-License-Identifier: Apache-2.0
+// resume_test.cpp - `quarry convert --resume` remembers all that reading opened or looked for beside an input: a change
+// of it, or its appearing, converts again.
 #include <zlib.h>
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,5 @@
-// The real program, started as a user starts it: exit codes, messages, files.
+// SPDX-License-Identifier: Apache-2.0
+// cli_test.cpp - the real program, started as a user starts it: exit codes, messages, files.
 #include <signal.h>
 #include <sys/stat.h>
 

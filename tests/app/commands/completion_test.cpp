@@ -1,4 +1,6 @@
-// What the program makes of its own definition: completion scripts that shells take, and a manual page without faults.
+// SPDX-License-Identifier: Apache-2.0
+// completion_test.cpp - what the program makes of its own definition: completion scripts that shells take, and a manual
+// page without faults.
 #include <unistd.h>
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,7 @@
-// Where an output may go: what is no file is refused and stays what it was, links are followed, a name may be as long as the file system allows, and
-// a place that cannot be written to is a sentence and not a signal. For every format, the picture and the report.
+// SPDX-License-Identifier: Apache-2.0
+// output_places_test.cpp - where an output may go: what is no file is refused and stays what it was, links are
+// followed, a name may be as long as the file system allows, and a place that cannot be written to is a sentence and
+// not a signal. For every format, the picture and the report.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -1,4 +1,6 @@
-// Files that programs of others write and that were refused, misread or killed the reader up to version 0.1.1: PLY, COLLADA, .vox, .qb; and "--".
+// SPDX-License-Identifier: Apache-2.0
+// reader_defects_test.cpp - files that programs of others write and that were refused, misread or killed the reader up
+// to version 0.1.1: PLY, COLLADA, .vox, .qb; and "--".
 #include <catch2/catch.hpp>
 #include <fstream>
 

@@ -1,4 +1,6 @@
-// `quarry render` as a user starts it: batches, turntables, path tracing, EXR; what is left behind when something goes wrong.
+// SPDX-License-Identifier: Apache-2.0
+// render_test.cpp - `quarry render` as a user starts it: batches, turntables, path tracing, EXR; what is left behind
+// when something goes wrong.
 #include <signal.h>
 
 #include <algorithm>

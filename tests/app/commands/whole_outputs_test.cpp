@@ -1,5 +1,7 @@
-// Every output is whole or not there: each call of a run that writes below its folder is made to fail, to stop half-way, or to be the last, and what
-// then lies there is the old file or the new one, with exit code 0 only for the new.
+// SPDX-License-Identifier: Apache-2.0
+// whole_outputs_test.cpp - every output is whole or not there: each call of a run that writes below its folder is made
+// to fail, to stop half-way, or to be the last, and what then lies there is the old file or the new one, with exit code
+// 0 only for the new.
 //
 // A case runs once undisturbed, which gives the new files and the numbers of its calls, and then once for each call and each thing that can happen
 // to it (faults.hpp). Of calls of one kind that are many, some are taken, first and last among them, and of what can happen to a call every second

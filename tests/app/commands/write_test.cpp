@@ -1,5 +1,7 @@
-// What a command may write over, what it must leave alone, and what is there when it ends: one promise for every format, report and picture, since all of
-// them are written in one way (voxel/io/files/whole_file.hpp). Full and failing disks are tested where calls can be made to fail.
+// SPDX-License-Identifier: Apache-2.0
+// write_test.cpp - what a command may write over, what it must leave alone, and what is there when it ends: one promise
+// for every format, report and picture, since all of them are written in one way (voxel/io/files/whole_file.hpp). Full
+// and failing disks are tested where calls can be made to fail.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/socket.h>

@@ -1,4 +1,5 @@
-// What words on a command line name: directories, patterns, lists, templates.
+// SPDX-License-Identifier: Apache-2.0
+// inputs_test.cpp - what words on a command line name: directories, patterns, lists, templates.
 #include "app/console/inputs.hpp"
 
 #include <unistd.h>

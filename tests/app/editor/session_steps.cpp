@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // session_steps.cpp - the editor's session without its window, for tests that let its calls fail or kill it:
 //
 //   qry-session-steps RECOVERY-FOLDER STEP...      open:FILE  new  recover:FILE  ball:N  undo  save:FILE

@@ -1,4 +1,6 @@
-// The editor's window on an invisible display: what it shows, that mouse and keys work, and that no acknowledged edit is ever lost.
+// SPDX-License-Identifier: Apache-2.0
+// window_test.cpp - the editor's window on an invisible display: what it shows, that mouse and keys work, and that no
+// acknowledged edit is ever lost.
 #include <signal.h>
 
 #include <algorithm>

@@ -1,5 +1,7 @@
-// The program's commands beside a world's journal: a log that was written for another state of the file counts for none of them, none changes a byte by
-// reading, and the editor sets it aside. Version 0.1.1 gave a restored backup's edits back to it, and cut another world that was put in its place.
+// SPDX-License-Identifier: Apache-2.0
+// world_journal_test.cpp - the program's commands beside a world's journal: a log that was written for another state of
+// the file counts for none of them, none changes a byte by reading, and the editor sets it aside. Version 0.1.1 gave a
+// restored backup's edits back to it, and cut another world that was put in its place.
 #include <signal.h>
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,7 @@
-// A host engine's own Vulkan device behind the plugin interface: created from the published requirements it works, created without
-// one of them it is refused by that one's name. The host here is this file, with nothing of Quarry but quarry.h.
+// SPDX-License-Identifier: Apache-2.0
+// adopt_test.cpp - a host engine's own Vulkan device behind the plugin interface: created from the published
+// requirements it works, created without one of them it is refused by that one's name. The host here is this file, with
+// nothing of Quarry but quarry.h.
 #include <dlfcn.h>
 #include <vulkan/vulkan.h>
 

@@ -1,4 +1,5 @@
-/* check.c - see api/check.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check.c - counts checks, failures and skips, and makes the contexts, worlds and files that the C tests work on. */
 #include "tests/engine/api/check.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* Opening and saving through the plugin interface, and every way that can fail. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* files_test.c - opening and saving through the plugin interface, and every way that can fail. */
 #include <string.h>
 
 #include "tests/engine/api/check.h"

@@ -1,4 +1,6 @@
-// The history that a .quarry file brings along, through the plugin interface: its steps are those of the editor that made them.
+// SPDX-License-Identifier: Apache-2.0
+// history_test.cpp - the history that a .quarry file brings along, through the plugin interface: its steps are those of
+// the editor that made them.
 #include <catch2/catch.hpp>
 
 #include <quarry/quarry.hpp>

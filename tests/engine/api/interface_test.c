@@ -1,5 +1,6 @@
-/* The plugin interface as a plain C99 program sees it: what quarry.h promises, line by line, and every way to be refused.
- * One argument: a folder to write files to. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* interface_test.c - the plugin interface as a plain C99 program sees it: what quarry.h promises, line by line, and
+ * every way to be refused. One argument: a folder to write files to. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,8 @@
-// Running out of host memory behind the plugin interface: every allocation that a call makes is refused once, in turn. Each time the call
-// must answer QRY_ERROR_OUT_OF_MEMORY (or do its work without), no exception may come out, and the world must be as it was.
-// Replaces operator new of this whole process, the shared library included; so it is an executable of its own.
+// SPDX-License-Identifier: Apache-2.0
+// memory_test.cpp - running out of host memory behind the plugin interface: every allocation that a call makes is
+// refused once, in turn. Each time the call must answer QRY_ERROR_OUT_OF_MEMORY (or do its work without), no exception
+// may come out, and the world must be as it was. Replaces operator new of this whole process, the shared library
+// included; so it is an executable of its own.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>

@@ -1,4 +1,5 @@
-/* What worlds take, and their packed form, through the plugin interface; needs no device. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* packed_test.c - what worlds take, and their packed form, through the plugin interface; needs no device. */
 #include <string.h>
 
 #include "tests/engine/api/check.h"

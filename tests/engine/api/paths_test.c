@@ -1,4 +1,6 @@
-/* Path-traced pictures of the plugin interface: gathered over calls, begun anew when anything changes, stopped, read layer by layer. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* paths_test.c - path-traced pictures of the plugin interface: gathered over calls, begun anew when anything
+ * changes, stopped, read layer by layer. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

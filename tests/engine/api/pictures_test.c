@@ -1,4 +1,6 @@
-/* Cameras, pictures and rays of the plugin interface; the first part needs no Vulkan device, the second says aloud if there is none. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pictures_test.c - cameras, pictures and rays of the plugin interface; the first part needs no Vulkan device, the
+ * second says aloud if there is none. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,7 @@
-// Frames recorded into a host engine's own command buffer: the host here is this file, a small renderer with its own device, command buffers,
-// images and commands beside ours, under the validation layers. Its pictures must be those of qry_world_render, byte for byte.
+// SPDX-License-Identifier: Apache-2.0
+// record_test.cpp - frames recorded into a host engine's own command buffer: the host here is this file, a small
+// renderer with its own device, command buffers, images and commands beside ours, under the validation layers. Its
+// pictures must be those of qry_world_render, byte for byte.
 #include <dlfcn.h>
 #include <vulkan/vulkan.h>
 

@@ -1,5 +1,6 @@
-// The thread marks of quarry.h, under ThreadSanitizer in the preset `tsan`: what may run at once runs at once and agrees with what one
-// thread alone gets. And quarry.hpp, used the way its head says.
+// SPDX-License-Identifier: Apache-2.0
+// threads_test.cpp - the thread marks of quarry.h, under ThreadSanitizer in the preset `tsan`: what may run at once
+// runs at once and agrees with what one thread alone gets. And quarry.hpp, used the way its head says.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <string>

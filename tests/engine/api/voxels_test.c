@@ -1,4 +1,5 @@
-/* Voxels, edits, history and palette of the plugin interface, against a plain array. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* voxels_test.c - voxels, edits, history and palette of the plugin interface, against a plain array. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,6 @@
-// EXR files: what was written is what the library reads, to the bit; without the library nothing is left behind.
+// SPDX-License-Identifier: Apache-2.0
+// exr_file_test.cpp - EXR files: what was written is what the library reads, to the bit; without the library nothing is
+// left behind.
 #if defined(QRY_HAVE_OPENEXR)
 #include <ImfChannelList.h>
 #include <ImfFrameBuffer.h>

@@ -1,4 +1,6 @@
-// Does glass bend, split and swallow light as it should? Judged by a furnace, and by the formulae of Snell, Fresnel and Beer for slabs.
+// SPDX-License-Identifier: Apache-2.0
+// path_glass_test.cpp - does glass bend, split and swallow light as it should? Judged by a furnace, and by the formulae
+// of Snell, Fresnel and Beer for slabs.
 #include <catch2/catch.hpp>
 #include <cmath>
 

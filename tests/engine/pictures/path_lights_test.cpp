@@ -1,5 +1,6 @@
-// Does asking for lights give the same picture as meeting them by chance, with less noise? Judged by Lambert's formula for the light of a
-// polygon, by the other way, and by the error of both.
+// SPDX-License-Identifier: Apache-2.0
+// path_lights_test.cpp - does asking for lights give the same picture as meeting them by chance, with less noise?
+// Judged by Lambert's formula for the light of a polygon, by the other way, and by the error of both.
 #include <catch2/catch.hpp>
 #include <cmath>
 

@@ -1,5 +1,7 @@
-// Is the light right? Judged by what is known without a renderer: a furnace in which everything must look like its walls, Lambert's formula
-// for the light of a polygon, the sun on a floor; and by how the error falls.
+// SPDX-License-Identifier: Apache-2.0
+// path_tracer_test.cpp - is the light right? Judged by what is known without a renderer: a furnace in which everything
+// must look like its walls, Lambert's formula for the light of a polygon, the sun on a floor; and by how the error
+// falls.
 #include <catch2/catch.hpp>
 #include <cmath>
 

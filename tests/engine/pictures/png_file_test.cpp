@@ -1,4 +1,5 @@
-// PNG files there and back, and what is said of those that are not; cameras.
+// SPDX-License-Identifier: Apache-2.0
+// png_file_test.cpp - PNG files there and back, and what is said of those that are not; cameras.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <fstream>

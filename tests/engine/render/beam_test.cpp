@@ -1,5 +1,6 @@
-// Rays that start where their tile first may see something, against rays from the eye: every kind of world, from outside, inside, far off
-// and along the axes.
+// SPDX-License-Identifier: Apache-2.0
+// beam_test.cpp - rays that start where their tile first may see something, against rays from the eye: every kind of
+// world, from outside, inside, far off and along the axes.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>

@@ -1,6 +1,8 @@
-// Pictures that a person has looked at and found right, kept small in tests/engine/golden. QUARRY_GOLDEN_WRITE=1 makes them anew (look at
-// them before committing); QUARRY_GOLDEN_DIR says where they lie when the binary runs away from its source tree. On failure the picture
-// and the difference are written beside each other and their places printed.
+// SPDX-License-Identifier: Apache-2.0
+// golden_test.cpp - pictures that a person has looked at and found right, kept small in tests/engine/golden.
+// QUARRY_GOLDEN_WRITE=1 makes them anew (look at them before committing); QUARRY_GOLDEN_DIR says where they lie when
+// the binary runs away from its source tree. On failure the picture and the difference are written beside each other
+// and their places printed.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdio>

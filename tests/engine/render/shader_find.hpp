@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // shader_find.hpp - look-ups by a shader alone, beside which the tests hold hashgrid::find: find.comp.glsl for the table of a world,
 // pairs_find.comp.glsl and compact_find.comp.glsl for any table.
 #pragma once

@@ -1,4 +1,6 @@
-// Tables read by shaders: grid_find.glsl in both localities and compact_find.glsl, beside hashgrid::find on the same memory.
+// SPDX-License-Identifier: Apache-2.0
+// table_find_test.cpp - tables read by shaders: grid_find.glsl in both localities and compact_find.glsl, beside
+// hashgrid::find on the same memory.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <random>

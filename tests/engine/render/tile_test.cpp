@@ -1,4 +1,6 @@
-// A picture made of tiles, each a submission of its own, is the picture made at once, bit for bit: in every view, wherever the cuts are.
+// SPDX-License-Identifier: Apache-2.0
+// tile_test.cpp - a picture made of tiles, each a submission of its own, is the picture made at once, bit for bit: in
+// every view, wherever the cuts are.
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <functional>

@@ -1,4 +1,6 @@
-// The ray-marcher against a voxel-by-voxel walk in double precision: the same voxel, the same depth, for every kind of world and ray.
+// SPDX-License-Identifier: Apache-2.0
+// traversal_test.cpp - the ray-marcher against a voxel-by-voxel walk in double precision: the same voxel, the same
+// depth, for every kind of world and ray.
 #include <catch2/catch.hpp>
 #include <algorithm>
 #include <chrono>

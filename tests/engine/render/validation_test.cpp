@@ -1,4 +1,6 @@
-// Linked last, so that Catch runs it last: what all other cases did is judged here.
+// SPDX-License-Identifier: Apache-2.0
+// validation_test.cpp - what the validation layers said during all other cases, judged here: linked last, so that Catch
+// runs it last.
 #include <catch2/catch.hpp>
 
 #include "tests/engine/test_device.hpp"

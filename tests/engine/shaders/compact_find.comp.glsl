@@ -1,4 +1,5 @@
 #version 460
+// SPDX-License-Identifier: Apache-2.0
 // compact_find.comp.glsl - keys in, (value, sectors read) out, of a compact table: for the conformance tests against hashgrid::find.
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_scalar_block_layout : require

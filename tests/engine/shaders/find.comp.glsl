@@ -1,14 +1,10 @@
 #version 460
+// SPDX-License-Identifier: Apache-2.0
 // find.comp.glsl - keys in, (value, sectors read) out: the look-up alone, for the conformance tests against hashgrid::find.
 #extension GL_GOOGLE_include_directive : require
 
-<<<<<<<< HEAD:tests/engine/shaders/find.comp.glsl
-#include "shaders/library/world.glsl"
-#include "shaders/shared/frame.h"
-========
 #include "shaders/library/world.glsl"
 #include "tests/engine/shaders/find_push.h"
->>>>>>>> vk:tests/engine/find.comp.glsl
 
 layout(local_size_x = 64) in;
 layout(buffer_reference, scalar, buffer_reference_align = 4) writeonly buffer QryFound { uvec2 at[]; };

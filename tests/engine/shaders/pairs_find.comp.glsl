@@ -1,4 +1,5 @@
 #version 460
+// SPDX-License-Identifier: Apache-2.0
 // pairs_find.comp.glsl - keys in, (value, sectors read) out, of a table of pairs in either locality: for the conformance tests against
 // hashgrid::find. find.comp.glsl is the same for the table of a world.
 #extension GL_EXT_buffer_reference : require

@@ -1,4 +1,6 @@
-// Is every glowing face in the list, once, and does the list stay so through edits? Judged by asking the world about each voxel. No device.
+// SPDX-License-Identifier: Apache-2.0
+// light_list_test.cpp - is every glowing face in the list, once, and does the list stay so through edits? Judged by
+// asking the world about each voxel. No device.
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>

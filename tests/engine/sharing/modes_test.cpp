@@ -1,4 +1,6 @@
-// One world through every sharing mode: the same picture, also after edits, growth and removal. And the look-up in GLSL against the host's.
+// SPDX-License-Identifier: Apache-2.0
+// modes_test.cpp - one world through every sharing mode: the same picture, also after edits, growth and removal. And
+// the look-up in GLSL against the host's.
 #include <catch2/catch.hpp>
 #include <algorithm>
 #include <random>

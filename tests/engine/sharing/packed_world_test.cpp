@@ -1,5 +1,6 @@
-// A packed world, and one that gave idle memory back, is drawn as any other is, to the byte: every kind of world, every sharing mode, passes
-// that light and paths that scatter.
+// SPDX-License-Identifier: Apache-2.0
+// packed_world_test.cpp - a packed world, and one that gave idle memory back, is drawn as any other is, to the byte:
+// every kind of world, every sharing mode, passes that light and paths that scatter.
 #include <array>
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,7 @@
-// The hand-over under load: a world is edited, grows and shrinks while three frames are under way, in every sharing mode. What each
-// frame shows must be the version that was published for it, whole: nothing older, nothing newer, no mixture.
+// SPDX-License-Identifier: Apache-2.0
+// stress_test.cpp - the hand-over under load: a world is edited, grows and shrinks while three frames are under way, in
+// every sharing mode. What each frame shows must be the version that was published for it, whole: nothing older,
+// nothing newer, no mixture.
 //
 // A picture looks at a board of bricks. Every version gives some bricks another material or takes them away, and
 // every version has a palette of its own in which a colour says version and material: a pixel tells what its frame has read.

@@ -1,4 +1,5 @@
-// What a device must have, how a lack is said, and memory that both sides see.
+// SPDX-License-Identifier: Apache-2.0
+// device_test.cpp - what a device must have, how a lack is said, and memory that both sides see.
 #include <catch2/catch.hpp>
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,6 @@
-// The promises of voxel/bricks/coords.hpp and brick.hpp: packing, order inside a brick, boxes, and the group of 48 rotations, whose products
-// and inverses are compared with plain 3x3 matrices.
+// SPDX-License-Identifier: Apache-2.0
+// coords_test.cpp - the promises of voxel/bricks/coords.hpp and brick.hpp: packing, order inside a brick, boxes, and
+// the group of 48 rotations, whose products and inverses are compared with plain 3x3 matrices.
 #include <array>
 #include <catch2/catch.hpp>
 #include <cmath>

@@ -1,4 +1,6 @@
-// BrickMap against std::map<Int3, uint8_t> of single voxels, under random histories, sharing between copies included.
+// SPDX-License-Identifier: Apache-2.0
+// map_test.cpp - BrickMap against std::map<Int3, uint8_t> of single voxels, under random histories, sharing between
+// copies included.
 #include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>

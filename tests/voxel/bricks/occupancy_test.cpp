@@ -1,4 +1,5 @@
-// The occupancy pyramid against maps of coordinates, its arena read as a shader reads it.
+// SPDX-License-Identifier: Apache-2.0
+// occupancy_test.cpp - the occupancy pyramid against maps of coordinates, its arena read as a shader reads it.
 #include <algorithm>
 #include <array>
 #include <bit>

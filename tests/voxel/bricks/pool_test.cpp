@@ -1,4 +1,5 @@
-// The promises of bricks/pool.hpp, and of the slabs below it.
+// SPDX-License-Identifier: Apache-2.0
+// pool_test.cpp - the promises of bricks/pool.hpp, and of the slabs below it.
 #include <catch2/catch.hpp>
 #include <random>
 #include <set>

@@ -1,4 +1,6 @@
-// Bricks out of lists of voxels: against a std::map, on host threads and on CUDA where there is a device.
+// SPDX-License-Identifier: Apache-2.0
+// voxel_list_test.cpp - bricks out of lists of voxels: against a std::map, on host threads and on CUDA where there is a
+// device.
 #include "voxel/bricks/voxel_list.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,6 @@
-// What is asked of a COLLADA file before Assimp reads it: arrays, accessors and indices that hold together; and that sound files still are read.
+// SPDX-License-Identifier: Apache-2.0
+// collada_test.cpp - what is asked of a COLLADA file before Assimp reads it: arrays, accessors and indices that hold
+// together; and that sound files still are read.
 #include "voxel/foreign/meshes/collada.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gltf_seeds.hpp - writes small glTF files: what the reader's tests compare, and first inputs of its fuzzer.
 #pragma once
 

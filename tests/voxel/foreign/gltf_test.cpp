@@ -1,4 +1,6 @@
-// glTF files through quarry-mesh-reader: whatever way the numbers of one shape are written, its voxels are the same.
+// SPDX-License-Identifier: Apache-2.0
+// gltf_test.cpp - glTF files through quarry-mesh-reader: whatever way the numbers of one shape are written, its voxels
+// are the same.
 #include <catch2/catch.hpp>
 
 #include <cmath>

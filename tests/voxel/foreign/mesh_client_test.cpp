@@ -1,4 +1,5 @@
-// The mesh reader's process and its client: real files, broken files, a reader that misbehaves.
+// SPDX-License-Identifier: Apache-2.0
+// mesh_client_test.cpp - the mesh reader's process and its client: real files, broken files, a reader that misbehaves.
 #include "voxel/foreign/mesh_client.hpp"
 
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ply_builder.hpp - writes small PLY files in any encoding, of any types: for tests, and the fuzzer's first inputs.
 #pragma once
 

@@ -1,5 +1,6 @@
-// The PLY mesh reader, called as quarry-mesh-reader calls it: each encoding and type against one file of text, what elements and properties mean,
-// damaged files.
+// SPDX-License-Identifier: Apache-2.0
+// ply_test.cpp - the PLY mesh reader, called as quarry-mesh-reader calls it: each encoding and type against one file of
+// text, what elements and properties mean, damaged files.
 #include "voxel/foreign/meshes/ply.hpp"
 
 #include <catch2/catch.hpp>

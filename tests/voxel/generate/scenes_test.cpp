@@ -1,4 +1,5 @@
-// The generators: the same scene everywhere, of the size asked for, with what its name promises.
+// SPDX-License-Identifier: Apache-2.0
+// scenes_test.cpp - the generators: the same scene everywhere, of the size asked for, with what its name promises.
 #include "voxel/generate/scenes.hpp"
 
 #include <catch2/catch.hpp>

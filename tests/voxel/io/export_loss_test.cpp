@@ -1,4 +1,5 @@
-// What a format cannot hold is counted; what it holds is not.
+// SPDX-License-Identifier: Apache-2.0
+// export_loss_test.cpp - what a format cannot hold is counted; what it holds is not.
 #include "voxel/io/export_loss.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,5 @@
-// The registry: which file is read or written by whom, and what is said where nobody can.
+// SPDX-License-Identifier: Apache-2.0
+// formats_test.cpp - the registry: which file is read or written by whom, and what is said where nobody can.
 #include "voxel/io/formats.hpp"
 
 #include <catch2/catch.hpp>

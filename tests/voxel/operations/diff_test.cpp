@@ -1,4 +1,5 @@
-// Two scenes compared, against a comparison voxel by voxel on plain maps.
+// SPDX-License-Identifier: Apache-2.0
+// diff_test.cpp - two scenes compared, against a comparison voxel by voxel on plain maps.
 #include "voxel/operations/diff.hpp"
 
 #include <catch2/catch.hpp>

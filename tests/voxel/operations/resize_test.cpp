@@ -1,4 +1,6 @@
-// Whole-number changes of resolution, and scenes in pieces, against the same done voxel by voxel on plain maps.
+// SPDX-License-Identifier: Apache-2.0
+// resize_test.cpp - whole-number changes of resolution, and scenes in pieces, against the same done voxel by voxel on
+// plain maps.
 #include <catch2/catch.hpp>
 #include <set>
 

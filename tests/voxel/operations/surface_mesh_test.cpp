@@ -1,4 +1,6 @@
-// The surface mesh against the voxels, face by face: nothing missing, nothing twice, closed edge by edge, of the right volume.
+// SPDX-License-Identifier: Apache-2.0
+// surface_mesh_test.cpp - the surface mesh against the voxels, face by face: nothing missing, nothing twice, closed
+// edge by edge, of the right volume.
 #include "voxel/operations/surface_mesh.hpp"
 
 #include <catch2/catch.hpp>

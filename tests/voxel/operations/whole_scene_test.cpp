@@ -1,4 +1,5 @@
-// Scene operations against the same done voxel by voxel on plain maps.
+// SPDX-License-Identifier: Apache-2.0
+// whole_scene_test.cpp - scene operations against the same done voxel by voxel on plain maps.
 #include "voxel/operations/whole_scene.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,6 @@
-// CUDA against the host: the same bricks, materials, palette and facts for every kind of mesh that takes another way through the kernels.
+// SPDX-License-Identifier: Apache-2.0
+// cuda_test.cpp - CUDA against the host: the same bricks, materials, palette and facts for every kind of mesh that
+// takes another way through the kernels.
 #include <catch2/catch.hpp>
 
 #include <cmath>

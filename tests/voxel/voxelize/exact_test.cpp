@@ -1,5 +1,6 @@
-// Which voxels are set, decided again by other exact arithmetic: edges against boxes and box edges against triangles in 128-bit
-// rationals, orientation determinants, and floods that look for leaks.
+// SPDX-License-Identifier: Apache-2.0
+// exact_test.cpp - which voxels are set, decided again by other exact arithmetic: edges against boxes and box edges
+// against triangles in 128-bit rationals, orientation determinants, and floods that look for leaks.
 #include <catch2/catch.hpp>
 
 #include <algorithm>

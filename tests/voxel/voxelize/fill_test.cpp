@@ -1,4 +1,6 @@
-// What is inside: solid voxels against the solid angle of the mesh, hand-made holes and overlaps, and the round trip through a mesh file.
+// SPDX-License-Identifier: Apache-2.0
+// fill_test.cpp - what is inside: solid voxels against the solid angle of the mesh, hand-made holes and overlaps, and
+// the round trip through a mesh file.
 #include <catch2/catch.hpp>
 
 #include <cmath>

@@ -1,4 +1,6 @@
-// Voxelising region by region against voxelising at once: the same scene to the last byte, whatever the mesh, the rules, the room and the threads.
+// SPDX-License-Identifier: Apache-2.0
+// regions_test.cpp - voxelising region by region against voxelising at once: the same scene to the last byte, whatever
+// the mesh, the rules, the room and the threads.
 #include "voxel/voxelize/regions.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,6 @@
-// The voxeliser against counts worked out by hand, an independent clipping test, direct texture look-ups, and itself on other threads.
+// SPDX-License-Identifier: Apache-2.0
+// triangles_test.cpp - the voxeliser against counts worked out by hand, an independent clipping test, direct texture
+// look-ups, and itself on other threads.
 #include "voxel/voxelize/triangles.hpp"
 
 #include <sys/resource.h>

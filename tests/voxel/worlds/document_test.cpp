@@ -1,5 +1,6 @@
-// Document under random histories of edits, writes, undo and redo: after every step the world must be what the whole scene flattens
-// into, and the volumes what a model of single voxels says.
+// SPDX-License-Identifier: Apache-2.0
+// document_test.cpp - Document under random histories of edits, writes, undo and redo: after every step the world must
+// be what the whole scene flattens into, and the volumes what a model of single voxels says.
 #include <catch2/catch.hpp>
 #include <atomic>
 #include <map>

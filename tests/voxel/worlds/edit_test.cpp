@@ -1,4 +1,5 @@
-// Edit shapes and modes against naive membership in long arithmetic, voxel by voxel.
+// SPDX-License-Identifier: Apache-2.0
+// edit_test.cpp - edit shapes and modes against naive membership in long arithmetic, voxel by voxel.
 #include <catch2/catch.hpp>
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,6 @@
-// The promises of World::pack, of packed pools and of World::fit: the same voxels in less memory, and back again.
+// SPDX-License-Identifier: Apache-2.0
+// packed_test.cpp - the promises of World::pack, of packed pools and of World::fit: the same voxels in less memory, and
+// back again.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>

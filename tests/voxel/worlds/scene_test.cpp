@@ -1,4 +1,5 @@
-// Scene flattening and facts against a model that places voxel after voxel into a std::map.
+// SPDX-License-Identifier: Apache-2.0
+// scene_test.cpp - scene flattening and facts against a model that places voxel after voxel into a std::map.
 #include <catch2/catch.hpp>
 #include <map>
 #include <random>

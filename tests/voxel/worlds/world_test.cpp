@@ -1,4 +1,5 @@
-// World against std::map<Int3, Brick> under random batches; failures injected at every allocation.
+// SPDX-License-Identifier: Apache-2.0
+// world_test.cpp - World against std::map<Int3, Brick> under random batches; failures injected at every allocation.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// accessor.cpp - bounds are checked once when an accessor is made, elements are converted when they are read.
 #include "voxel/foreign/gltf/accessor.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // accessor.hpp - the numbers of a glTF accessor, one element at a time: any component type, normalised or not, strided,
 // sparse, or out of nothing (zeros).
 #pragma once

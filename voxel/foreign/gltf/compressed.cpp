@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// compressed.cpp - calls of the two libraries, with sizes held against the least that a stream of such a size can hold.
 #include "voxel/foreign/gltf/compressed.hpp"
 
 #include <draco/compression/decode.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // compressed.hpp - what glTF files hold compressed: Draco's meshes and meshoptimizer's buffer views, by their libraries. What
 // is asked of them is checked before they are called, and what they answer before it is used; a crash of theirs is the process's.
 #pragma once

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// document.cpp - chunks of .glb, JSON of limited depth, data URIs in base64, and typed access to members with the place
+// in the message.
 #include "voxel/foreign/gltf/document.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // document.hpp - a glTF 2.0 file's container, JSON, buffers and buffer views. What the numbers in them mean is
 // gltf/accessor.hpp's, what the scene is gltf/reader.cpp's.
 //

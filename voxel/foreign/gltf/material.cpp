@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// material.cpp - metal-rough and specular-gloss materials, texture transforms, and each image decoded once.
 #include "voxel/foreign/gltf/material.hpp"
 
 #include <algorithm>

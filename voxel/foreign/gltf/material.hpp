@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // material.hpp - glTF's materials, textures, samplers and images as a Mesh has them.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// primitive.cpp - attributes and indices to triangles; vertices are renumbered without gaps in rising order.
 #include "voxel/foreign/gltf/primitive.hpp"
 
 #include <algorithm>

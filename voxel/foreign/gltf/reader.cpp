@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// reader.cpp - node transforms, instances and the choice of texture coordinate sets; parts are appended to one mesh.
 #include "voxel/foreign/gltf/reader.hpp"
 
 #include <algorithm>

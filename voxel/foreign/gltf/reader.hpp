@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // reader.hpp - glTF 2.0 to a Mesh, by a reader of our own: Assimp 5.2 copies quantised numbers as if they were floats and passes
 // over what it does not know. What of glTF is read is in docs/formats.md.
 //

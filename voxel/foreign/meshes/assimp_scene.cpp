@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // assimp_scene.cpp - Assimp's scene to one Mesh: node transforms applied, instances expanded, materials and textures gathered.
 // Runs in quarry-mesh-reader only. Nothing that Assimp hands out is trusted: indices, counts and numbers are checked before use.
 #include <assimp/DefaultIOSystem.h>

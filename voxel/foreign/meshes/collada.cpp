@@ -1,5 +1,7 @@
-// collada.cpp - see meshes/collada.hpp. After "COLLADA - Digital Asset Schema Release 1.4.1", chapters on <source>, <accessor>, the
-// geometry elements and <vertex_weights>; elements are met in the order of the file, as Assimp meets them, so that of equal ids both take the same.
+// SPDX-License-Identifier: Apache-2.0
+// collada.cpp - the checks of arrays, accessors and indices, after "COLLADA - Digital Asset Schema Release 1.4.1",
+// chapters on <source>, <accessor>, the geometry elements and <vertex_weights>; elements are met in the order of the
+// file, as Assimp meets them, so that of equal ids both take the same.
 #include "voxel/foreign/meshes/collada.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // collada.hpp - whether a COLLADA file's arrays hold what its accessors and indices ask of them. Assimp 5.2 believes counts, offsets and
 // strides, and reads behind its arrays; so what it is given is looked at first.
 #pragma once

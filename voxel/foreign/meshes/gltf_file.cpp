@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gltf_file.cpp - glTF files on disk: which files are, and what they name beside them.
 #include <fstream>
 

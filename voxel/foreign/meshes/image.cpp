@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // image.cpp - textures to RGBA by stb_image, inside the reader's process.
 #include <cstdio>
 #include <fstream>

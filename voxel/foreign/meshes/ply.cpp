@@ -1,5 +1,6 @@
-// ply.cpp - see meshes/ply.hpp. Header and encodings are read by io/ply_header.hpp and io/ply_body.hpp; here is what elements
-// and properties mean in a mesh. Counts were checked against the file's length before memory is taken for them.
+// SPDX-License-Identifier: Apache-2.0
+// ply.cpp - what elements and properties of a PLY file mean in a mesh. Header and encodings are read by ply/header.hpp
+// and ply/body.hpp. Counts were checked against the file's length before memory is taken for them.
 #include "voxel/foreign/meshes/ply.hpp"
 
 #include <algorithm>

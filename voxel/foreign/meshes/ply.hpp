@@ -1,5 +1,6 @@
-// ply.hpp - PLY meshes: faces, polygons and triangle strips, colours, texture coordinates. Files without faces are points and are
-// read elsewhere (io/ply_points.cpp).
+// SPDX-License-Identifier: Apache-2.0
+// ply.hpp - PLY meshes: faces, polygons and triangle strips, colours, texture coordinates. Files without faces are
+// points and are read elsewhere (io/points/ply.cpp).
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,6 @@
-// polygon.cpp - see meshes/polygon.hpp.
+// SPDX-License-Identifier: Apache-2.0
+// polygon.cpp - four corners are cut at a dent; more by ear clipping, in the plane across the axis nearest to Newell's
+// normal.
 #include "voxel/foreign/meshes/polygon.hpp"
 
 #include <algorithm>

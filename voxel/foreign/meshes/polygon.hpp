@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // polygon.hpp - a face with more than three corners as triangles.
 #pragma once
 

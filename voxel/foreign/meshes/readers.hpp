@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // readers.hpp - the parts of quarry-mesh-reader, the process that may crash: Assimp's scene or a glTF file to a Mesh, images to RGBA.
 #pragma once
 

@@ -1,4 +1,5 @@
-// textures.cpp - see meshes/textures.hpp.
+// SPDX-License-Identifier: Apache-2.0
+// textures.cpp - looks textures up by name, decodes each once, and finds the one beside a mesh that names none.
 #include "voxel/foreign/meshes/textures.hpp"
 
 #include <algorithm>

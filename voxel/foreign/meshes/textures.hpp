@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // textures.hpp - the pictures of one mesh: each once, by the name in the file; what cannot be read is a warning. What the readers of
 // quarry-mesh-reader share.
 #pragma once

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// mesh_stream.cpp - the sections' records as they lie in memory, written by the reader and checked field by field by
+// the client.
 #include "voxel/foreign/pipe/mesh_stream.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mesh_stream.hpp - the bytes between quarry-mesh-reader and its client: one mesh, or one error, and warnings.
 //
 // A section stream (section_stream.hpp) of magic "QRYMESH3"; sections in any order:

@@ -1,4 +1,6 @@
-// named_files.cpp - see foreign/named_files.hpp.
+// SPDX-License-Identifier: Apache-2.0
+// named_files.cpp - where a name in a mesh file may point: as it is written, percent-decoded, with backslashes turned,
+// beside the mesh or in its folder of textures.
 #include "voxel/foreign/pipe/named_files.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // named_files.hpp - the files that a mesh file names (textures, buffers): where they may lie, and which were asked for, so that who
 // converts again knows what the result depends on.
 #pragma once

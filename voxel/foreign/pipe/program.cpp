@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// program.cpp - rlimits on memory and processor time, set from what is resident already; the stream is the only thing
+// on standard output.
 #include "voxel/foreign/pipe/program.hpp"
 
 #include <malloc.h>

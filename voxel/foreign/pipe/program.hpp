@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // program.hpp - what the programs that wrap a foreign library have in common: limits on themselves, and the stream on standard output
 // (foreign/process.hpp is the other side).
 #pragma once

@@ -1,5 +1,6 @@
-// section_stream.hpp - the bytes between Quarry and the processes that run foreign libraries for it: sections with a checksum. What the
-// sections hold is said where they are made: mesh_stream.hpp, io/voxel_stream.hpp.
+// SPDX-License-Identifier: Apache-2.0
+// section_stream.hpp - the bytes between Quarry and the processes that run foreign libraries for it: sections with a
+// checksum. What the sections hold is said where they are made: mesh_stream.hpp, voxel_stream.hpp.
 //
 // Little-endian. A head, then sections, then the end:
 //   8 letters                                  8 B   magic and version

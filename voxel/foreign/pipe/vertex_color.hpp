@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // vertex_color.hpp - colours and limits that the readers inside quarry-mesh-reader share.
 #pragma once
 

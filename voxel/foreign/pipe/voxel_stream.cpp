@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// voxel_stream.cpp - grids as sections of whole bricks, gathered into pieces of about a MiB; every count and coordinate
+// is checked.
 #include "voxel/foreign/pipe/voxel_stream.hpp"
 
 #include <cmath>

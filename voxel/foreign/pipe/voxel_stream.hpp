@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // voxel_stream.hpp - the bytes between quarry-volume-reader and its client: grids of voxels as bricks, one way or the other.
 //
 // A section stream (section_stream.hpp) of magic "QRYVOXL1":

@@ -1,5 +1,7 @@
-// grids.hpp - the parts of quarry-vdb, the process that runs OpenVDB and NanoVDB: files to voxel streams (io/voxel_stream.hpp) and back.
-// Files that are damaged make these libraries throw, abort or take all memory, so they never run in the program itself.
+// SPDX-License-Identifier: Apache-2.0
+// grids.hpp - the parts of quarry-vdb, the process that runs OpenVDB and NanoVDB: files to voxel streams
+// (pipe/voxel_stream.hpp) and back. Files that are damaged make these libraries throw, abort or take all memory, so
+// they never run in the program itself.
 //
 // A voxel is: of a level set, a cell inside or with the surface at most half a voxel from its centre (so solids come out solid, and the
 // surfaces of meshes that are not closed come out as surfaces); of any other grid of numbers, an active cell above zero; of a mask, an active cell. A grid of vectors named as a colour colours the others.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // main.cpp - quarry-vdb: reads .vdb and .nvdb files and writes them as voxel streams to standard output, or the other way round.
 //
 //   quarry-vdb [--memory BYTES] [--cpu-seconds N] [--] read FILE

@@ -1,4 +1,6 @@
-// The types are named one by one, because NanoVDB's calls for any type take minutes and gigabytes to compile.
+// SPDX-License-Identifier: Apache-2.0
+// nano.cpp - grids between NanoVDB files and OpenVDB's trees. The types are named one by one, because NanoVDB's calls
+// for any type take minutes and gigabytes to compile.
 #include <nanovdb/util/IO.h>
 #include <nanovdb/util/NanoToOpenVDB.h>
 #include <nanovdb/util/OpenToNanoVDB.h>

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// read.cpp - grids of OpenVDB, leaf by leaf and tile by tile, to bricks in a voxel stream, with the grids of colour and
+// material beside them.
 #include <algorithm>
 #include <cctype>
 #include <cmath>

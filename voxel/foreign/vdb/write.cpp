@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// write.cpp - a voxel stream to density, colour and material grids of OpenVDB, and from these to NanoVDB.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// bytes.cpp - reads in pieces, asks the budget before it takes memory, and gives pages back that a reader is done with.
 #include "voxel/io/files/bytes.hpp"
 
 #include <fcntl.h>

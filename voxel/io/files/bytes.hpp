@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bytes.hpp - files into memory, whole or as they are needed, and how the operating system's refusals become errors.
 #pragma once
 

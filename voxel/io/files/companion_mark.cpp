@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// companion_mark.cpp - the mark's fields, and the order of links and renames by which whoever finds a mark can tell which
+// of the two files is new and put the old companion back.
 #include "voxel/io/files/companion_mark.hpp"
 
 #include <sys/stat.h>

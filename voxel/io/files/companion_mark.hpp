@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // companion_mark.hpp - two files that are understood together (an .obj and its .mtl) get their names one after the other. While that lasts, a small
 // file beside them, ".FILE.set-MACHINE-PID-N" (temporary_name.hpp), says which they are. Whoever finds it and nobody who holds its lock knows
 // that the writer was killed between the two, and puts the companion back that was there before.

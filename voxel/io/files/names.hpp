@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // names.hpp - what the names of files say: which folder they are in, which extension they have, what lies beside them.
 #pragma once
 

@@ -1,4 +1,5 @@
-// pieces.cpp - see files/pieces.hpp.
+// SPDX-License-Identifier: Apache-2.0
+// pieces.cpp - a buffer that is refilled by pread; what of a piece is not yet used moves to the front.
 #include "voxel/io/files/pieces.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pieces.hpp - bytes in order, a piece at a time: of a file that need not fit memory, or of memory. For readers of long files that
 // are made of small things.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// sink.cpp - buffered pwrite, repeated after short and interrupted writes, and a std::streambuf on top of it.
 #include "voxel/io/files/sink.hpp"
 
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sink.hpp - bytes into a file that is open, by a writer of ours or through a stream by a library, with no failure that goes unheard: short
 // and interrupted writes are gone on with, the first error is kept, and at the end the file must be as long as what was put.
 #pragma once

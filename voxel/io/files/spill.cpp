@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// spill.cpp - a buffered temporary file that is unlinked as soon as it is open.
 #include "voxel/io/files/spill.hpp"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // spill.hpp - what does not fit memory, in a file without a name beside the output (it goes with the process, however that ends): bytes, and
 // numbers to be sorted.
 #pragma once

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// sync_later.cpp - one syncfs for each file system that was written to, fsync where files are few, and each file asked
+// for errors afterwards.
 #include "voxel/io/files/sync_later.hpp"
 
 #include <fcntl.h>

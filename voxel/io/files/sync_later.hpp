@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sync_later.hpp - what a batch has written comes to disk at its end, all of it at once, so that a small file does not wait for the disk (an
 // fsync takes longer than its whole conversion). Until settle() has said yes, new files may be lost to a power cut; nothing that was there
 // before can be, for a file that replaces another is brought to disk before it takes the name (whole_file.hpp).

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// temporary_name.cpp - makes and parses temporary names, and removes stale ones: whose lock can be had, their maker is
+// gone.
 #include "voxel/io/files/temporary_name.hpp"
 
 #include <fcntl.h>

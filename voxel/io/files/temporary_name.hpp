@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // temporary_name.hpp - names for what is written beside its place and renamed when it is whole, and how what killed programs left of that goes.
 //
 // ".FILE.new-MACHINE-PID-N": nobody shows or converts it. Its maker holds flock() on it until it has its own name, so a lock that can be

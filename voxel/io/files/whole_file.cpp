@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// whole_file.cpp - write, look again, fsync, rename, fsync of the folder; without replacing by renameat2 or by link.
 #include "voxel/io/files/whole_file.hpp"
 
 #include <fcntl.h>

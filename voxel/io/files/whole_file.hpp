@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // whole_file.hpp - the one way in which Quarry writes a file: it appears whole or not at all, whatever ends the process or fills the disk. Written
 // beside its name, looked at again (every write, the length, the disk's own word), then renamed. Worlds (quarry/writer.hpp), pictures, volumes, meshes
 // with what lies beside them and reports all stand on it; so do programs and libraries that write in their own way (sink(), temporary()).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // binvox.cpp - format after Patrick Min, "BINVOX voxel file format specification" (patrickmin.com/binvox).
 #include "voxel/io/grids/binvox.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // binvox.hpp - .binvox, what Patrick Min's voxeliser writes: a text header, then occupancy in runs of (value, count).
 // Axes: the file's y is up and its system right-handed, as here; cell (x, y, z) stays (x, y, z). y runs fastest in it, then z, then x.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // qb.cpp - format after Minddesk's "Qubicle Binary File Format" (QB). The file is walked twice: once to check everything and to count
 // colours, once to place voxels.
 #include "voxel/io/grids/qb.hpp"

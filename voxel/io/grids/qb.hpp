@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // qb.hpp - Qubicle binary (.qb): named matrices of coloured voxels with positions, plain or in runs; and its project format (.qbcl), a
 // tree of such matrices. What is said of matrices holds for both; a project is left-handed.
 // Axes: y is up in the file; a right-handed file's cells stay as they are, a left-handed one's z is mirrored (z becomes -1 - z). Each

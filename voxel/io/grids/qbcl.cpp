@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // qbcl.cpp - Qubicle's project format (.qbcl, file version 2): a tree of models and compounds with matrices of voxels. Facts of the layout
 // after the community's description (T. Stock, "Qubicle's proprietary format QBCL v2.0", gist 7f049207a2e5a7ccb714499702b5e2fd).
 //

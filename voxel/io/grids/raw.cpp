@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // raw.cpp - header after Gordon Kindlmann, "Definition of NRRD File Format".
 #include "voxel/io/grids/raw.hpp"
 

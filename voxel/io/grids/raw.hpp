@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // raw.hpp - a plain grid of voxels: bytes whose size somebody says, or an NRRD header does (in front, `.nrrd`, or beside, `.nhdr`).
 // Axes: x runs fastest, then y (up), then z, as grids/write.hpp writes them.
 #pragma once

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// vdb.cpp - the stream to and from quarry-vdb, and a palette as text in the metadata, since other programs keep
+// metadata and no palettes.
 #include "voxel/io/grids/vdb.hpp"
 
 #include <algorithm>

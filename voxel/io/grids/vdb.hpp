@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // vdb.hpp - OpenVDB (.vdb) and NanoVDB (.nvdb), read and written by quarry-vdb, a process of its own: the client side. What of a grid
 // becomes a voxel is said in voxel/foreign/vdb/grids.hpp.
 #pragma once

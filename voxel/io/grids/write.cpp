@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // write.cpp - formats after Patrick Min, "BINVOX voxel file format specification", and Gordon Kindlmann, "Definition of NRRD File Format".
 #include "voxel/io/grids/write.hpp"
 

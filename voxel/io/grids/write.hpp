@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // write.hpp - the visible scene as one grid of voxels: .binvox (full or empty), .raw with an NRRD header beside it, .nrrd.
 #pragma once
 

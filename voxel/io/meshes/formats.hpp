@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // formats.hpp - the rows that triangle meshes add to the table of file formats (voxel/io/formats.hpp).
 #pragma once
 

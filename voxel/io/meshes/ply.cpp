@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ply.cpp - binary PLY with a colour at each vertex. A vertex where colours meet is there once for each of them.
 #include <array>
 #include <cstring>

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// surface_source.cpp - the surface in memory, and the same by external sorting of corners and rectangles where it does
+// not fit.
 #include "voxel/io/meshes/surface_source.hpp"
 
 #include <algorithm>

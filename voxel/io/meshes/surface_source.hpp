@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // surface_source.hpp - a visible surface as writers of meshes see it: its vertices and triangles in memory, or on disk where it was made some layers at
 // a time. Both ways give the same vertices and triangles in the same order, so that the files have the same bytes.
 #pragma once

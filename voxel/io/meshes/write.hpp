@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // write.hpp - the visible surface of a scene as a triangle mesh in a file: PLY, OBJ with MTL, glTF and GLB.
 //
 // The scene is flattened first: what is hidden is left out, what lies inside another instance is gone, and so are instances, layers and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// blocks.cpp - the table of patterns, in which the first that fits a block's name decides.
 #include "voxel/io/minecraft/blocks.hpp"
 
 #include <algorithm>

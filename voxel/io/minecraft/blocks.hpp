@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // blocks.hpp - block states ("minecraft:oak_stairs[facing=east]") to materials: a colour by the block's name, its name kept.
 // The colours are ours, chosen by eye for what a block mostly looks like from afar; no texture of the game was read for them.
 #pragma once

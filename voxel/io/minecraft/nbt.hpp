@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // nbt.hpp - Minecraft's "named binary tag" files: inflated, checked as a whole once, then looked at in place. Nothing is copied and no
 // tree is built, so the memory is that of the inflated bytes.
 #pragma once

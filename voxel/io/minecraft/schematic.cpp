@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // schematic.cpp - formats after "Sponge Schematic Specification" (SpongePowered, versions 1 to 3) and the fields that Litematica writes
 // (its versions 5 to 7; blocks packed without gaps, at least two bits each).
 #include "voxel/io/minecraft/schematic.hpp"

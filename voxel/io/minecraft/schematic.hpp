@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // schematic.hpp - Minecraft builds: Sponge schematics (.schem, versions 1 to 3) and Litematica (.litematic), both gzip'd NBT.
 // Axes: Minecraft's y is up and its system right-handed (x east, z south), as here; cells stay as they are. A block is a voxel, whatever
 // its shape. A schematic is one volume at the origin; each region of a litematic is a volume and an instance where the region lies.

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// heightmap.cpp - each column's top from its pixel, then bricks of 8 x 8 columns; colours are counted first, for the
+// palette.
 #include "voxel/io/pictures/heightmap.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // heightmap.hpp - a PNG as terrain: one column of voxels for each pixel, from the ground up.
 // Axes: the picture's right is +x, its down is +z, height is y. Seen from above with north (-z) up, the terrain lies as in the picture.
 //

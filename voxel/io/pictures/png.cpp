@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // png.cpp - libpng reports errors by longjmp: what jumps is kept in functions without objects that need destructors.
 #include "voxel/io/pictures/png.hpp"
 

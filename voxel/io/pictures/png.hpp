@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // png.hpp - a PNG from memory to plain samples and back, for height maps, their colours, and pictures of voxels. Not for textures of meshes: the mesh reader's
 // process decodes those.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// write.cpp - the visible box once, then one pixel a column; slices go to a folder that appears whole.
 #include "voxel/io/pictures/write.hpp"
 
 #include <fcntl.h>

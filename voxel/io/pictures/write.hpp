@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // write.hpp - PNG pictures of voxels without a renderer: seen from above, as a height map, or layer by layer (docs/formats.md says
 // which pixel is which). Not here: perspective pictures with light (engine/, `quarry render`).
 //

@@ -1,4 +1,6 @@
-// body.cpp - see ply/body.hpp.
+// SPDX-License-Identifier: Apache-2.0
+// body.cpp - numbers of text and of both byte orders, and lists whose lengths are checked against the bytes that are
+// left.
 #include "voxel/io/ply/body.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // body.hpp - what follows a PLY file's header, element by element, in its three encodings. What points and meshes share.
 #pragma once
 

@@ -1,4 +1,6 @@
-// header.cpp - see ply/header.hpp.
+// SPDX-License-Identifier: Apache-2.0
+// header.cpp - parses the header line by line, and checks its counts against the length of the file before memory is
+// taken for them.
 #include "voxel/io/ply/header.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // header.hpp - the header of a PLY file, after Greg Turk's "The PLY Polygon File Format": which elements there are, how many, and what
 // each consists of. What points (points/ply.cpp) and meshes (meshes/ply.cpp) share; ply/body.hpp reads what follows it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cloud.cpp - points sorted by the voxel that they fall into. Deterministic: the order of the points does not matter.
 #include "voxel/io/points/cloud.hpp"
 

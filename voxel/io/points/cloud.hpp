@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cloud.hpp - point clouds to voxels: LAS, XYZ text, PLY without faces. Each voxel that holds a point is there, with the mean colour
 // of its points. The grid begins at the points' lowest corner (kept in the metadata as "points.origin", in world axes).
 // Axes: LAS and XYZ are z-up unless options.up says "y": world (x, y, z) = file (x, z, -y). PLY is y-up unless options.up says "z".

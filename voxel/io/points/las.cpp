@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // las.cpp - LAS point clouds, after the ASPRS "LAS Specification" 1.4 R15. Not LAZ, its compressed form.
 #include <algorithm>
 #include <array>

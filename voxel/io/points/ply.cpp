@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ply.cpp - PLY files without faces: vertices with positions and maybe colours. Those with faces are meshes and go to the mesh reader.
 #include <algorithm>
 #include <memory>

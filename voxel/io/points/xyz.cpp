@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // xyz.cpp - points as text: a line for each, numbers between blanks, commas or semicolons.
 #include <algorithm>
 #include <charconv>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // check.cpp - whether the tables of a world file agree with each other, without making anything of them: what a file must show before it may be
 // written to, or before a log that lies beside it counts.
 #include "voxel/io/quarry/fields.hpp"

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// codec.cpp - encodes and decodes bricks, changes and materials with Zstandard; trusts no count, and makes the
+// checksums (XXH3).
 #include "voxel/io/quarry/codec.hpp"
 
 #include <xxhash.h>

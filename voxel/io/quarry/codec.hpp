@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // codec.hpp - the bytes inside a .quarry file's blobs: chunks of bricks and parts of undo records, of voxels or of the palette.
 // docs/formats.md has the layout.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fields.hpp - how single fields look in the tables of a .quarry file, and the checksums over its small tables, which reader
 // and writer compute alike. Internal to the store.
 #pragma once

@@ -1,4 +1,5 @@
-// file.cpp - locks and opening; see quarry/file.hpp.
+// SPDX-License-Identifier: Apache-2.0
+// file.cpp - locks a world file, checks its head, and puts a finished file in the place of an old one.
 #include "voxel/io/quarry/file.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // file.hpp - the file that a world lies in: its lock, what of it is replaced. Internal to the store; what lies beside it is quarry/leftovers.hpp's,
 // what is in the tables quarry/tables.hpp's.
 //

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// leftovers.cpp - tells which log or journal belongs to this state of the file, opens the file with it, and puts
+// foreign ones aside.
 #include "voxel/io/quarry/leftovers.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // leftovers.hpp - what lies beside a world file: the log of a killed editor's last edits, the journal of an edit that was not finished, or those
 // of another file or another state of this one. Whose they are is found before anything counts (docs/world-file.md has the table). Internal to the store.
 #pragma once

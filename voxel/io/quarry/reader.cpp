@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// reader.cpp - one read transaction for head and chunks; bricks are gathered into regions that fill a part of the
+// sink's room.
 #include "voxel/io/quarry/reader.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // reader.hpp - a .quarry file read in pieces: what Store::read does for a scene that fits memory, for one that does not. Every value and
 // checksum that is read is checked as there.
 #pragma once

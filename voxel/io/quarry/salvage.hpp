@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // salvage.hpp - a damaged .quarry file read past its damage: pages of the database are looked at one by one, whatever the trees
 // above them say, and every row that is whole is kept. quarry/read.cpp is the reader for sound files; this one never writes.
 #pragma once

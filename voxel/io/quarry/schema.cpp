@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // schema.cpp - the schema of the .quarry file, and the check that a file has it and nothing else.
 #include <array>
 #include <map>

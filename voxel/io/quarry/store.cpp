@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // store.cpp - the .quarry file as a file: who may have it open, what is on disk when, and how it is replaced.
 //
 // A saved file is one SQLite database in rollback mode: it may lie anywhere, read-only too. While a Store has it open for editing it is

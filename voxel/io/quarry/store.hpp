@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // store.hpp - the .quarry world file: an SQLite database with the scene in tables, voxels in compressed, checksummed chunks and
 // the history of edits in a journal. Every edit is a transaction: kill the program at any instant and nothing acknowledged is lost.
 #pragma once

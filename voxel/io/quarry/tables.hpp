@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tables.hpp - the tables of a .quarry file: made, checked, written from a scene and read into one. Internal to the store;
 // locking, transactions and the file itself are store.cpp's and quarry/writer.cpp's, blobs are store_codec's. The schema is in docs/formats.md too.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// visible_regions.cpp - which chunks of which instances meet a run of layers, and flattening of just those.
 #include "voxel/io/quarry/visible_regions.hpp"
 
 #include <algorithm>

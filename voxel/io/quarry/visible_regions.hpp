@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // visible_regions.hpp - the visible voxels of a scene, laid into world bricks box by box: of a scene in memory, or of a .quarry file that is too
 // large for that. What writers of grids (grids/write.hpp) and of meshes (surface_source.hpp) stand on.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // write.cpp - a scene, an edit, a palette into the tables of a .quarry file. The caller owns the transaction.
 #include <sys/random.h>
 

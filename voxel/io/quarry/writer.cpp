@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// writer.cpp - makes the database under a temporary name without a journal on disk, and gives it its name when it is
+// whole.
 #include "voxel/io/quarry/writer.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // writer.hpp - a new .quarry file whose bricks come in pieces: what Store::save does with a scene in memory, and what a conversion
 // does that has no room for one. The same bricks give the same bytes, in however many pieces they come.
 #pragma once

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// companions.cpp - walks journal and log page by page with their checksums, tells whose they are and where the last
+// whole edit ends.
 #include "voxel/io/sqlite/companions.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // companions.hpp - what the files that a killed program left beside an SQLite 3 database change of it: the rollback journal's pages undo an
 // edit that was not finished, then the write-ahead log's replace the database's up to its last whole edit. Nothing is written.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// db.cpp - calls of SQLite with defensive settings; a row's first wrong column is kept as the error.
 #include "voxel/io/sqlite/db.hpp"
 
 

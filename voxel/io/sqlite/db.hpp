@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // db.hpp - the little of SQLite that the world file needs: one connection, prepared statements, values checked when read.
 // A database file is input like any other: every column is read with the type and the range that it must have, and SQLite's own
 // complaints about a damaged file come out as malformed_input.

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// pages.cpp - varints, cells and overflow chains of leaf pages; every offset is checked, and chains cannot go in
+// circles.
 #include "voxel/io/sqlite/pages.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pages.hpp - the rows of an SQLite 3 database read from its pages one by one, without its trees: what is left of a file whose
 // inner pages, schema or end are gone. Not a database: it knows neither tables nor order, only rows, each as its page has it.
 //

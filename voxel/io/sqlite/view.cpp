@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // view.cpp - a file system for SQLite (sqlite.org/vfs.html) with one file in it, which nobody can change.
 #include "voxel/io/sqlite/view.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // view.hpp - a database read as it is with what a killed program left beside it (sqlite/companions.hpp), without a byte written: SQLite itself
 // would undo an unfinished edit in the file, wants to write even to read a log, and says nothing of a log that is damaged.
 #pragma once

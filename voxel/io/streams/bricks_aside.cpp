@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// bricks_aside.cpp - sorted runs in a spill file, and a merge of all runs by volume and chunk when reading is done.
 #include "voxel/io/streams/bricks_aside.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bricks_aside.hpp - bricks of volumes that do not fit memory while a file is read whose order is not that of regions: they wait in a file without a
 // name beside the output, in sorted runs, and are handed over region by region when all is read.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // format.hpp - what a file format is: its names, how it is recognised, its reader and its writer, and what of a scene it keeps. The table of
 // all formats is voxel/io/formats.hpp.
 #pragma once

@@ -1,4 +1,5 @@
-// inflate.cpp - by zlib, a MiB of output at a time.
+// SPDX-License-Identifier: Apache-2.0
+// inflate.cpp - by zlib, a MiB of output at a time; what begins like neither gzip nor zlib is given back as it is.
 #include "voxel/io/streams/inflate.hpp"
 
 #include <zlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // inflate.hpp - gzip and zlib streams into memory, within a limit and a budget.
 #pragma once
 

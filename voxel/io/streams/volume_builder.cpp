@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// volume_builder.cpp - colours to palette entries, bricks put aside when memory runs short, and the one-volume scene.
 #include "voxel/io/streams/volume_builder.hpp"
 
 #include <cstdio>

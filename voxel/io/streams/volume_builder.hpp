@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // volume_builder.hpp - what the readers of foreign voxel formats share: bricks paid for with bytes of the file, colours that become
 // materials, and where a volume goes that does not fit the world from its origin on.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // chunks.cpp - the bytes of a .vox file into its chunks' contents. Layout after the published format notes of MagicaVoxel
 // (ephtracy, "voxel-model": MagicaVoxel-file-format-vox.txt and its extension); fields observed in files are marked so.
 #include "voxel/io/vox/chunks.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // chunks.hpp - what the chunks of a .vox file say, before the scene graph is walked. Internal to the reader:
 // vox/chunks.cpp makes it from bytes, vox/graph.cpp turns nodes into instances, vox/palette_and_materials.cpp material dictionaries into materials.
 #pragma once

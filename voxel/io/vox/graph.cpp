@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // graph.cpp - the scene graph of a .vox file into a flat list of instances, in the order in which the file's groups list them.
 // Nodes may be shared (then each way to them is an instance); cycles are an error. The walk keeps its own stack: depth is the file's choice.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // palette_and_materials.cpp - palette, material and camera dictionaries of a .vox file into ours.
 // MagicaVoxel's materials are a path tracer's; what has no field here (media, scattering, clear coat, absorption) stays in the
 // scene's metadata as text and is not shown. docs/formats.md has the table.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // read.cpp - a .vox file's chunks and instances put together into a Scene, and the facts that only the file knows.
 #include "voxel/io/vox/read.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // read.hpp - MagicaVoxel .vox, read from memory: all models, scene graph, groups, layers, hidden, rotations, palette, MATL, IMAP,
 // frame 0 of animations, cameras; and old multi-model files without a scene graph, whose models are frames: the first one is placed.
 //

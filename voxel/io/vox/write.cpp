@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// write.cpp - splits volumes into models of 256^3, plans the tree of nodes from group paths, and writes chunk by chunk.
 #include "voxel/io/vox/write.hpp"
 
 #include <algorithm>

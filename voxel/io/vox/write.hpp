@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // write.hpp - a Scene as a MagicaVoxel .vox file: the inverse of the reader (vox/read.hpp), whose rules of axes and pivots it shares.
 //
 // Volumes become models in their order, instances transform nodes in theirs, group paths groups. A volume that does not fit a model

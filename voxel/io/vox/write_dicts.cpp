@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// write_dicts.cpp - dictionaries kept from the file where the scene still agrees with them, else made anew.
 #include "voxel/io/vox/write_dicts.hpp"
 
 #include <algorithm>

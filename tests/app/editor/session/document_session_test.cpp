@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// document_session_test.cpp - what an editing session promises: each acknowledged edit is on disk, undo and redo go by
+// strokes, also after a crash, and a failed write changes nothing.
 #include "app/editor/session/document_session.hpp"
 
 #include <signal.h>

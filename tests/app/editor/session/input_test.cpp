@@ -1,5 +1,7 @@
-// What the user does reaches Dear ImGui, keys and viewport in order and one press at a time, however much of it comes at once: a slider that
-// was pressed, drawn and let go of while a long frame was made stayed where it was pressed.
+// SPDX-License-Identifier: Apache-2.0
+// input_test.cpp - what the user does reaches Dear ImGui, keys and viewport in order and one press at a time, however
+// much of it comes at once: a slider that was pressed, drawn and let go of while a long frame was made stayed where it
+// was pressed.
 #include "app/editor/window/input_queue.hpp"
 
 #include <GLFW/glfw3.h>

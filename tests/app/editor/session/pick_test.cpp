@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// pick_test.cpp - what picking promises: the voxel, face and ground that a test of every voxel finds, for random rays
+// and worlds.
 #include "app/editor/session/pick.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,5 @@
-// A picture in tiles: each pixel in one, none too large, the place one looks at first.
+// SPDX-License-Identifier: Apache-2.0
+// tiling_test.cpp - a picture in tiles: each pixel in one, none too large, the place one looks at first.
 #include "app/editor/session/tiling.hpp"
 
 #include <algorithm>

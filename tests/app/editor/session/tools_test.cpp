@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// tools_test.cpp - what brushes and strokes promise: where they work, that the box shown holds all that changes, no gap
+// and no drilling.
 #include "app/editor/session/tools.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,6 @@
-// What a killed program leaves of files that it was writing goes with the next run, and nothing else does.
+// SPDX-License-Identifier: Apache-2.0
+// temporary_name_test.cpp - what a killed program leaves of files that it was writing goes with the next run, and
+// nothing else does.
 #include "voxel/io/files/temporary_name.hpp"
 
 #include <signal.h>

@@ -1,4 +1,5 @@
-// The one way in which files are written: what is in a name's place before, meanwhile and after.
+// SPDX-License-Identifier: Apache-2.0
+// whole_file_test.cpp - the one way in which files are written: what is in a name's place before, meanwhile and after.
 #include "voxel/io/files/whole_file.hpp"
 
 #include <sys/resource.h>

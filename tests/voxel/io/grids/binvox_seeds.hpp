@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // binvox_seeds.hpp - small .binvox files made here: first inputs of the fuzzer, and of the tests' mutations.
 #pragma once
 

@@ -1,4 +1,6 @@
-// The .binvox reader: real files against known counts and a count of their runs made here, the axes voxel by voxel, damaged files.
+// SPDX-License-Identifier: Apache-2.0
+// binvox_test.cpp - the .binvox reader: real files against known counts and a count of their runs made here, the axes
+// voxel by voxel, damaged files.
 #include "voxel/io/grids/binvox.hpp"
 
 #include "tests/test_data.hpp"

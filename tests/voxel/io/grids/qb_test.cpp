@@ -1,4 +1,6 @@
-// The Qubicle reader: the real file against a decoding of its own, colour formats, axes and runs on files made here, damaged files.
+// SPDX-License-Identifier: Apache-2.0
+// qb_test.cpp - the Qubicle reader: the real file against a decoding of its own, colour formats, axes and runs on files
+// made here, damaged files.
 #include "voxel/io/grids/qb.hpp"
 
 #include <map>

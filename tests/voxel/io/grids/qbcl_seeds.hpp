@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // qbcl_seeds.hpp - writes small Qubicle projects: first inputs of the fuzzer, and of the tests' mutations.
 #pragma once
 

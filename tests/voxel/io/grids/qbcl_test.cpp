@@ -1,5 +1,6 @@
-// The reader of Qubicle projects: the real file against known counts and the .qb file of the same figure, runs, nesting and axes on files
-// made here, damaged files.
+// SPDX-License-Identifier: Apache-2.0
+// qbcl_test.cpp - the reader of Qubicle projects: the real file against known counts and the .qb file of the same
+// figure, runs, nesting and axes on files made here, damaged files.
 #include "tests/test_data.hpp"
 #include "tests/voxel/foreign_file.hpp"
 #include "tests/voxel/io/grids/qbcl_seeds.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // raw_seeds.hpp - small NRRD files made here: first inputs of the fuzzer, and of the tests' mutations.
 #pragma once
 

@@ -1,4 +1,5 @@
-// Raw grids: by a size that is given, by NRRD headers, and the way out and back in.
+// SPDX-License-Identifier: Apache-2.0
+// raw_test.cpp - raw grids: by a size that is given, by NRRD headers, and the way out and back in.
 #include "voxel/io/grids/raw.hpp"
 
 #include "tests/test_data.hpp"

@@ -1,5 +1,6 @@
-// OpenVDB and NanoVDB: real files against what OpenVDB's own tool says of them, a sphere against its equation, round trips, damaged files, and
-// the stream between the processes as foreign bytes.
+// SPDX-License-Identifier: Apache-2.0
+// vdb_test.cpp - OpenVDB and NanoVDB: real files against what OpenVDB's own tool says of them, a sphere against its
+// equation, round trips, damaged files, and the stream between the processes as foreign bytes.
 #include "voxel/io/grids/vdb.hpp"
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// Grids of voxels as files, read back by a decoder of the test's own from the formats' specifications.
+// SPDX-License-Identifier: Apache-2.0
+// write_test.cpp - grids of voxels as files, read back by a decoder of the test's own from the formats' specifications.
 #include "voxel/io/grids/write.hpp"
 
 #include <catch2/catch.hpp>

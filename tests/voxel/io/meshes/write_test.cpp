@@ -1,5 +1,6 @@
-// Mesh files written here and read back by Assimp in its own process, and by its program: the same triangles, the colours of the voxels behind them, and
-// voxels again when voxelised.
+// SPDX-License-Identifier: Apache-2.0
+// write_test.cpp - mesh files written here and read back by Assimp in its own process, and by its program: the same
+// triangles, the colours of the voxels behind them, and voxels again when voxelised.
 #include "voxel/io/meshes/write.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // schematic_seeds.hpp - writes NBT, and small schematics and litematics with it (not compressed): first inputs of the fuzzer, and of the
 // tests' mutations.
 #pragma once

@@ -1,4 +1,6 @@
-// Minecraft builds: real files against known counts, each version and packing block by block, block colours, hostile NBT.
+// SPDX-License-Identifier: Apache-2.0
+// schematic_test.cpp - Minecraft builds: real files against known counts, each version and packing block by block,
+// block colours, hostile NBT.
 #include "voxel/io/minecraft/schematic.hpp"
 
 #include <zlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // heightmap_seeds.hpp - writes small PNG pictures, stored without compression: first inputs of the fuzzer, and of the tests' mutations.
 #pragma once
 

@@ -1,4 +1,6 @@
-// Height maps: real pictures against a decoding by libpng's other interface, where the height and the colour come from, damaged files.
+// SPDX-License-Identifier: Apache-2.0
+// heightmap_test.cpp - height maps: real pictures against a decoding by libpng's other interface, where the height and
+// the colour come from, damaged files.
 #include "voxel/io/pictures/heightmap.hpp"
 
 #include <png.h>

@@ -1,4 +1,6 @@
-// Point clouds: the real LAS against a reading of its records made here, every point format, text and PLY, grids, damaged files.
+// SPDX-License-Identifier: Apache-2.0
+// cloud_test.cpp - point clouds: the real LAS against a reading of its records made here, every point format, text and
+// PLY, grids, damaged files.
 #include "voxel/io/points/cloud.hpp"
 
 #include <cmath>

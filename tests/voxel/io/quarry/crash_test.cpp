@@ -1,4 +1,6 @@
-// kill -9 in the middle of edits: whatever was acknowledged is in the file afterwards, and what is in the file is a whole number of edits.
+// SPDX-License-Identifier: Apache-2.0
+// crash_test.cpp - kill -9 in the middle of edits: whatever was acknowledged is in the file afterwards, and what is in
+// the file is a whole number of edits.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

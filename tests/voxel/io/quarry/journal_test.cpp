@@ -1,6 +1,8 @@
-// A world file knows its journal: logs and journals of other states and of other files lie beside a world, by copies that people make of half of it or at
-// different instants. Version 0.1.1 applied them (a restored backup took on what it was restored from; another world was cut short). Each row of the
-// table in docs/world-file.md has its case here.
+// SPDX-License-Identifier: Apache-2.0
+// journal_test.cpp - a world file knows its journal: logs and journals of other states and of other files lie beside a
+// world, by copies that people make of half of it or at different instants. Version 0.1.1 applied them (a restored
+// backup took on what it was restored from; another world was cut short). Each row of the table in docs/world-file.md
+// has its case here.
 #include <signal.h>
 #include <sqlite3.h>
 #include <sys/resource.h>

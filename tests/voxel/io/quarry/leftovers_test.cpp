@@ -1,5 +1,7 @@
-// What a killed editor left beside a world file, when the file is only read: all of it counts, nothing is written, and where damage keeps edits
-// from being read, that is an error or a warning, never an older state without a word (which is what SQLite gives).
+// SPDX-License-Identifier: Apache-2.0
+// leftovers_test.cpp - what a killed editor left beside a world file, when the file is only read: all of it counts,
+// nothing is written, and where damage keeps edits from being read, that is an error or a warning, never an older state
+// without a word (which is what SQLite gives).
 #include <catch2/catch.hpp>
 #include <random>
 

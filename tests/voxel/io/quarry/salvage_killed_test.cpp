@@ -1,6 +1,8 @@
-// Salvage of .quarry files whose program was killed before they were damaged: what it left beside them, SQLite's rollback journal or its
-// write-ahead log, counts as SQLite would have it; pages that are damaged afterwards, in either file, cost what is on them and invent nothing.
-// The reference for the sound files is SQLite itself.
+// SPDX-License-Identifier: Apache-2.0
+// salvage_killed_test.cpp - salvage of .quarry files whose program was killed before they were damaged: what it left
+// beside them, SQLite's rollback journal or its write-ahead log, counts as SQLite would have it; pages that are damaged
+// afterwards, in either file, cost what is on them and invent nothing. The reference for the sound files is SQLite
+// itself.
 #include <signal.h>
 #include <sqlite3.h>
 #include <sys/wait.h>

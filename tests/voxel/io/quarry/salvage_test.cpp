@@ -1,5 +1,6 @@
-// Salvage of .quarry files: every chunk whose checksum is right comes through exactly, wherever the database is broken; what is lost is
-// counted; the damaged file stays as it is.
+// SPDX-License-Identifier: Apache-2.0
+// salvage_test.cpp - salvage of .quarry files: every chunk whose checksum is right comes through exactly, wherever the
+// database is broken; what is lost is counted; the damaged file stays as it is.
 #include "voxel/io/quarry/salvage.hpp"
 
 #include <sqlite3.h>

@@ -1,5 +1,6 @@
-// The history of a .quarry file: where steps begin, changes of the palette, which version of the file they need, and that a commit that
-// fails leaves no trace.
+// SPDX-License-Identifier: Apache-2.0
+// steps_test.cpp - the history of a .quarry file: where steps begin, changes of the palette, which version of the file
+// they need, and that a commit that fails leaves no trace.
 #include <sqlite3.h>
 
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // store_edits.hpp - scenes, edits and comparisons for the tests of the world file, made without the library's own editing, so that
 // what is compared is what the file did.
 #pragma once

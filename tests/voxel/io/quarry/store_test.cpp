@@ -1,4 +1,6 @@
-// The .quarry file: what goes in comes out, what is on disk after each call, and what a damaged or hostile file does (nothing).
+// SPDX-License-Identifier: Apache-2.0
+// store_test.cpp - the .quarry file: what goes in comes out, what is on disk after each call, and what a damaged or
+// hostile file does (nothing).
 #include "voxel/io/quarry/store.hpp"
 
 #include <sqlite3.h>

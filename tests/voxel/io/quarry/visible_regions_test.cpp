@@ -1,4 +1,6 @@
-// Worlds read in pieces, and grids and meshes written from some layers at a time, against the same from a whole scene: the same bytes.
+// SPDX-License-Identifier: Apache-2.0
+// visible_regions_test.cpp - worlds read in pieces, and grids and meshes written from some layers at a time, against
+// the same from a whole scene: the same bytes.
 #include "voxel/io/quarry/visible_regions.hpp"
 
 #include <catch2/catch.hpp>

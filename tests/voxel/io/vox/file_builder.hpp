@@ -1,4 +1,6 @@
-// vox_builder.hpp - .vox bytes made chunk by chunk, for tests and for the fuzzers' first inputs. Writes what it is told, right or wrong.
+// SPDX-License-Identifier: Apache-2.0
+// file_builder.hpp - .vox bytes made chunk by chunk, for tests and for the fuzzers' first inputs. Writes what it is
+// told, right or wrong.
 #pragma once
 
 #include <array>

@@ -1,4 +1,6 @@
-// vox_known.hpp - the real .vox files, and what two other readers agreed that is in them: vox_facts.json of the test data.
+// SPDX-License-Identifier: Apache-2.0
+// known_files.hpp - the real .vox files, and what two other readers agreed that is in them: vox_facts.json of the test
+// data.
 #pragma once
 
 #include <catch2/catch.hpp>

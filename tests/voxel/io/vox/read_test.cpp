@@ -1,5 +1,6 @@
-// The .vox reader: every real file against known counts and checksums by a recount of its own, the format's rules one by one on files
-// made here, and everything that a damaged or hostile file can say.
+// SPDX-License-Identifier: Apache-2.0
+// read_test.cpp - the .vox reader: every real file against known counts and checksums by a recount of its own, the
+// format's rules one by one on files made here, and everything that a damaged or hostile file can say.
 #include "voxel/io/vox/read.hpp"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
-// Salvage of .vox files: what is whole comes through exactly, what is not is counted, and nothing happens unless it is asked for.
+// SPDX-License-Identifier: Apache-2.0
+// salvage_test.cpp - salvage of .vox files: what is whole comes through exactly, what is not is counted, and nothing
+// happens unless it is asked for.
 #include <catch2/catch.hpp>
 #include <random>
 

@@ -1,5 +1,7 @@
-// The .vox writer: every real file through .quarry and back without a loss, volumes beyond a model's size, and every field that a Scene
-// has and a .vox file cannot say by itself. What was written is judged by the reader, whose own tests stand on foreign facts.
+// SPDX-License-Identifier: Apache-2.0
+// write_test.cpp - the .vox writer: every real file through .quarry and back without a loss, volumes beyond a model's
+// size, and every field that a Scene has and a .vox file cannot say by itself. What was written is judged by the
+// reader, whose own tests stand on foreign facts.
 #include "voxel/io/vox/write.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,5 @@
-// cuda_device.cuh - CUDA devices: found by UUID, and made current only for the length of a call.
+// SPDX-License-Identifier: Apache-2.0
+// device.cuh - CUDA devices: found by UUID, and made current only for the length of a call.
 #pragma once
 
 #include <cuda.h>

@@ -1,4 +1,5 @@
-// cuda_error.cuh - CUDA errors as Results: the one way of every CUDA call of the project.
+// SPDX-License-Identifier: Apache-2.0
+// error.cuh - CUDA errors as Results: the one way of every CUDA call of the project.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // launch.cuh - the one way that kernels are launched: labelled for profilers, checked, and on request waited for.
 //
 // Environment: QUARRY_CUDA_SYNC=1 makes every launch wait for its stream, so that an error inside a kernel is reported by the launch that

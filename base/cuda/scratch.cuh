@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // scratch.cuh - a stream of our own, and the device memory of calls that run in it, from a pool of our own: the process's default pool stays as
 // the host engine has set it up.
 #pragma once

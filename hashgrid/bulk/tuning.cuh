@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tuning.cuh - the numbers of the CUDA operations that were found by measuring: threads of a block, work of a thread, blocks of a launch, and
 // from which batch on a call goes page by page. Kernels and launches take them from here; another number changes how fast, never what.
 // Measured on an H200 (docs/hashgrid-tried.md). Lengths that an algorithm depends on (walks, misses, room of lists) stand beside it.

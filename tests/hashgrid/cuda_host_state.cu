@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuda_host_state.cu - what a process has set up in CUDA, read and compared.
 #include "tests/hashgrid/cuda_host_state.hpp"
 
 #include "hashgrid/bulk/cuda_stream.cuh"

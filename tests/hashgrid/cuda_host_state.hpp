@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuda_host_state.hpp - what a host engine has set up in CUDA before it calls the grid, and whether it is still so afterwards.
 #pragma once
 

@@ -1,4 +1,5 @@
-// The grid as a guest in a process that uses CUDA itself: devices by UUID, and nothing of the host's is left changed.
+// SPDX-License-Identifier: Apache-2.0
+// cuda_host_state_test.cpp - the grid as a guest in a process that uses CUDA itself: devices by UUID, and nothing of the host's is left changed.
 #include "tests/hashgrid/cuda_host_state.hpp"
 
 #include <catch2/catch.hpp>

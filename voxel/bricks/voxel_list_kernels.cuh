@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // voxel_list_kernels.cuh - the kernels that make bricks out of a list of voxels. Launches are in voxel_list_cuda.cu.
 #pragma once
 

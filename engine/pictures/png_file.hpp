@@ -1,4 +1,4 @@
-// png_file.hpp - pictures to and from PNG files (libpng).
+// png_file.hpp - rendered pictures to and from PNG files (voxel/io/pictures/png.hpp).
 #pragma once
 
 #include <filesystem>

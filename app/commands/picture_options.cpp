@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
+#include <glm/gtc/type_ptr.hpp>
 #include <numbers>
 
 #include "engine/render/orbit_camera.hpp"
@@ -39,9 +41,9 @@ bool parse_color(const std::string& text, float out[3]) {
 }
 
 // A point turned about the vertical axis through `about`.
-std::array<double, 3> turned(const std::array<double, 3>& point, const std::array<double, 3>& about, double angle) {
-  const double x = point[0] - about[0], z = point[2] - about[2], c = std::cos(angle), s = std::sin(angle);
-  return {about[0] + c * x + s * z, point[1], about[2] - s * x + c * z};
+glm::dvec3 turned(const glm::dvec3& point, const glm::dvec3& about, double angle) {
+  const double x = point.x - about.x, z = point.z - about.z, c = std::cos(angle), s = std::sin(angle);
+  return {about.x + c * x + s * z, point.y, about.z - s * x + c * z};
 }
 
 }  // namespace
@@ -85,13 +87,13 @@ std::optional<int> PictureOptions::check(const Arguments& arguments) {
   if (const auto code = arguments.check_name("--tone", tone_, {"filmic", "linear"})) return code;
   engine::RenderSettings& s = settings;
   if (!parse_size(size_, s.width, s.height)) return arguments.wrong(fmt::format("--size '{}' is not WIDTHxHEIGHT, each from 1 to 16384.", size_));
-  std::array<double, 3> point{};
+  glm::dvec3 point;
   if (!camera_.empty()) {
-    if (!parse_vector(camera_, point.data())) return arguments.wrong(fmt::format("--camera '{}' is not X,Y,Z.", camera_));
+    if (!parse_vector(camera_, glm::value_ptr(point))) return arguments.wrong(fmt::format("--camera '{}' is not X,Y,Z.", camera_));
     eye_ = point;
   }
   if (!target_.empty()) {
-    if (!parse_vector(target_, point.data())) return arguments.wrong(fmt::format("--target '{}' is not X,Y,Z.", target_));
+    if (!parse_vector(target_, glm::value_ptr(point))) return arguments.wrong(fmt::format("--target '{}' is not X,Y,Z.", target_));
     at_ = point;
   }
   if (!outline_.empty()) {
@@ -113,8 +115,8 @@ std::optional<int> PictureOptions::check(const Arguments& arguments) {
     if (!parse_pair(sun_, azimuth, elevation) || std::abs(elevation) > 90)
       return arguments.wrong(fmt::format("--sun '{}' is not AZIMUTH,ELEVATION in degrees, the elevation from -90 to 90.", sun_));
     const double a = azimuth * kRadians, e = elevation * kRadians;
-    const double d[3] = {std::cos(e) * std::sin(a), std::sin(e), std::cos(e) * std::cos(a)};
-    for (int i = 0; i < 3; ++i) s.sun_direction[i] = static_cast<float>(d[i]);
+    const glm::vec3 sun(std::cos(e) * std::sin(a), std::sin(e), std::cos(e) * std::cos(a));
+    std::copy_n(glm::value_ptr(sun), 3, s.sun_direction);
   }
   if (!sky_.empty()) {
     if (!parse_color(sky_, s.sky_color)) return arguments.wrong(fmt::format("--sky '{}' is not #RRGGBB.", sky_));
@@ -160,7 +162,6 @@ engine::View PictureOptions::view(const Scene& scene, const Box3& bounds, uint32
   orbit.vertical_fov = fov_;
   orbit.frame(bounds, aspect);
   double fov = fov_;
-  std::array<double, 3> eye{}, at{};
   if (frames > 1 && !bounds.empty()) {
     // One distance for the whole turn, about the world's own middle: nothing pumps or wobbles.
     double farthest = 0;
@@ -171,23 +172,20 @@ engine::View PictureOptions::view(const Scene& scene, const Box3& bounds, uint32
     }
     orbit.azimuth = azimuth_;
     orbit.distance = farthest;
-    orbit.target[0] = (bounds.min.x + bounds.max.x + 1) / 2.0;
-    orbit.target[1] = (bounds.min.y + bounds.max.y + 1) / 2.0;
-    orbit.target[2] = (bounds.min.z + bounds.max.z + 1) / 2.0;
+    orbit.target = glm::dvec3(bounds.min.x + bounds.max.x + 1, bounds.min.y + bounds.max.y + 1, bounds.min.z + bounds.max.z + 1) / 2.0;
   }
-  orbit.position(eye.data());
-  std::copy_n(orbit.target, 3, at.data());
+  glm::dvec3 eye = orbit.position(), at = orbit.target;
   if (scene_camera >= 0) {
     const Camera& own = scene.cameras[static_cast<size_t>(scene_camera)];
-    std::copy_n(own.position, 3, eye.data());
-    std::copy_n(own.target, 3, at.data());
+    eye = glm::make_vec3(own.position);
+    at = glm::make_vec3(own.target);
     fov = own.vertical_fov_degrees;
   }
   if (eye_) eye = *eye_;
   if (at_) at = *at_;
   if (frames > 1) eye = turned(eye, at, 2 * std::numbers::pi * frame / frames);
-  with.focus = static_cast<float>(focus_ > 0 ? focus_ : std::hypot(eye[0] - at[0], eye[1] - at[1], eye[2] - at[2]));
-  return engine::look_at(eye.data(), at.data(), fov, settings.width, settings.height);
+  with.focus = static_cast<float>(focus_ > 0 ? focus_ : std::hypot(eye.x - at.x, eye.y - at.y, eye.z - at.z));
+  return engine::look_at(eye, at, fov, settings.width, settings.height);
 }
 
 }  // namespace quarry::app

@@ -2,7 +2,7 @@
 // picture_options.hpp - what `quarry render` lets one say about a picture: light, air, lens, quality, and where one stands.
 #pragma once
 
-#include <array>
+#include <glm/vec3.hpp>
 #include <optional>
 #include <string>
 
@@ -32,7 +32,7 @@ struct PictureOptions {
   double aperture_ = 0, focus_ = 0, limit_ = 0;
   int64_t spp_ = 0, bounces_ = 4, samples_ = 2, shadow_rays_ = 1, ambient_rays_ = 4, ambient_reach_ = 64, seed_ = 0;
   bool ground_ = false;
-  std::optional<std::array<double, 3>> eye_, at_;
+  std::optional<glm::dvec3> eye_, at_;
 };
 
 }  // namespace quarry::app

@@ -13,6 +13,7 @@
 #include "bench_rays_spirv.h"
 #include "engine/render/beams.hpp"
 #include "engine/render/course.hpp"
+#include "engine/render/look.hpp"
 #include "engine/render/offscreen.hpp"
 #include "engine/render/ray_marcher.hpp"
 #include "engine/vulkan/loader.hpp"
@@ -186,10 +187,7 @@ Result<void> Passes::measure(const engine::SharedWorld& world, engine::Device::T
   f.open = open_->address();
   f.picture = picture_->address();
   f.beams = beams_->address();
-  std::copy_n(view.origin, 3, f.origin);
-  std::copy_n(view.forward, 3, f.forward);
-  std::copy_n(view.right, 3, f.right);
-  std::copy_n(view.up, 3, f.up);
+  engine::put_view(view, f);
   const float sun[3] = {-0.43f, 0.77f, -0.37f}, length = std::sqrt(sun[0] * sun[0] + sun[1] * sun[1] + sun[2] * sun[2]);
   for (int i = 0; i < 3; ++i) f.sun[i] = sun[i] / length;
   f.reach = 1e29f;

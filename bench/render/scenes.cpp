@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <glm/geometric.hpp>
 #include <mutex>
 #include <vector>
 
@@ -187,22 +188,13 @@ engine::View scene_view(int scene, int camera, int size, uint32_t width, uint32_
       {{-90.3, 1560.7, -190.9, 960.1, 960.3, 960.2}, {960.3, 1885.6, 460.2, 970.1, 1840.7, 1860.3}, {960.3, 961.7, 958.9, 1960.1, 1160.3, 1260.7}}};
   const double scale = double(size) / kScenes[scene].full_size, scale_y = scene == 0 ? 1.0 : scale;
   const double* at = kPlaces[scene][camera];
-  const double eye[3] = {at[0] * scale, at[1] * scale_y, at[2] * scale};
-  double f[3] = {at[3] * scale - eye[0], at[4] * scale_y - eye[1], at[5] * scale - eye[2]};
-  double length = std::sqrt(f[0] * f[0] + f[1] * f[1] + f[2] * f[2]);
-  for (double& v : f) v /= length;
-  length = std::sqrt(f[0] * f[0] + f[2] * f[2]);
-  const double right[3] = {-f[2] / length, 0, f[0] / length};
-  const double up[3] = {-right[2] * f[1], right[2] * f[0] - right[0] * f[2], right[0] * f[1]};
+  const glm::dvec3 eye(at[0] * scale, at[1] * scale_y, at[2] * scale);
+  glm::dvec3 f = glm::dvec3(at[3] * scale, at[4] * scale_y, at[5] * scale) - eye;
+  f /= glm::length(f);
+  const double length = std::sqrt(f.x * f.x + f.z * f.z);
+  const glm::dvec3 right(-f.z / length, 0, f.x / length), up = glm::cross(right, f);
   const double tan_half = 0.57735026918962576451, wide = tan_half * double(width) / double(height);  // a vertical angle of 60 degrees
-  engine::View view;
-  for (int i = 0; i < 3; ++i) {
-    view.origin[i] = float(eye[i]);
-    view.forward[i] = float(f[i]);
-    view.right[i] = float(right[i] * wide);
-    view.up[i] = float(up[i] * tan_half);
-  }
-  return view;
+  return {glm::vec3(eye), glm::vec3(f), glm::vec3(right * wide), glm::vec3(up * tan_half)};
 }
 
 }  // namespace quarry::bench

@@ -164,6 +164,7 @@ qry_result check_camera(const char* function, const qry_camera& camera);
 qry_result check_picture_size(const char* function, uint32_t width, uint32_t height);
 // The refusal of a member of `info`.
 qry_result bad(const char* function, const char* member, double value, const char* expected);
+engine::View view_of(const qry_camera& camera, uint32_t width, uint32_t height);
 qry_result check_sun(const char* function, const float (&direction)[3], float strength, float sky_strength, float exposure);
 // Rows in the caller's memory; `pitch` 0 becomes that of rows without gaps.
 qry_result check_rows(const char* function, uint32_t width, uint32_t height, uint32_t pixel_bytes, uint64_t size_bytes, uint64_t* pitch);

@@ -29,10 +29,6 @@ bool same_paths(const engine::RenderSettings& a, const engine::RenderSettings& b
          a.lens_radius == b.lens_radius && a.focus == b.focus && a.firefly_limit == b.firefly_limit;
 }
 
-bool same_view(const engine::View& a, const engine::View& b) {
-  return same3(a.origin, b.origin) && same3(a.forward, b.forward) && same3(a.right, b.right) && same3(a.up, b.up);
-}
-
 qry_result settings_of(const char* function, const qry_paths_info& info, const qry_look_info* look, engine::RenderSettings& settings) {
   QRY_PASS_REFUSAL(check_camera(function, info.camera));
   QRY_PASS_REFUSAL(check_picture_size(function, info.width, info.height));
@@ -89,8 +85,7 @@ qry_result qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_p
     engine::RenderSettings settings;
     QRY_PASS_REFUSAL(settings_of(function, *info, static_cast<const qry_look_info*>(look), settings));
     if (world->context != paths->context) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world and paths are of different contexts", function);
-    const engine::View view =
-        engine::look_at(info->camera.position, info->camera.target, info->camera.vertical_fov_degrees, info->width, info->height);
+    const engine::View view = view_of(info->camera, info->width, info->height);
     const bool layers = (info->flags & QRY_PATHS_LAYERS) != 0;
 
     const std::lock_guard lock(world->context->mutex);
@@ -102,7 +97,7 @@ qry_result qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_p
       paths->tracer = std::move(*tracer);
     }
     const bool same = !(info->flags & QRY_PATHS_RESTART) && paths->world == world->number && paths->world_version == world->version &&
-                      paths->layers == layers && same_view(paths->view, view) && same_paths(paths->settings, settings);
+                      paths->layers == layers && paths->view == view && same_paths(paths->settings, settings);
     const uint32_t first = same ? paths->tracer->paths_done() : 0;
     paths->world = 0;  // an exception or an error on the way: the next call begins anew
     Document& document = *world->document;

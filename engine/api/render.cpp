@@ -2,6 +2,7 @@
 // render.cpp - pictures into the caller's memory, rays and cameras of the C interface.
 #include <cmath>
 #include <cstring>
+#include <glm/gtc/type_ptr.hpp>
 #include <vector>
 
 #include "engine/api/handles.hpp"
@@ -16,7 +17,7 @@ constexpr uint32_t kMaxEdge = 16384;
 
 bool all_finite(const double (&v)[3]) { return std::isfinite(v[0]) && std::isfinite(v[1]) && std::isfinite(v[2]); }
 
-double length(const float (&v)[3]) { return std::sqrt(double(v[0]) * v[0] + double(v[1]) * v[1] + double(v[2]) * v[2]); }
+double length(const float (&v)[3]) { return glm::length(glm::dvec3(glm::make_vec3(v))); }
 
 }  // namespace
 
@@ -38,6 +39,10 @@ qry_result check_camera(const char* function, const qry_camera& camera) {
   if (std::equal(std::begin(camera.position), std::end(camera.position), std::begin(camera.target)))
     return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: camera.target is the same as camera.position", function);
   return QRY_OK;
+}
+
+engine::View view_of(const qry_camera& camera, uint32_t width, uint32_t height) {
+  return engine::look_at(glm::make_vec3(camera.position), glm::make_vec3(camera.target), camera.vertical_fov_degrees, width, height);
 }
 
 qry_result check_sun(const char* function, const float (&direction)[3], float strength, float sky_strength, float exposure) {
@@ -139,7 +144,7 @@ qry_result read_render_info(const char* function, const qry_render_info* info, e
     settings.highlight = true;
     settings.highlight_box = {{box->min_xyz[0], box->min_xyz[1], box->min_xyz[2]}, {box->max_xyz[0], box->max_xyz[1], box->max_xyz[2]}};
   }
-  view = engine::look_at(info->camera.position, info->camera.target, info->camera.vertical_fov_degrees, info->width, info->height);
+  view = view_of(info->camera, info->width, info->height);
   return QRY_OK;
 }
 
@@ -159,7 +164,10 @@ qry_result qry_world_fit_camera(qry_world* world, double vertical_fov_degrees, d
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: azimuth_degrees %g, elevation_degrees %g: expected -89..89 for the second", function,
                     azimuth_degrees, elevation_degrees);
     const Box3 bounds = world->document->world().bounds();
-    engine::fit_camera(bounds, vertical_fov_degrees, aspect, azimuth_degrees, elevation_degrees, camera->position, camera->target);
+    glm::dvec3 position, target;
+    engine::fit_camera(bounds, vertical_fov_degrees, aspect, azimuth_degrees, elevation_degrees, position, target);
+    std::copy_n(glm::value_ptr(position), 3, camera->position);
+    std::copy_n(glm::value_ptr(target), 3, camera->target);
     camera->vertical_fov_degrees = vertical_fov_degrees;
     return QRY_OK;
   });
@@ -228,17 +236,10 @@ qry_result qry_camera_ray(const qry_camera* camera, uint32_t width, uint32_t hei
     QRY_PASS_REFUSAL(check_camera(function, *camera));
     QRY_PASS_REFUSAL(check_picture_size(function, width, height));
     if (!std::isfinite(x) || !std::isfinite(y)) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: x and y must be finite", function);
-    const engine::View view = engine::look_at(camera->position, camera->target, camera->vertical_fov_degrees, width, height);
-    const double a = 2 * x / width - 1, b = 1 - 2 * y / height;
-    double direction[3], square = 0;
-    for (int axis = 0; axis < 3; ++axis) {
-      direction[axis] = view.forward[axis] + a * view.right[axis] + b * view.up[axis];
-      square += direction[axis] * direction[axis];
-    }
-    for (int axis = 0; axis < 3; ++axis) {
-      ray->origin[axis] = view.origin[axis];
-      ray->direction[axis] = float(direction[axis] / std::sqrt(square));
-    }
+    const engine::View view = view_of(*camera, width, height);
+    const glm::vec3 direction(engine::direction_through(view, 2 * x / width - 1, 1 - 2 * y / height));
+    std::copy_n(glm::value_ptr(view.origin), 3, ray->origin);
+    std::copy_n(glm::value_ptr(direction), 3, ray->direction);
     return QRY_OK;
   });
 }

@@ -1,81 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// png_file.cpp - PNG through libpng's simplified interface, which reports errors by value and never jumps over C++ frames.
+// png_file.cpp - rendered pictures as the samples that voxel/io/pictures/png takes and gives.
 #include "engine/pictures/png_file.hpp"
 
-#include <png.h>
+#include <limits>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <memory>
-
-#include "voxel/io/files/whole_file.hpp"
+#include "voxel/io/files/bytes.hpp"
+#include "voxel/io/pictures/png.hpp"
 
 namespace quarry::engine {
-namespace {
-
-constexpr uint32_t kMaxEdge = 1u << 16;
-
-struct Closer {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-
-// libpng writes into this.
-ssize_t put(void* whole, const char* bytes, size_t count) {
-  auto& sink = static_cast<io::WholeFile*>(whole)->sink();
-  sink.put(std::string_view(bytes, count));
-  return sink.error() ? 0 : ssize_t(count);
-}
-
-}  // namespace
 
 Result<void> write_png(const Picture& picture, const io::Destination& to) {
-  const std::filesystem::path& file = to.file;
-  if (!picture.width || !picture.height || picture.width > kMaxEdge || picture.height > kMaxEdge ||
-      picture.rgba.size() != size_t(picture.width) * picture.height * 4)
-    return fail(ErrorCode::invalid_argument, "'" + file.string() + "': a picture of " + std::to_string(picture.width) + "x" + std::to_string(picture.height) +
-                                                 " needs width*height*4 bytes, it has " + std::to_string(picture.rgba.size()));
+  const std::string name = "'" + to.file.string() + "': ";
+  if (!picture.width || !picture.height || picture.rgba.size() != size_t(picture.width) * picture.height * 4)
+    return fail(ErrorCode::invalid_argument, name + "a picture of " + std::to_string(picture.width) + "x" + std::to_string(picture.height) + " needs width*height*4 bytes, it has " +
+                                                 std::to_string(picture.rgba.size()));
   auto whole = io::WholeFile::create(to);
-  if (!whole) return fail(whole.error().code == ErrorCode::conflict ? ErrorCode::conflict : ErrorCode::io, "cannot write '" + file.string() + "': " + whole.error().message);
-  std::FILE* out = ::fopencookie(&*whole, "w", {nullptr, put, nullptr, nullptr});
-  if (!out) return fail(ErrorCode::io, "cannot write '" + file.string() + "': " + std::strerror(errno));
-  png_image image{};
-  image.version = PNG_IMAGE_VERSION;
-  image.width = picture.width;
-  image.height = picture.height;
-  image.format = PNG_FORMAT_RGBA;
-  std::string why;
-  if (!png_image_write_to_stdio(&image, out, 0, picture.rgba.data(), 0, nullptr)) why = image.message;
-  png_image_free(&image);
-  if (std::fclose(out) != 0 && why.empty()) why = std::strerror(errno);
-  // The system's reason, where there is one, says more than the library's.
-  if (why.empty() || whole->sink().error())
-    if (const auto placed = whole->commit(); !placed) return fail(placed.error().code, "cannot write '" + file.string() + "': " + placed.error().message);
-  if (!why.empty()) return fail(ErrorCode::io, "cannot write '" + file.string() + "': " + why);
+  if (!whole) return fail(whole.error().code == ErrorCode::conflict ? ErrorCode::conflict : ErrorCode::io, "cannot write " + name + whole.error().message);
+  auto written = io::write_png({picture.width, picture.height, 4, 8, picture.rgba, true}, *whole);
+  if (written) written = whole->commit();
+  if (!written) return fail(written.error().code, "cannot write " + name + written.error().message);
   return {};
 }
 
 Result<Picture> read_png(const std::filesystem::path& file) {
-  const std::unique_ptr<std::FILE, Closer> in(std::fopen(file.c_str(), "rb"));
-  if (!in) return fail(errno == ENOENT ? ErrorCode::not_found : ErrorCode::io, "cannot read '" + file.string() + "': " + std::strerror(errno));
-  png_image image{};
-  image.version = PNG_IMAGE_VERSION;
-  if (!png_image_begin_read_from_stdio(&image, in.get())) {
-    const std::string why = image.message;
-    png_image_free(&image);
-    return fail(ErrorCode::malformed_input, "'" + file.string() + "' is not a readable PNG: " + why);
-  }
-  if (image.width > kMaxEdge || image.height > kMaxEdge) {
-    const std::string size = std::to_string(image.width) + "x" + std::to_string(image.height);
-    png_image_free(&image);
-    return fail(ErrorCode::malformed_input, "'" + file.string() + "' says it is " + size + "; at most 65536 a side are read");
-  }
-  image.format = PNG_FORMAT_RGBA;
-  Picture picture{image.width, image.height, std::vector<uint8_t>(PNG_IMAGE_SIZE(image))};
-  if (!png_image_finish_read(&image, nullptr, picture.rgba.data(), 0, nullptr)) {
-    const std::string why = image.message;
-    png_image_free(&image);
-    return fail(ErrorCode::malformed_input, "'" + file.string() + "' is a damaged PNG: " + why);
+  constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
+  auto image = io::read_file(file, kNoLimit).and_then([](const std::vector<uint8_t>& bytes) { return io::decode_png(bytes, kNoLimit, nullptr); });
+  if (!image) return fail(image.error().code, "cannot read '" + file.string() + "': " + image.error().message);
+  Picture picture{image->width, image->height, {}};
+  picture.rgba.reserve(size_t(image->width) * image->height * 4);
+  const uint16_t opaque = image->bits == 16 ? 65535 : 255;
+  for (auto p = image->samples.cbegin(); p != image->samples.cend(); p += image->channels) {
+    const bool grey = image->channels <= 2, alpha = image->channels % 2 == 0;
+    for (const uint16_t sample : {p[0], p[grey ? 0 : 1], p[grey ? 0 : 2], alpha ? p[image->channels - 1] : opaque}) picture.rgba.push_back(uint8_t(image->byte(sample)));
   }
   return picture;
 }

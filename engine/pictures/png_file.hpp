@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// png_file.hpp - pictures to and from PNG files (libpng).
+// png_file.hpp - rendered pictures to and from PNG files (voxel/io/pictures/png.hpp).
 #pragma once
 
 #include <filesystem>

@@ -19,7 +19,7 @@ uint32_t beam_groups(const DeviceInfo& info, uint32_t width, uint32_t height) {
   return uint32_t((beam_tiles(width, height) + tiles_a_group - 1) / tiles_a_group);
 }
 
-bool beams_pay(const QryWorldRoot& root, const float origin[3]) {
+bool beams_pay(const QryWorldRoot& root, const glm::vec3& origin) {
   constexpr double kFilled = 0.25;  // of the box's bricks; of terrain 0.06 are, of a hollow sphere 0.02, of a sponge 0.5
   double bricks = 1;
   for (int i = 0; i < 3; ++i) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <glm/vec3.hpp>
 
 #include "engine/vulkan/device.hpp"
 
@@ -16,6 +17,6 @@ uint32_t beam_groups(const DeviceInfo& info, uint32_t width, uint32_t height);
 
 // Whether they save more than they cost, seen from `origin`. They do not from outside a world whose box is filled so well that rays which
 // start at the box, as all do, hit something within a few bricks.
-bool beams_pay(const QryWorldRoot& root, const float origin[3]);
+bool beams_pay(const QryWorldRoot& root, const glm::vec3& origin);
 
 }  // namespace quarry::engine

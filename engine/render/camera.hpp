@@ -2,19 +2,25 @@
 // camera.hpp - where one looks from. Right-handed, y up; fov is vertical.
 #pragma once
 
+#include <glm/vec3.hpp>
+
 #include "voxel/bricks/coords.hpp"
 
 namespace quarry::engine {
 
 struct View {
-  float origin[3];
-  float forward[3];      // unit
-  float right[3], up[3]; // scaled by tan(fov/2) and the aspect: direction = forward + a*right + b*up, a, b in [-1, 1]
+  glm::vec3 origin;
+  glm::vec3 forward;    // unit
+  glm::vec3 right, up;  // scaled by tan(fov/2) and the aspect: direction = forward + a*right + b*up, a, b in [-1, 1]
+
+  friend bool operator==(const View&, const View&) = default;
 };
 
-View look_at(const double position[3], const double target[3], double vertical_fov_degrees, uint32_t width, uint32_t height);
+View look_at(const glm::dvec3& position, const glm::dvec3& target, double vertical_fov_degrees, uint32_t width, uint32_t height);
+// The unit direction from the eye through a place of the picture.
+glm::dvec3 direction_through(const View& view, double a, double b);
 // A pleasant three-quarter view of the whole box.
 void fit_camera(const Box3& bounds, double vertical_fov_degrees, double aspect, double azimuth_degrees, double elevation_degrees,
-                double position[3], double target[3]);
+                glm::dvec3& position, glm::dvec3& target);
 
 }  // namespace quarry::engine

@@ -19,12 +19,12 @@ QryOneWay one_way(const float (&direction)[3]) {
   return way;
 }
 
-bool inside_bounds(const QryWorldRoot& root, const float place[3]) {
+bool inside_bounds(const QryWorldRoot& root, const glm::vec3& place) {
   bool inside = true;
   for (int i = 0; i < 3; ++i) inside = inside && place[i] >= root.box_low[i] + float(kQryBoxMargin) && place[i] <= root.box_high[i] - float(kQryBoxMargin);
   return inside;
 }
 
-bool shadows_by_columns(const QryWorldRoot& root, const float origin[3]) { return !inside_bounds(root, origin); }
+bool shadows_by_columns(const QryWorldRoot& root, const glm::vec3& origin) { return !inside_bounds(root, origin); }
 
 }  // namespace quarry::engine

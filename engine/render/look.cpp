@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <glm/common.hpp>
 
 namespace quarry::engine {
 
@@ -18,19 +19,14 @@ constexpr uint32_t kMaxEdge = 16384, kMaxSamples = 16, kMaxRays = 256, kMaxBounc
 
 float to_linear(float srgb) { return srgb <= 0.04045f ? srgb / 12.92f : std::pow((srgb + 0.055f) / 1.055f, 2.4f); }
 
-float smoothstep(float low, float high, float x) {
-  const float t = std::clamp((x - low) / (high - low), 0.0f, 1.0f);
-  return t * t * (3 - 2 * t);
-}
-
 // The part of shaders/library/sky.glsl that only the sun's height decides.
 void put_sky(float sun_height, QryLook& look) {
   constexpr float kThickness[3] = {0.06f, 0.18f, 0.42f}, kRed[3] = {1.0f, 0.46f, 0.18f};  // a low sun's light comes a longer way through air: less blue
   constexpr float kNight[3] = {0.012f, 0.018f, 0.045f}, kDay[3] = {0.08f, 0.30f, 1.05f}, kDusk[3] = {0.03f, 0.06f, 0.20f};
   constexpr float kNightHorizon[3] = {0.035f, 0.045f, 0.09f}, kDayHorizon[3] = {0.60f, 0.92f, 1.40f};
-  const float day = smoothstep(-0.15f, 0.25f, sun_height), evening = std::exp(-18 * sun_height * sun_height) * smoothstep(-0.3f, -0.02f, sun_height);
-  const float shown = 1.15f * smoothstep(-0.12f, 0.08f, sun_height), height = std::clamp(sun_height, 0.0f, 1.0f);
-  const float red = 0.12f + 0.88f * smoothstep(-0.25f, 0.03f, sun_height);
+  const float day = glm::smoothstep(-0.15f, 0.25f, sun_height), evening = std::exp(-18 * sun_height * sun_height) * glm::smoothstep(-0.3f, -0.02f, sun_height);
+  const float shown = 1.15f * glm::smoothstep(-0.12f, 0.08f, sun_height), height = std::clamp(sun_height, 0.0f, 1.0f);
+  const float red = 0.12f + 0.88f * glm::smoothstep(-0.25f, 0.03f, sun_height);
   look.day = day;
   look.evening = evening;
   for (int i = 0; i < 3; ++i) {

@@ -20,10 +20,10 @@ Result<void> check_tile(const RenderSettings& settings, const Tile& tile);
 
 // `frame`: QryFrame or QryPathFrame.
 void put_view(const View& view, auto& frame) {
-  std::copy_n(view.origin, 3, frame.origin);
-  std::copy_n(view.forward, 3, frame.forward);
-  std::copy_n(view.right, 3, frame.right);
-  std::copy_n(view.up, 3, frame.up);
+  std::copy_n(&view.origin.x, 3, frame.origin);
+  std::copy_n(&view.forward.x, 3, frame.forward);
+  std::copy_n(&view.right.x, 3, frame.right);
+  std::copy_n(&view.up.x, 3, frame.up);
 }
 
 // `root` for what follows the world's size: where the ground and the fog begin.

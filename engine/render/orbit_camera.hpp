@@ -9,7 +9,7 @@
 namespace quarry::app {
 
 struct Ray {
-  double origin[3], direction[3];  // direction is unit
+  glm::dvec3 origin, direction;  // direction is unit
 };
 
 struct ScreenPoint {
@@ -18,18 +18,18 @@ struct ScreenPoint {
 
 class OrbitCamera {
  public:
-  double target[3] = {0, 0, 0};
+  glm::dvec3 target{0, 0, 0};
   double distance = 64;      // voxels from eye to target
   double azimuth = 35;       // degrees about y; 0 looks along -z
   double elevation = 25;     // degrees, kept within -89..89
   double vertical_fov = 45;  // degrees
 
-  void position(double out[3]) const;
+  glm::dvec3 position() const;
   // Mouse movement in pixels of a viewport `height` pixels high.
   void orbit(double dx, double dy);
   void pan(double dx, double dy, double height);
   // Factor < 1 comes nearer. With `towards`, that point stays where it is on the screen.
-  void zoom(double factor, const double* towards = nullptr);
+  void zoom(double factor, const glm::dvec3* towards = nullptr);
   // The whole box in view, from the direction one looks from now.
   void frame(const Box3& bounds, double aspect);
 
@@ -37,7 +37,7 @@ class OrbitCamera {
   // Through the middle of pixel (x, y) of a viewport.
   Ray ray(double x, double y, uint32_t width, uint32_t height) const;
   // Nothing for points behind the eye.
-  std::optional<ScreenPoint> project(const double point[3], uint32_t width, uint32_t height) const;
+  std::optional<ScreenPoint> project(const glm::dvec3& point, uint32_t width, uint32_t height) const;
 
   friend bool operator==(const OrbitCamera&, const OrbitCamera&) = default;
 };

@@ -139,7 +139,7 @@ Result<void> SceneWorld::set(const std::vector<std::pair<Int3, uint8_t>>& voxels
 }
 
 engine::View view_of(const Box3& bounds, uint32_t width, uint32_t height) {
-  double position[3], target[3];
+  glm::dvec3 position, target;
   engine::fit_camera(bounds.empty() ? Box3{{0, 0, 0}, {8, 8, 8}} : bounds, 45, double(width) / height, 30, 25, position, target);
   return engine::look_at(position, target, 45, width, height);
 }

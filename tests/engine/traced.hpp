@@ -6,6 +6,7 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <glm/geometric.hpp>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -62,14 +63,13 @@ struct Traced {
 };
 
 inline engine::View fitted(SceneWorld& world, uint32_t width, uint32_t height) {
-  double position[3], target[3];
+  glm::dvec3 position, target;
   engine::fit_camera(world.world().bounds(), 40, double(width) / height, 35, 28, position, target);
   return engine::look_at(position, target, 40, width, height);
 }
 
 inline engine::View down_at(double x, double y, double z, double fov, uint32_t width, uint32_t height) {
-  const double eye[3] = {x, y + 200, z}, at[3] = {x, y, z};
-  return engine::look_at(eye, at, fov, width, height);
+  return engine::look_at({x, y + 200, z}, {x, y, z}, fov, width, height);
 }
 
 inline double mean_of(const engine::PathPicture& picture) {
@@ -85,20 +85,13 @@ inline double worst_of(const engine::PathPicture& picture, double expected) {
   return worst;
 }
 
-using Vec = std::array<double, 3>;
+using Vec = glm::dvec3;
 // J. H. Lambert, 1760: the share of a point's hemisphere, weighted by the cosine, that a polygon wholly above its horizon takes.
 inline double form_factor(Vec point, Vec normal, const std::vector<Vec>& polygon) {
-  const auto minus = [](Vec a, Vec b) { return Vec{a[0] - b[0], a[1] - b[1], a[2] - b[2]}; };
-  const auto dot = [](Vec a, Vec b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; };
-  const auto cross = [](Vec a, Vec b) { return Vec{a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]}; };
-  const auto unit = [&](Vec a) {
-    const double l = std::sqrt(dot(a, a));
-    return Vec{a[0] / l, a[1] / l, a[2] / l};
-  };
   double sum = 0;
   for (size_t i = 0; i < polygon.size(); ++i) {
-    const Vec a = unit(minus(polygon[i], point)), b = unit(minus(polygon[(i + 1) % polygon.size()], point));
-    sum += std::acos(std::clamp(dot(a, b), -1.0, 1.0)) * dot(unit(cross(a, b)), normal);
+    const Vec a = glm::normalize(polygon[i] - point), b = glm::normalize(polygon[(i + 1) % polygon.size()] - point);
+    sum += std::acos(std::clamp(glm::dot(a, b), -1.0, 1.0)) * glm::dot(glm::normalize(glm::cross(a, b)), normal);
   }
   return std::abs(sum) / (2 * 3.14159265358979);
 }

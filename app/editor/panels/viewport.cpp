@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <glm/geometric.hpp>
 
 #include "app/editor/panels/editor.hpp"
 
@@ -69,10 +70,8 @@ void Viewport::handle(Editor& editor, const std::vector<InputEvent>& events) {
           // Towards what is under the mouse, so that one can fly to a detail without turning first.
           const auto hit = pick_voxel(editor.session.world(), ray_at(editor, mouse_x_, mouse_y_));
           const Ray ray = ray_at(editor, mouse_x_, mouse_y_);
-          double point[3];
-          if (hit)
-            for (int i = 0; i < 3; ++i) point[i] = ray.origin[i] + ray.direction[i] * hit->t;
-          editor.camera.zoom(std::pow(0.87, event.y), hit ? point : nullptr);
+          const glm::dvec3 point = ray.origin + ray.direction * (hit ? hit->t : 0);
+          editor.camera.zoom(std::pow(0.87, event.y), hit ? &point : nullptr);
         }
         break;
       default:
@@ -168,7 +167,7 @@ void Viewport::draw_overlay(Editor& editor) const {
   list.PushClipRect({float(x), float(y)}, {float(x + width), float(y + height)}, true);
   const auto wide = static_cast<uint32_t>(std::max(1.0, width)), high = static_cast<uint32_t>(std::max(1.0, height));
   const float line = 1.4f * editor.interface->scale();
-  const auto segment = [&](const double* a, const double* b, unsigned color, float thickness) {
+  const auto segment = [&](const glm::dvec3& a, const glm::dvec3& b, unsigned color, float thickness) {
     const auto from = editor.camera.project(a, wide, high), to = editor.camera.project(b, wide, high);
     if (from && to)
       list.AddLine({float(x + from->x), float(y + from->y)}, {float(x + to->x), float(y + to->y)}, color, thickness);
@@ -177,23 +176,19 @@ void Viewport::draw_overlay(Editor& editor) const {
   // An empty world has nothing to hold on to but the ground.
   if (editor.session.world().brick_count() == 0) {
     for (int i = -64; i <= 64; i += 8) {
-      const double a[3] = {double(i), 0, -64}, b[3] = {double(i), 0, 64}, c[3] = {-64, 0, double(i)}, d[3] = {64, 0, double(i)};
       const unsigned color = i == 0 ? 0x60FFFFFF : 0x24FFFFFF;
-      segment(a, b, color, 1);
-      segment(c, d, color, 1);
+      segment({i, 0, -64}, {i, 0, 64}, color, 1);
+      segment({-64, 0, i}, {64, 0, i}, color, 1);
     }
   }
 
   // The edges of a box, those behind it in another colour.
   const auto outline = [&](const Box3& box, unsigned color, unsigned far_color, float thickness) {
-    const double low[3] = {double(box.min.x), double(box.min.y), double(box.min.z)};
-    const double top[3] = {box.max.x + 1.0, box.max.y + 1.0, box.max.z + 1.0};
-    double eye[3];
-    editor.camera.position(eye);
+    const glm::dvec3 low(box.min.x, box.min.y, box.min.z), top(box.max.x + 1.0, box.max.y + 1.0, box.max.z + 1.0), eye = editor.camera.position();
     for (int axis = 0; axis < 3; ++axis) {
       const int u = (axis + 1) % 3, v = (axis + 2) % 3;
       for (int corner = 0; corner < 4; ++corner) {
-        double a[3], b[3];
+        glm::dvec3 a, b;
         const bool far_u = (corner & 1) != 0, far_v = (corner & 2) != 0;
         a[axis] = low[axis], b[axis] = top[axis];
         a[u] = b[u] = far_u ? top[u] : low[u];
@@ -216,16 +211,16 @@ void Viewport::draw_overlay(Editor& editor) const {
     outline(touched_box(edit), color, with_alpha(color, 0x50), line);
     // A ball is shown as a ball.
     if (edit.shape == Shape::sphere && edit.radius >= 1) {
-      const double middle[3] = {edit.a.x + 0.5, edit.a.y + 0.5, edit.a.z + 0.5};
+      const glm::dvec3 middle(edit.a.x + 0.5, edit.a.y + 0.5, edit.a.z + 0.5);
       for (int axis = 0; axis < 3; ++axis) {
-        double last[3]{};
+        glm::dvec3 last{};
         for (int i = 0; i <= 48; ++i) {
           const double angle = i * 2 * 3.14159265358979 / 48, r = edit.radius + 0.5;
-          double point[3] = {middle[0], middle[1], middle[2]};
+          glm::dvec3 point = middle;
           point[(axis + 1) % 3] += r * std::cos(angle);
           point[(axis + 2) % 3] += r * std::sin(angle);
           if (i > 0) segment(last, point, with_alpha(color, 0xA0), 1.0f);
-          std::copy_n(point, 3, last);
+          last = point;
         }
       }
     }
@@ -237,10 +232,9 @@ void Viewport::draw_overlay(Editor& editor) const {
   const engine::View view = editor.camera.view(wide, high);
   const unsigned axis_colors[3] = {0xFF6C6CE4, 0xFF7BC48C, 0xFFD9A06A};
   const char* names[3] = {"x", "y", "z"};
+  const double right_length = glm::length(glm::dvec3(view.right)), up_length = glm::length(glm::dvec3(view.up));
   for (int axis = 0; axis < 3; ++axis) {
-    double right_length = 0, up_length = 0;
-    for (int i = 0; i < 3; ++i) right_length += double(view.right[i]) * view.right[i], up_length += double(view.up[i]) * view.up[i];
-    const ImVec2 tip{origin.x + reach * float(view.right[axis] / std::sqrt(right_length)), origin.y - reach * float(view.up[axis] / std::sqrt(up_length))};
+    const ImVec2 tip{origin.x + reach * float(view.right[axis] / right_length), origin.y - reach * float(view.up[axis] / up_length)};
     list.AddLine(origin, tip, axis_colors[axis], 2 * editor.interface->scale());
     list.AddText({tip.x + 3, tip.y - ImGui::GetFontSize() * 0.6f}, axis_colors[axis], names[axis]);
   }

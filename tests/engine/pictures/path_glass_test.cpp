@@ -39,8 +39,7 @@ void ball(SceneWorld& world, int32_t radius, uint8_t material) {
 
 // A view so narrow that it is one ray, along `d` through `at`.
 View ray(Vec at, Vec d, double from) {
-  const double eye[3] = {at[0] - from * d[0], at[1] - from * d[1], at[2] - from * d[2]};
-  return look_at(eye, at.data(), 0.02, 4, 4);
+  return look_at(at - from * d, at, 0.02, 4, 4);
 }
 
 }  // namespace

@@ -134,8 +134,7 @@ TEST_CASE("paths: the sun on a floor is its strength times the cosine, in a bloc
   std::copy_n(sun, 3, settings.sun_direction);
   const auto at = [&](double x) {
     // From the side, under the awnings.
-    const double eye[3] = {x, 6, 150}, target[3] = {x, 1, 15};
-    return mean_of(trace(world, look_at(eye, target, 0.02, 4, 4), settings, 256));
+    return mean_of(trace(world, look_at({x, 6, 150}, {x, 1, 15}, 0.02, 4, 4), settings, 256));
   };
   const double open = linear(188) * 2.5 * 0.8;
   CHECK(at(48) == Approx(open).epsilon(0.003));

@@ -57,7 +57,7 @@ TEST_CASE("camera: look_at gives a right-handed frame and fit_camera puts every 
   for (double azimuth : {0.0, 35.0, 90.0, 200.0})
     for (double elevation : {-60.0, 0.0, 30.0, 89.9}) {
       const Box3 bounds{{-40, 3, 10}, {200, 20, 90}};
-      double position[3], target[3];
+      glm::dvec3 position, target;
       fit_camera(bounds, 40, 16.0 / 9, azimuth, elevation, position, target);
       const View v = look_at(position, target, 40, 1600, 900);
       const double right = std::hypot(v.right[0], std::hypot(v.right[1], v.right[2])), up = std::hypot(v.up[0], std::hypot(v.up[1], v.up[2]));

@@ -20,7 +20,7 @@ namespace {
 constexpr uint32_t kWidth = 104, kHeight = 72;  // neither a multiple of a tile
 
 struct Eye {
-  double position[3], target[3];
+  glm::dvec3 position, target;
 };
 
 // Around a world, in it, at bricks of it, and looking along each axis, so that tiles have rays both ways on the others.

@@ -111,7 +111,7 @@ TEST_CASE("golden: each scene and view looks as it did when a person found it ri
     std::copy_n(golden.sun, 3, settings.sun_direction);
     settings.highlight = golden.highlight;
     settings.highlight_box = {{52, 2, 54}, {76, 40, 78}};
-    double position[3], target[3];
+    glm::dvec3 position, target;
     fit_camera(world.world().bounds(), 40, 1.5, 35, 28, position, target);
     auto picture = (*renderer)->render(world.shared(), world.world(), world.palette, look_at(position, target, 40, 192, 128), settings);
     REQUIRE(picture);
@@ -146,7 +146,7 @@ TEST_CASE("golden: the probe-depth view shows each pixel in the colour of its br
   RenderSettings settings;
   settings.width = settings.height = 96;
   settings.view = DebugView::probe_depth;
-  double position[3], target[3];
+  glm::dvec3 position, target;
   fit_camera(world.world().bounds(), 40, 1, 35, 40, position, target);
   const View view = look_at(position, target, 40, 96, 96);
   auto picture = (*renderer)->render(world.shared(), world.world(), world.palette, view, settings);
@@ -197,7 +197,7 @@ TEST_CASE("golden: the load view shows each pixel in the colour of how full its 
     settings.width = settings.height = 5;
     settings.view = DebugView::load;
     // Straight down at one voxel, whose face turns up.
-    const double eye[3] = {8.5, 60, 0.5}, at[3] = {8.5, 0, 0.5};
+    const glm::dvec3 eye(8.5, 60, 0.5), at(8.5, 0, 0.5);
     auto picture = (*renderer)->render(world.shared(), world.world(), world.palette, look_at(eye, at, 0.2, 5, 5), settings);
     REQUIRE(picture);
     // shaders/library/ramp.glsl between its first two or its fourth and fifth colours; the face is shown at 0.72 + 0.28 * 0.84/|(0.35, 0.84, 0.42)|.
@@ -227,7 +227,7 @@ TEST_CASE("golden: views of labels show the world's shape: the foot of a wall is
   RenderSettings settings;
   settings.width = settings.height = 8;
   const auto seen = [&](double x) {
-    const double eye[3] = {x, 90, 12.5}, at[3] = {x, 0, 12.5};  // straight down at the middle of a brick
+    const glm::dvec3 eye(x, 90, 12.5), at(x, 0, 12.5);  // straight down at the middle of a brick
     auto picture = (*renderer)->render(world.shared(), world.world(), world.palette, look_at(eye, at, 0.3, 8, 8), settings);
     REQUIRE(picture);
     int sum = 0;

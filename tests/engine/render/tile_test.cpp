@@ -99,7 +99,7 @@ size_t unlike(const Picture& a, const Picture& b) {
 }
 
 View view_from(const World& world, uint32_t width, uint32_t height) {
-  double position[3], target[3];
+  glm::dvec3 position, target;
   fit_camera(world.bounds(), 40, double(width) / height, 35, 28, position, target);
   return look_at(position, target, 40, width, height);
 }
@@ -170,7 +170,7 @@ TEST_CASE("tiles: what lies outside the tile is left as it is") {
   RenderSettings settings;
   settings.width = 96;
   settings.height = 64;
-  const View view = view_from(world.world(), settings.width, settings.height), other = look_at(std::array<double, 3>{-90, 70, -80}.data(), std::array<double, 3>{36, 8, 36}.data(), 50, 96, 64);
+  const View view = view_from(world.world(), settings.width, settings.height), other = look_at({-90, 70, -80}, {36, 8, 36}, 50, 96, 64);
   const auto before = (*renderer)->render(world.shared(), world.world(), world.palette, view, settings);
   const auto after = (*renderer)->render(world.shared(), world.world(), world.palette, other, settings);
   REQUIRE((before && after));

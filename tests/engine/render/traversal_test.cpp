@@ -269,7 +269,7 @@ TEST_CASE("traverse: rays that all go one way to the sun meet what rays that eac
       INFO(name << ", sun at " << sun[0] << ", " << sun[1] << ", " << sun[2]);
       // From beside the sun, so that faces are seen which it shines on.
       const double beside[3] = {0.5, -0.25, 0.35};
-      double position[3], target[3];
+      glm::dvec3 position, target;
       for (int i = 0; i < 3; ++i) {
         target[i] = (low[i] + high[i]) / 2;
         position[i] = target[i] + (high[i] - low[i]) * 1.1 * (double(sun[i]) + beside[i]);

@@ -45,8 +45,8 @@ constexpr uint32_t kSlower = 1;
 #endif
 
 View board_view() {
-  const double middle = kSide * 4.0, position[3] = {middle, middle, -kDistance}, target[3] = {middle, middle, 0};
-  return look_at(position, target, 2 * std::atan(middle / kDistance) * 180 / 3.14159265358979323846, kSide, kSide);
+  const double middle = kSide * 4.0;
+  return look_at({middle, middle, -kDistance}, {middle, middle, 0}, 2 * std::atan(middle / kDistance) * 180 / 3.14159265358979323846, kSide, kSide);
 }
 
 // A world and what is known of it: edits are made from here, and pictures told from here.

@@ -4,7 +4,7 @@
 
 #include <png.h>
 
-#include <algorithm>
+#include <cassert>
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
@@ -65,47 +65,38 @@ bool read_rows(png_structp png, png_infop info, uint8_t** rows) {
   return true;
 }
 
-void append_bytes(png_structp png, png_bytep data, size_t count) {
-  auto* out = static_cast<std::vector<uint8_t>*>(png_get_io_ptr(png));
-  out->insert(out->end(), data, data + count);
+void put_bytes(png_structp png, png_bytep data, size_t count) {
+  auto* sink = static_cast<FileSink*>(png_get_io_ptr(png));
+  sink->put(std::span<const uint8_t>(data, count));
+  if (sink->error()) png_error(png, "the file cannot be written");
 }
 void flush_nothing(png_structp) {}
 
-bool write_rows(png_structp png, png_infop info, const PngImage& image, uint8_t** rows) {
+bool write_rows(png_structp png, png_infop info, const PngPixels& pixels) {
   if (setjmp(png_jmpbuf(png))) return false;
   constexpr int kTypes[5] = {0, PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB, PNG_COLOR_TYPE_RGB_ALPHA};
-  png_set_IHDR(png, info, image.width, image.height, int(image.bits), kTypes[image.channels], PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  png_set_IHDR(png, info, pixels.width, pixels.height, int(pixels.bits), kTypes[pixels.channels], PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  if (pixels.srgb) png_set_sRGB(png, info, PNG_sRGB_INTENT_PERCEPTUAL);
   png_write_info(png, info);
-  if (image.bits == 16) png_set_swap(png);
-  png_write_image(png, rows);
+  const size_t row_bytes = pixels.bytes.size() / pixels.height;
+  for (uint32_t y = 0; y < pixels.height; ++y) png_write_row(png, pixels.bytes.data() + y * row_bytes);
   png_write_end(png, nullptr);
   return true;
 }
 
 }  // namespace
 
-Result<std::vector<uint8_t>> encode_png(const PngImage& image) {
-  const size_t row_samples = size_t(image.width) * image.channels;
-  if (image.width == 0 || image.height == 0 || image.width > kPngMaxEdge || image.height > kPngMaxEdge || image.channels < 1 || image.channels > 4 || (image.bits != 8 && image.bits != 16) ||
-      image.samples.size() != row_samples * image.height)
-    return fail(ErrorCode::invalid_argument, "a picture of " + std::to_string(image.width) + " x " + std::to_string(image.height) + " pixels cannot be a PNG file");
-  std::vector<uint8_t> out, bytes(image.bits == 8 ? image.samples.size() : 0);
-  std::copy(image.samples.begin(), image.samples.begin() + int64_t(bytes.size()), bytes.begin());
-  std::vector<uint8_t*> rows(image.height);
-  for (size_t y = 0; y < rows.size(); ++y)
-    rows[y] = image.bits == 8 ? bytes.data() + y * row_samples : reinterpret_cast<uint8_t*>(const_cast<uint16_t*>(image.samples.data() + y * row_samples));
+Result<void> write_png(const PngPixels& pixels, WholeFile& to) {
+  assert(pixels.bytes.size() == size_t(pixels.width) * pixels.height * pixels.channels * (pixels.bits / 8));
   Source messages{nullptr, 0};
   png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &messages, keep_error, keep_warning);
   png_infop info = png ? png_create_info_struct(png) : nullptr;
-  if (!info) {
-    png_destroy_write_struct(&png, nullptr);
-    return fail(ErrorCode::out_of_memory, "not enough memory to make a PNG file");
-  }
-  png_set_write_fn(png, &out, append_bytes, flush_nothing);
-  const bool done = write_rows(png, info, image, rows.data());
+  if (info) png_set_write_fn(png, &to.sink(), put_bytes, flush_nothing);
+  const bool done = info && write_rows(png, info, pixels);
   png_destroy_write_struct(&png, &info);
-  if (!done) return fail(ErrorCode::out_of_memory, std::string("libpng cannot make the file: ") + messages.message);
-  return out;
+  // The system's reason, where there is one, says more than the library's.
+  if (done || to.sink().error()) return {};
+  return fail(ErrorCode::io, messages.message[0] ? messages.message : "not enough memory to make a PNG file");
 }
 
 Result<PngImage> decode_png(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes, std::vector<std::string>* warnings, const MemoryBudget* budget) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// png.hpp - a PNG from memory to plain samples and back, for height maps, their colours, and pictures of voxels. Not for textures of meshes: the mesh reader's
-// process decodes those.
+// png.hpp - PNG files to plain samples and back: height maps, their colours, pictures of voxels, rendered pictures. Not for textures of meshes: the mesh
+// reader's process decodes those.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 
 #include "base/result.hpp"
 #include "base/memory_budget.hpp"
+#include "voxel/io/files/whole_file.hpp"
 
 namespace quarry::io {
 
@@ -29,7 +30,15 @@ struct PngImage {
 // out_of_memory for more than `budget` (may be null) has room for.
 Result<PngImage> decode_png(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes, std::vector<std::string>* warnings, const MemoryBudget* budget = nullptr);
 
-// The same samples as a PNG file, not interlaced. Errors: invalid_argument (sizes that do not fit each other), out_of_memory.
-Result<std::vector<uint8_t>> encode_png(const PngImage& image);
+// Pixels to write, row by row from the top, bytes in the order of the file: of 16 bits the high byte first.
+struct PngPixels {
+  uint32_t width, height, channels, bits;  // as in PngImage
+  std::span<const uint8_t> bytes;          // width * height * channels * bits / 8 of them
+  bool srgb = false;                       // the file says that its colours are sRGB
+};
+
+// Puts a PNG file, not interlaced, into `to`, which the caller commits. A failed write is told by commit() alone. Errors: io, with libpng's own words
+// (no memory, an edge that it does not write).
+Result<void> write_png(const PngPixels& pixels, WholeFile& to);
 
 }  // namespace quarry::io

@@ -34,21 +34,19 @@ Result<Visible> visible_box(const Scene& scene, const Progress& progress) {
   return Visible{std::move(bricks), box, uint32_t(size.x) + 1, uint32_t(size.z) + 1, uint32_t(size.y) + 1};
 }
 
-PngImage empty_picture(const Visible& visible, uint32_t channels, uint32_t bits) {
-  return {visible.width, visible.height, channels, bits, std::vector<uint16_t>(size_t(visible.width) * visible.height * channels)};
-}
+// The bytes of a picture with nothing in it, each pixel four: RGBA, or grey and alpha of 16 bits.
+std::vector<uint8_t> empty_picture(const Visible& visible) { return std::vector<uint8_t>(size_t(visible.width) * visible.height * 4); }
 
-Result<void> write_picture(const PngImage& image, const Destination& to, const Progress& progress) {
-  QRY_TRY_ASSIGN(const auto bytes, encode_png(image));
-  if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
+Result<void> write_picture(const PngPixels& pixels, const Destination& to, const Progress& progress) {
   QRY_TRY_ASSIGN(auto out, WholeFile::create(to));
-  out.put(bytes);
+  if (const auto made = write_png(pixels, out); !made) return fail(ErrorCode::out_of_memory, "libpng cannot make the file: " + made.error().message);
+  if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
   return out.commit();
 }
 
-void put_colour(PngImage& image, size_t pixel, const Material& m) {
-  const uint8_t rgba[4] = {m.r, m.g, m.b, m.a};
-  std::copy(rgba, rgba + 4, image.samples.begin() + int64_t(pixel * 4));
+void put_colour(std::vector<uint8_t>& rgba, size_t pixel, const Material& m) {
+  const uint8_t color[4] = {m.r, m.g, m.b, m.a};
+  std::copy(color, color + 4, rgba.begin() + int64_t(pixel * 4));
 }
 
 // Calls with (pixel, layer above the box's lowest, material) for the highest voxel of each column.
@@ -77,22 +75,23 @@ void for_each_top(const Visible& visible, Take take) {
 
 Result<void> write_top_view(const Scene& scene, const Destination& to, const Progress& progress) {
   QRY_TRY_ASSIGN(const auto visible, visible_box(scene, progress));
-  PngImage image = empty_picture(visible, 4, 8);
-  for_each_top(visible, [&](size_t pixel, uint32_t, uint8_t material) { put_colour(image, pixel, scene.palette.materials[material]); });
-  return write_picture(image, to, progress);
+  auto rgba = empty_picture(visible);
+  for_each_top(visible, [&](size_t pixel, uint32_t, uint8_t material) { put_colour(rgba, pixel, scene.palette.materials[material]); });
+  return write_picture({visible.width, visible.height, 4, 8, rgba}, to, progress);
 }
 
 uint32_t height_map_range(uint32_t layers) { return std::max(256u, std::bit_ceil(layers)); }
 
 Result<void> write_height_map(const Scene& scene, const Destination& to, const Progress& progress) {
   QRY_TRY_ASSIGN(const auto visible, visible_box(scene, progress));
-  PngImage image = empty_picture(visible, 2, 16);
+  auto bytes = empty_picture(visible);
   const uint32_t step = 65536 / height_map_range(visible.layers);
   for_each_top(visible, [&](size_t pixel, uint32_t layer, uint8_t) {
-    image.samples[pixel * 2] = uint16_t(layer * step);
-    image.samples[pixel * 2 + 1] = 65535;
+    const uint32_t height = layer * step;
+    const uint8_t grey_and_alpha[4] = {uint8_t(height >> 8), uint8_t(height), 255, 255};
+    std::copy(grey_and_alpha, grey_and_alpha + 4, bytes.begin() + int64_t(pixel * 4));
   });
-  return write_picture(image, to, progress);
+  return write_picture({visible.width, visible.height, 2, 16, bytes}, to, progress);
 }
 
 Result<void> write_slices(const Scene& scene, const Destination& to, const Progress& progress) {
@@ -118,19 +117,19 @@ Result<void> write_slices(const Scene& scene, const Destination& to, const Progr
   std::stable_sort(by_layer.begin(), by_layer.end(), [](const auto* a, const auto* b) { return a->first.y < b->first.y; });
   auto first = by_layer.begin();
   for (int32_t y = visible.box.min.y; y <= visible.box.max.y; ++y) {
-    PngImage image = empty_picture(visible, 4, 8);
+    auto rgba = empty_picture(visible);
     while (first != by_layer.end() && (*first)->first.y < y >> 3) ++first;
     for (auto it = first; it != by_layer.end() && (*it)->first.y == y >> 3; ++it) {
       const auto& [at, brick] = **it;
       for (int32_t z = 0; z < 8; ++z)
         for (int32_t x = 0; x < 8; ++x)
           if (const uint8_t m = brick.get(voxel_index({x, y & 7, z})))
-            put_colour(image, size_t(at.z * 8 + z - visible.box.min.z) * visible.width + size_t(at.x * 8 + x - visible.box.min.x), scene.palette.materials[m]);
+            put_colour(rgba, size_t(at.z * 8 + z - visible.box.min.z) * visible.width + size_t(at.x * 8 + x - visible.box.min.x), scene.palette.materials[m]);
     }
     char name[16];
     const int32_t layer = y - visible.box.min.y;
     std::snprintf(name, sizeof name, "%04d.png", layer);
-    if (auto written = write_picture(image, {beside / name, false, &together}, progress); !written) return give_up(written.error());
+    if (auto written = write_picture({visible.width, visible.height, 4, 8, rgba}, {beside / name, false, &together}, progress); !written) return give_up(written.error());
     pictures.push_back(folder / name);
     progress.say("write", double(layer + 1) / double(visible.layers));
   }

@@ -4,43 +4,38 @@
 #include "engine/render/orbit_camera.hpp"
 
 #include <catch2/catch.hpp>
-#include <cmath>
+#include <glm/geometric.hpp>
 
 using namespace quarry;
 using namespace quarry::app;
 
 TEST_CASE("camera: a point projected to the screen is met by the ray through that pixel") {
   OrbitCamera camera;
-  camera.target[0] = 10, camera.target[1] = -4, camera.target[2] = 7;
+  camera.target = {10, -4, 7};
   camera.distance = 90;
   for (const double azimuth : {0.0, 35.0, 140.0, -95.0})
     for (const double elevation : {-60.0, 0.0, 25.0, 80.0}) {
       camera.azimuth = azimuth, camera.elevation = elevation;
-      const double point[3] = {15, 2, -3};
+      const glm::dvec3 point(15, 2, -3);
       const auto at = camera.project(point, 800, 600);
       REQUIRE(at);
       const Ray ray = camera.ray(at->x, at->y, 800, 600);
       // Distance of the point from the ray.
-      double along = 0, off = 0;
-      for (int i = 0; i < 3; ++i) along += (point[i] - ray.origin[i]) * ray.direction[i];
-      for (int i = 0; i < 3; ++i) off += std::pow(point[i] - ray.origin[i] - along * ray.direction[i], 2);
+      const double along = glm::dot(point - ray.origin, ray.direction);
       CHECK(along > 0);
-      CHECK(std::sqrt(off) < 1e-3);
+      CHECK(glm::distance(point, ray.origin + along * ray.direction) < 1e-3);
     }
 }
 
 TEST_CASE("camera: what is behind the eye has no place on the screen") {
   OrbitCamera camera;
-  double eye[3];
-  camera.position(eye);
-  const double behind[3] = {2 * eye[0], 2 * eye[1], 2 * eye[2]};
-  CHECK_FALSE(camera.project(behind, 640, 480));
+  CHECK_FALSE(camera.project(2.0 * camera.position(), 640, 480));
 }
 
 TEST_CASE("camera: panning carries the target with the mouse, one pixel for one pixel") {
   OrbitCamera camera;
   camera.azimuth = 50, camera.elevation = 30;
-  const double before[3] = {camera.target[0], camera.target[1], camera.target[2]};
+  const glm::dvec3 before = camera.target;
   const auto start = camera.project(before, 1000, 700);
   camera.pan(37, -21, 700);
   const auto now = camera.project(before, 1000, 700);
@@ -52,9 +47,9 @@ TEST_CASE("camera: panning carries the target with the mouse, one pixel for one 
 
 TEST_CASE("camera: zooming towards a point keeps its place on the screen") {
   OrbitCamera camera;
-  const double point[3] = {12, 9, -6};
+  const glm::dvec3 point(12, 9, -6);
   const auto before = camera.project(point, 900, 900);
-  camera.zoom(0.5, point);
+  camera.zoom(0.5, &point);
   const auto after = camera.project(point, 900, 900);
   REQUIRE(before);
   REQUIRE(after);
@@ -70,7 +65,7 @@ TEST_CASE("camera: framing brings all corners of a box into view, whatever its s
       camera.frame(box, aspect);
       const uint32_t height = 500, width = static_cast<uint32_t>(height * aspect);
       for (int corner = 0; corner < 8; ++corner) {
-        const double point[3] = {corner & 1 ? box.max.x + 1.0 : box.min.x, corner & 2 ? box.max.y + 1.0 : box.min.y, corner & 4 ? box.max.z + 1.0 : box.min.z};
+        const glm::dvec3 point(corner & 1 ? box.max.x + 1.0 : box.min.x, corner & 2 ? box.max.y + 1.0 : box.min.y, corner & 4 ? box.max.z + 1.0 : box.min.z);
         const auto at = camera.project(point, width, height);
         REQUIRE(at);
         CHECK((at->x >= -1 && at->x <= width + 1 && at->y >= -1 && at->y <= height + 1));

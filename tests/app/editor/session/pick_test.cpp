@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <glm/geometric.hpp>
 #include <random>
 
 using namespace quarry;
@@ -36,10 +37,7 @@ double nearest_by_slabs(const std::vector<Int3>& voxels, const Ray& ray, Int3* f
   return best;
 }
 
-Ray ray_from(double x, double y, double z, double dx, double dy, double dz) {
-  const double length = std::sqrt(dx * dx + dy * dy + dz * dz);
-  return {{x, y, z}, {dx / length, dy / length, dz / length}};
-}
+Ray ray_from(double x, double y, double z, double dx, double dy, double dz) { return {{x, y, z}, glm::normalize(glm::dvec3(dx, dy, dz))}; }
 
 }  // namespace
 

@@ -313,7 +313,7 @@ std::string why_whole(const ConversionJob& job, const ConversionOptions& options
   const auto all = [](const auto& can) {
     std::vector<std::string> names;
     for (const io::Format& format : io::formats())
-      if (can(format)) names.push_back(fmt::format(".{}", format.extensions[0]));
+      if (can(format)) names.push_back(fmt::format(".{}", format.extensions.front()));
     return fmt::format("{}", fmt::join(names, ", "));
   };
   const auto writes = [](const io::Format& format) { return is_world(format) || format.write_regions; };

@@ -6,6 +6,7 @@
 
 #include "voxel/io/files/byte_reader.hpp"
 #include "voxel/io/files/bytes.hpp"
+#include "voxel/io/grids/write.hpp"
 #include "voxel/io/streams/volume_builder.hpp"
 
 namespace quarry::io {
@@ -134,5 +135,17 @@ Result<RegionsDone> read_binvox_regions(const std::filesystem::path& file, const
   ByteWindow window(bytes, options.progress);
   return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return named_after(file, parse_binvox(window, options.warnings, room)); });
 }
+
+constinit const Format kBinvoxFormat{
+    .name = "binvox",
+    .title = "binvox occupancy",
+    .extensions = {"binvox"},
+    .magic = "#binvox",
+    .read = read_binvox,
+    .read_regions = read_binvox_regions,
+    .write = write_binvox,
+    .write_regions = write_binvox_regions,
+    .returns = true,
+};
 
 }  // namespace quarry::io

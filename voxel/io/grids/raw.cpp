@@ -7,6 +7,7 @@
 
 #include "voxel/io/files/byte_reader.hpp"
 #include "voxel/io/files/bytes.hpp"
+#include "voxel/io/grids/write.hpp"
 #include "voxel/io/streams/volume_builder.hpp"
 #include "voxel/worlds/source_units.hpp"
 
@@ -251,5 +252,17 @@ Result<Scene> read_raw(const std::filesystem::path& file, const ReadOptions& opt
 Result<RegionsDone> read_raw_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
   return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return read_raw_with(file, options, room); });
 }
+
+constinit const Format kRawFormat{
+    .name = "raw",
+    .title = "raw volume with NRRD header",
+    .extensions = {"raw", "nrrd"},
+    .magic = "NRRD000",
+    .read = read_raw,
+    .read_regions = read_raw_regions,
+    .write = write_raw,
+    .write_regions = write_raw_regions,
+    .keeps = kKeepsColours,
+};
 
 }  // namespace quarry::io

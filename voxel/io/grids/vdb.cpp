@@ -16,9 +16,9 @@
 namespace quarry::io {
 
 #if defined(QRY_OPENVDB)
-const char* const kVdbAbsent = nullptr;
+constexpr const char* kVdbAbsent = nullptr;
 #else
-const char* const kVdbAbsent = "this build has no OpenVDB; install libopenvdb-dev, libnanovdb-dev and libboost-dev and configure again";
+constexpr const char* kVdbAbsent = "this build has no OpenVDB; install libopenvdb-dev, libnanovdb-dev and libboost-dev and configure again";
 #endif
 
 namespace {
@@ -276,5 +276,27 @@ Result<void> write_vdb(const Scene& scene, const Destination& to, const Progress
   out.written_by_name(bytes);
   return out.commit();
 }
+
+constinit const Format kVdbFormat{
+    .name = "vdb",
+    .title = "OpenVDB volume",
+    .extensions = {"vdb"},
+    .magic = std::string_view(" BDV\0\0\0\0", 8),
+    .read = read_vdb,
+    .write = write_vdb,
+    .keeps = kKeepsColours | kKeepsSurfaces | kKeepsMaterialNames,
+    .absent = kVdbAbsent,
+};
+
+constinit const Format kNvdbFormat{
+    .name = "nvdb",
+    .title = "NanoVDB volume",
+    .extensions = {"nvdb"},
+    .magic = "NanoVDB",
+    .read = read_vdb,
+    .write = write_vdb,
+    .keeps = kKeepsColours,
+    .absent = kVdbAbsent,
+};
 
 }  // namespace quarry::io

@@ -277,4 +277,12 @@ Result<RegionsDone> read_minecraft_regions(const std::filesystem::path& file, co
   return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return read_minecraft_with(file, options, room); });
 }
 
+constinit const Format kMinecraftFormat{
+    .name = "minecraft",
+    .title = "Minecraft schematic or litematic",
+    .extensions = {"schem", "litematic"},
+    .read = read_minecraft,
+    .read_regions = read_minecraft_regions,
+};
+
 }  // namespace quarry::io

@@ -5,6 +5,7 @@
 
 #include "voxel/io/files/bytes.hpp"
 #include "voxel/io/pictures/png.hpp"
+#include "voxel/io/pictures/write.hpp"
 #include "voxel/io/streams/volume_builder.hpp"
 
 namespace quarry::io {
@@ -125,5 +126,16 @@ Result<Scene> read_heightmap(const std::filesystem::path& file, const ReadOption
 Result<RegionsDone> read_heightmap_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
   return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return read_heightmap_with(file, options, room.aside); });
 }
+
+constinit const Format kHeightmapFormat{
+    .name = "heightmap",
+    .title = "Height map read, view from above written",
+    .extensions = {"png"},
+    .magic = "\x89PNG\r\n\x1a\n",
+    .read = read_heightmap,
+    .read_regions = read_heightmap_regions,
+    .write = write_top_view,
+    .keeps = kKeepsColours,
+};
 
 }  // namespace quarry::io

@@ -112,6 +112,7 @@ class Batch {
     ProgressLine line(shown(job.input));
     QRY_TRY_ASSIGN(auto document, Document::create(std::move(scene), shared->memory(), line.progress()));
     World& world = document.world();
+    const engine::RenderedWorld rendered = engine::rendered_world(*shared, document);
     // Pictures only read: the device gets a third of the bytes. What cannot be packed, for want of memory perhaps, is drawn as it is.
     (void)world.pack();
     const auto frames = static_cast<uint32_t>(job.outputs.size());
@@ -125,7 +126,7 @@ class Batch {
         // One bar for the whole turn.
         progress.report = [report = progress.report, frame, frames](std::string_view stage, double fraction) { report(stage, (frame + fraction) / frames); };
       }
-      QRY_TRY(make(*shared, document, view, settings, output, progress));
+      QRY_TRY(make(rendered, view, settings, output, progress));
       const double seconds = seconds_since(start);
       if (frames > 1) progress.say("rendering", 1);
       report.push_back({{"input", shown(job.input)}, {"output", shown(output)}, {"ok", true}, {"width", settings.width}, {"height", settings.height},
@@ -151,16 +152,14 @@ class Batch {
  private:
   io::SyncLater* together() { return several_ ? &sync_later_ : nullptr; }
 
-  Result<void> make(engine::SharedWorld& shared, Document& document, const engine::View& view, const engine::RenderSettings& settings, const fs::path& output,
+  Result<void> make(const engine::RenderedWorld& world, const engine::View& view, const engine::RenderSettings& settings, const fs::path& output,
                     const Progress& progress) {
-    World& world = document.world();
-    const Palette& palette = document.scene().palette;
     if (!tracer_) {
-      QRY_TRY_ASSIGN(const auto picture, renderer_->render(shared, world, palette, view, settings));
+      QRY_TRY_ASSIGN(const auto picture, renderer_->render(world, view, settings));
       if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
       return engine::write_png(picture, {output, true, together()});
     }
-    QRY_TRY_ASSIGN(const auto traced, tracer_->render(shared, world, palette, view, settings, wanted_.picture.paths, is_exr(output) && wanted_.layers, progress));
+    QRY_TRY_ASSIGN(const auto traced, tracer_->render(world, view, settings, wanted_.picture.paths, is_exr(output) && wanted_.layers, progress));
     return is_exr(output) ? engine::write_exr(traced, {output, true, together()}) : engine::write_png(traced.picture, {output, true, together()});
   }
 

@@ -47,7 +47,7 @@ qry_result qry_world_publish(qry_world* world, qry_published* published) {
     if (qry_result r = check_adopted(*world->context, function)) return r;
     const std::lock_guard lock(world->context->mutex);
     if (qry_result r = share_world(*world, function)) return r;
-    const auto point = world->shared->publish(world->document->world(), world->document->scene().palette);
+    const auto point = engine::rendered_world(*world->shared, *world->document).publish();
     if (!point) return refuse(point.error());
     published->semaphore = number_of(point->semaphore);
     published->value = point->semaphore ? point->value : 0;

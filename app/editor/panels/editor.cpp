@@ -232,7 +232,7 @@ Editor::PictureKey Editor::key_of(const PixelRect& pixels) const {
 }
 
 Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect& pixels) {
-  QRY_TRY_ASSIGN(const auto point, shared->publish(session.document().world(), session.scene().palette));
+  QRY_TRY_ASSIGN(const auto point, engine::rendered_world(*shared, session.document()).publish());
   const PictureKey key = key_of(pixels);
   const bool measured = std::exchange(measured_, presenter->pictures_done()) != presenter->pictures_done();
   if (measured && presenter->picture_steps() > 0) convergence.step_ms = presenter->picture_ms() / presenter->picture_steps();
@@ -347,7 +347,7 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_paths(FrameRequest::Scen
     tracer = std::move(*made);
   }
   if (convergence.steps == 0)
-    QRY_TRY(tracer->prepare(*shared, session.world(), session.scene().palette));
+    QRY_TRY(tracer->prepare(engine::rendered_world(*shared, session.document())));
   const double path_ms = convergence.step_ms > 0 ? convergence.step_ms * kAPath : software() ? 16000 : 20;
   uint32_t steps = 1;
   if (convergence.steps % kAPath == 0 && path_ms <= kBudgetMs)

@@ -139,6 +139,7 @@ Result<RegionsDone> read_binvox_regions(const std::filesystem::path& file, const
 constinit const Format kBinvoxFormat{
     .name = "binvox",
     .title = "binvox occupancy",
+    .kind = FormatKind::grid,
     .extensions = {"binvox"},
     .magic = "#binvox",
     .read = read_binvox,
@@ -146,6 +147,7 @@ constinit const Format kBinvoxFormat{
     .write = write_binvox,
     .write_regions = write_binvox_regions,
     .returns = true,
+    .cost = {.memory_per_byte = 400, .bricks_per_byte = 0.5, .work_per_byte = 0.4},
 };
 
 }  // namespace quarry::io

@@ -195,11 +195,13 @@ Result<RegionsDone> read_qb_regions(const std::filesystem::path& file, const Rea
 constinit const Format kQbFormat{
     .name = "qb",
     .title = "Qubicle matrices",
+    .kind = FormatKind::scene,
     .extensions = {"qb"},
     .sniff = looks_like_qb,
     .weak_magic = true,  // some small numbers: a raw grid may begin with them
     .read = read_qb,
     .read_regions = read_qb_regions,
+    .cost = {.memory_per_byte = 8, .bricks_per_byte = 1 / 256.0, .work_per_byte = 0.05},
 };
 
 }  // namespace quarry::io

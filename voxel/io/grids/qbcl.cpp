@@ -222,6 +222,7 @@ Result<RegionsDone> read_qbcl_regions(const std::filesystem::path& file, const R
 constinit const Format kQbclFormat{
     .name = "qbcl",
     .title = "Qubicle project",
+    .kind = FormatKind::scene,
     .extensions = {"qbcl"},
     .magic = "QBCL",
     .read = read_qbcl,

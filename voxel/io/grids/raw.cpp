@@ -256,6 +256,7 @@ Result<RegionsDone> read_raw_regions(const std::filesystem::path& file, const Re
 constinit const Format kRawFormat{
     .name = "raw",
     .title = "raw volume with NRRD header",
+    .kind = FormatKind::grid,
     .extensions = {"raw", "nrrd"},
     .magic = "NRRD000",
     .read = read_raw,
@@ -263,6 +264,7 @@ constinit const Format kRawFormat{
     .write = write_raw,
     .write_regions = write_raw_regions,
     .keeps = kKeepsColours,
+    .cost = {.memory_per_byte = 2, .bricks_per_byte = 1 / 512.0, .work_per_byte = 0.02},
 };
 
 }  // namespace quarry::io

@@ -130,12 +130,14 @@ Result<RegionsDone> read_heightmap_regions(const std::filesystem::path& file, co
 constinit const Format kHeightmapFormat{
     .name = "heightmap",
     .title = "Height map read, view from above written",
+    .kind = FormatKind::picture,
     .extensions = {"png"},
     .magic = "\x89PNG\r\n\x1a\n",
     .read = read_heightmap,
     .read_regions = read_heightmap_regions,
     .write = write_top_view,
     .keeps = kKeepsColours,
+    .cost = {.memory_per_byte = 300, .bricks_per_byte = 0.4, .work_per_byte = 0.3},
 };
 
 }  // namespace quarry::io

@@ -125,6 +125,7 @@ Result<RegionsDone> read_las_regions(const std::filesystem::path& file, const Re
 constinit const Format kLasFormat{
     .name = "las",
     .title = "LAS point cloud",
+    .kind = FormatKind::points,
     .extensions = {"las"},
     .magic = "LASF",
     .read = read_las,

@@ -109,6 +109,7 @@ Result<RegionsDone> read_xyz_regions(const std::filesystem::path& file, const Re
 constinit const Format kXyzFormat{
     .name = "xyz",
     .title = "XYZ point cloud",
+    .kind = FormatKind::points,
     .extensions = {"xyz", "asc"},
     .read = read_xyz,
     .read_regions = read_xyz_regions,

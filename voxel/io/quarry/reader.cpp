@@ -132,6 +132,7 @@ Result<RegionsDone> read_quarry_regions(const fs::path& file, const ReadOptions&
 constinit const Format kQuarryFormat{
     .name = "quarry",
     .title = "Quarry world",
+    .kind = FormatKind::world,
     .extensions = {"quarry"},
     .magic = std::string_view("SQLite format 3\0", 16),
     .read = read_quarry,
@@ -140,6 +141,7 @@ constinit const Format kQuarryFormat{
     .keeps = kKeepsAll,
     .salvages = true,
     .returns = true,
+    .cost = {.memory_per_byte = 30, .bricks_per_byte = 1 / 25.0, .work_per_byte = 0.2},
 };
 
 }  // namespace quarry::io

@@ -67,6 +67,25 @@ enum Keeps : uint32_t {
 
 class VisibleRegions;
 
+// What a file of a format holds.
+enum class FormatKind : uint8_t {
+  world,    // a Quarry world: edited in place, with its history
+  scene,    // voxels of several objects and their materials
+  grid,     // voxels, one grid or several
+  volume,   // densities, from which voxels are made
+  picture,  // a height map
+  points,
+  mesh,     // surfaces; perhaps points alone (ply_is_points)
+};
+
+// What reading and writing take, for each byte of the file or brick of the scene. Estimates: they only decide what runs side by side at first, and what
+// is said to be too large; app/batch/tasks.cpp watches the memory really in use and stops and repeats what was estimated wrong.
+struct FormatCost {
+  double memory_per_byte = 20, bricks_per_byte = 0;  // no bricks: their number does not follow from the file's size
+  double work_per_byte = 0.1;                        // microseconds of one core
+  double memory_per_written_brick = 0;               // beside the scene
+};
+
 // The extensions of a format's files: lower case, without the dot, the usual one first.
 struct Extensions {
   const char* names[4];  // null after the last
@@ -81,6 +100,7 @@ struct Extensions {
 struct Format {
   const char* name;              // "vox"
   const char* title;             // "MagicaVoxel scene"
+  FormatKind kind;
   Extensions extensions;
   // How its first 64 bytes are told from other formats': what they begin with, or `sniff` where that is not enough. Neither: by extension only.
   std::string_view magic = {};
@@ -98,6 +118,8 @@ struct Format {
   // Reading leaves nothing out unsaid, and what is written is read as the same voxels at the same place: an editor may save into the file that
   // it opened. Not what is made into voxels first (meshes, points, densities).
   bool returns = false;
+  bool z_up = false;             // what is told of a file's sizes is told in its own axes, of which the third is up
+  FormatCost cost = {};
   const char* absent = nullptr;  // why this build can neither read nor write it, and what to do; null: it can do what it can
 };
 

@@ -175,6 +175,7 @@ Result<RegionsDone> read_vox_in_regions(const std::filesystem::path& file, const
 constinit const Format kVoxFormat{
     .name = "vox",
     .title = "MagicaVoxel scene",
+    .kind = FormatKind::scene,
     .extensions = {"vox"},
     .magic = "VOX ",
     .read = read_vox,
@@ -183,6 +184,8 @@ constinit const Format kVoxFormat{
     .keeps = kKeepsAll,
     .salvages = true,
     .returns = true,
+    .z_up = true,
+    .cost = {.memory_per_byte = 6, .bricks_per_byte = 1 / 256.0, .work_per_byte = 0.03},
 };
 
 }  // namespace quarry::io

@@ -65,8 +65,8 @@ void perform(Editor& editor, Action action) {
     case Action::save: editor.save(); break;
     case Action::save_as: editor.dialog.show_save(editor.suggested_name()); break;
     case Action::quit: editor.ask_before_leaving([](Editor& e) { e.quit = true; }); break;
-    case Action::undo: editor.report(editor.session.undo()); break;
-    case Action::redo: editor.report(editor.session.redo()); break;
+    case Action::undo: editor.messages.report(editor.session.undo()); break;
+    case Action::redo: editor.messages.report(editor.session.redo()); break;
     case Action::frame_all: editor.frame_all(); break;
     case Action::view_front: editor.camera.azimuth = 0, editor.camera.elevation = 0; break;
     case Action::view_right: editor.camera.azimuth = 90, editor.camera.elevation = 0; break;

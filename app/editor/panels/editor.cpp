@@ -48,7 +48,7 @@ Editor::Editor(Window& window_in, engine::Device& device_in, engine::SharingMode
                        if (gone && used && presenter) presenter->retire([gone]() mutable { gone.reset(); });
                      }},
           std::move(recovery)) {
-  last_frame_ = message_time = resolution.changed = Clock::now();
+  last_frame_ = resolution.changed = Clock::now();
 }
 
 Editor::~Editor() {
@@ -71,29 +71,11 @@ Result<void> Editor::set_up() {
   return {};
 }
 
-void Editor::say(std::string text) {
-  message = std::move(text);
-  message_is_error = false;
-  message_time = Clock::now();
-}
-
-void Editor::complain(const Error& error) {
-  message = error.message;
-  message_is_error = true;
-  message_time = Clock::now();
-  say_error("edit", error);
-}
-
-bool Editor::report(const Result<void>& result) {
-  if (!result) complain(result.error());
-  return result.has_value();
-}
-
 void Editor::frame_all() { camera.frame(session.world().bounds(), viewport.width / std::max(1.0, viewport.height)); }
 
 void Editor::start_new() {
   viewport.forget();
-  if (!report(session.start_new())) return;
+  if (!messages.report(session.start_new())) return;
   accepted_losses_ = {};
   camera = {};
   frame_all();
@@ -105,7 +87,7 @@ bool Editor::open(const std::filesystem::path& file) {
   ProgressLine line(file.string());
   io::ReadOptions options;
   options.progress = line.progress();
-  const bool opened = report(session.open(file, options).map_error([&](Error e) { return with_salvage_hint(file, std::move(e)); }));
+  const bool opened = messages.report(session.open(file, options).map_error([&](Error e) { return with_salvage_hint(file, std::move(e)); }));
   line.clear();
   if (!opened) return false;
   accepted_losses_ = {};
@@ -114,24 +96,24 @@ bool Editor::open(const std::filesystem::path& file) {
   statistics = {};
   const std::string notice = session.take_notice();
   if (!notice.empty()) say_warning(file.string(), notice);
-  say(notice.empty() ? fmt::format("{}: {} voxels", file.filename().string(), with_commas(session.world().voxel_count())) : notice);
+  messages.say(notice.empty() ? fmt::format("{}: {} voxels", file.filename().string(), with_commas(session.world().voxel_count())) : notice);
   return true;
 }
 
 bool Editor::save() {
   if (session.is_world_file()) {
-    say(fmt::format("Every edit is in {} already", session.file().string()));
+    messages.say(fmt::format("Every edit is in {} already", session.file().string()));
     return true;
   }
   const auto meant = session.write_back();
   if (!meant) {
-    if (unattended) return report(tl::unexpected(meant.error()));
-    say(meant.error().message);
+    if (unattended) return messages.report(tl::unexpected(meant.error()));
+    messages.say(meant.error().message);
     dialog.show_save(suggested_name());
     return false;
   }
   if (unattended && meant->changed_on_disk)
-    return report(fail(ErrorCode::conflict, fmt::format("{} was changed by another program since it was opened here", session.file().string())));
+    return messages.report(fail(ErrorCode::conflict, fmt::format("{} was changed by another program since it was opened here", session.file().string())));
   const bool accepted = meant->losses.empty() || accepted_losses_ == std::pair(session.file(), meant->losses);
   if (!unattended && (meant->changed_on_disk || !accepted)) {
     save_question = *meant;
@@ -151,10 +133,10 @@ bool Editor::save_as(const std::filesystem::path& file) {
   if (const auto format = io::format_for_writing(file))
     for (const io::ExportLoss& loss : io::export_losses(session.scene(), **format)) lost += (lost.empty() ? "" : ", ") + loss.text;
   const std::string beside = replaced_beside(file);
-  if (!report(session.save_as(file))) return false;
+  if (!messages.report(session.save_as(file))) return false;
   if (!beside.empty()) say_warning(file.string(), beside);
   if (!lost.empty()) say_warning(file.string(), "not in it, for there is no place for it in such files: " + lost);
-  say(fmt::format("Saved as {}{}{}", file.string(), lost.empty() ? "" : "; not in it: " + lost, beside.empty() ? "" : "; " + beside));
+  messages.say(fmt::format("Saved as {}{}{}", file.string(), lost.empty() ? "" : "; not in it: " + lost, beside.empty() ? "" : "; " + beside));
   if (after_saving && !session.unsaved()) {
     const auto next = std::exchange(after_saving, {});
     next(*this);
@@ -375,7 +357,7 @@ void Editor::hear(double seconds) {
     const bool asked = modal();  // a key that answers a question does nothing else
     draw_panels(*this);
     // A slider whose panel was hidden under the mouse cannot say that it was let go.
-    if (session.previews_palette() && !ImGui::IsAnyItemActive()) report(session.set_palette(Palette(session.scene().palette)));
+    if (session.previews_palette() && !ImGui::IsAnyItemActive()) messages.report(session.set_palette(Palette(session.scene().palette)));
     handle_keys(events, asked);
     viewport.handle(*this, events);
     if (events.empty() || seconds_since(begun) > kHearSeconds) return;

@@ -11,6 +11,7 @@
 
 #include "engine/render/orbit_camera.hpp"
 #include "app/editor/panels/file_dialog.hpp"
+#include "app/editor/panels/messages.hpp"
 #include "app/editor/window/frame_log.hpp"
 #include "app/editor/window/imgui_layer.hpp"
 #include "app/editor/window/presenter.hpp"
@@ -88,9 +89,7 @@ struct Editor {
   std::vector<RecoveryFile> recoverable;     // offered at the start
   std::function<void(Editor&)> after_saving;  // what waits for an answer about unsaved work
   std::optional<Session::WriteBack> save_question;  // what waits for an answer before the file that was opened is written
-  std::string message;
-  bool message_is_error = false;
-  std::chrono::steady_clock::time_point message_time;
+  Messages messages;
 
   Result<void> set_up();
   // One frame, or only the next tile of a picture under way, as long as there is nothing to hear and the window was shown a short while ago.
@@ -104,9 +103,6 @@ struct Editor {
 
   void redraw() { drawn_.reset(); }  // the next frame makes the picture anew
 
-  void say(std::string text);
-  void complain(const Error& error);
-  bool report(const Result<void>& result);  // complains about an error; true on success
   void frame_all();
   void start_new();
   bool open(const std::filesystem::path& file);

@@ -78,7 +78,7 @@ void FileDialog::accept(Editor& editor) {
   }
   const bool done = kind_ == Kind::open ? editor.open(file) : editor.save_as(file);
   if (done) kind_ = Kind::none;
-  else problem_ = editor.message;
+  else problem_ = editor.messages.text;
 }
 
 void FileDialog::draw(Editor& editor) {

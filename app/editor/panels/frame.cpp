@@ -78,9 +78,9 @@ void draw_status(Editor& editor, float left, float top, float width, float heigh
   ImGui::PushStyleVar(ImGuiStyleVar_WindowMinSize, {1, 1});
   ImGui::PushStyleColor(ImGuiCol_WindowBg, ImGui::GetStyle().Colors[ImGuiCol_MenuBarBg]);
   ImGui::Begin("status", nullptr, kFixed | ImGuiWindowFlags_NoScrollbar);
-  const double age = std::chrono::duration<double>(std::chrono::steady_clock::now() - editor.message_time).count();
-  if (!editor.message.empty() && (age < 6 || (editor.message_is_error && age < 30)))
-    ImGui::TextColored(ImGui::ColorConvertU32ToFloat4(editor.message_is_error ? colors::kError : colors::kText), "%s", editor.message.c_str());
+  const double age = std::chrono::duration<double>(std::chrono::steady_clock::now() - editor.messages.since).count();
+  if (!editor.messages.text.empty() && (age < 6 || (editor.messages.is_error && age < 30)))
+    ImGui::TextColored(ImGui::ColorConvertU32ToFloat4(editor.messages.is_error ? colors::kError : colors::kText), "%s", editor.messages.text.c_str());
   else ImGui::TextDisabled("%s", hint(editor).c_str());
   if (const auto& at = editor.viewport.hover) {
     std::string text = fmt::format("{}, {}, {}", at->voxel.x, at->voxel.y, at->voxel.z);
@@ -190,7 +190,7 @@ void draw_questions(Editor& editor) {
       const bool remove = ImGui::Button("Remove");
       ImGui::PopID();
       if (recover) {
-        if (editor.report(editor.session.recover(file.file))) {
+        if (editor.messages.report(editor.session.recover(file.file))) {
           editor.viewport.forget();
           editor.frame_all();
           editor.recoverable.clear();

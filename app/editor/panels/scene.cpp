@@ -62,8 +62,8 @@ void draw_scene(Editor& editor) {
     if (ImGui::Selectable(title.c_str(), session.active_instance() == i)) session.set_active_instance(i);
     if (ImGui::IsItemHovered() && !session.scene().instances[i].group_path.empty()) ImGui::SetTooltip("%s", session.scene().instances[i].group_path.c_str());
   });
-  if (layer_change) editor.report(session.set_layer_hidden(layer_change->first, layer_change->second));
-  if (instance_change) editor.report(session.set_instance_hidden(instance_change->first, instance_change->second));
+  if (layer_change) editor.messages.report(session.set_layer_hidden(layer_change->first, layer_change->second));
+  if (instance_change) editor.messages.report(session.set_instance_hidden(instance_change->first, instance_change->second));
 
   panel_heading("HISTORY");
   const std::vector<Session::Step> steps = session.steps();
@@ -84,7 +84,7 @@ void draw_scene(Editor& editor) {
     if (ImGui::IsItemHovered() && ImGui::CalcTextSize(label.c_str()).x > ImGui::GetItemRectSize().x) ImGui::SetTooltip("%s", label.c_str());
     if (at > position) ImGui::PopStyleColor();
   });
-  if (go) editor.report(session.go_to_step(*go));
+  if (go) editor.messages.report(session.go_to_step(*go));
 }
 
 }  // namespace quarry::app

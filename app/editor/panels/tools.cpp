@@ -100,7 +100,7 @@ void draw_material(Editor& editor) {
   row("Clear");
   note(ImGui::SliderFloat("##clear", &material.transparency, 0, 1, "%.2f", ImGuiSliderFlags_AlwaysClamp));
   if (changed) editor.session.preview_palette(palette);
-  if (finished) editor.report(editor.session.set_palette(palette));  // one step, from press to release
+  if (finished) editor.messages.report(editor.session.set_palette(palette));  // one step, from press to release
 }
 
 }  // namespace

@@ -154,7 +154,7 @@ void Viewport::apply(Editor& editor, const std::vector<Edit>& edits) {
   for (const Edit& edit : edits) {
     const auto changed = editor.session.apply(edit);
     if (!changed) {
-      editor.complain(changed.error());
+      editor.messages.complain(changed.error());
       return;
     }
   }

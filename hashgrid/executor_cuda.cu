@@ -86,6 +86,13 @@ struct IsFull {
   __device__ bool operator()(uint64_t i) const { return outcomes[i] == Outcome::full; }
 };
 
+// The answer to work done page by page; nothing where the keys are to be gone through one by one: there was no scratch memory, or too many are equal.
+std::optional<Result<BulkReport>> answer_by_pages(const Result<std::optional<BulkReport>>& done) {
+  if (!done && done.error().code != ErrorCode::out_of_memory) return Result<BulkReport>(tl::unexpected(done.error()));
+  if (!done || !*done) return std::nullopt;
+  return Result<BulkReport>(**done);
+}
+
 constexpr uint32_t kSimpleThreads = 256;
 
 __global__ void __launch_bounds__(kSimpleThreads) pages_of_positions(const uint32_t* keys, const uint64_t* positions, uint64_t count,
@@ -136,8 +143,7 @@ class CudaExecutor final : public Executor {
     QRY_TRY(detail::check_batch(view, keys, values, count));
     if (outcomes == nullptr && worth_windows(view.page_count, count)) {
       const DeviceScope scope(device_);
-      auto inserted = bulk_put(stream_, view, keys, values, count, false);
-      if (inserted || inserted.error().code != ErrorCode::out_of_memory) return inserted;
+      if (auto done = answer_by_pages(bulk_put(stream_, view, keys, values, count, false))) return *std::move(done);
     }
     return for_keys(kernels::InsertKey<GridView>{view, keys, values}, count, outcomes, "insert");
   }
@@ -154,8 +160,7 @@ class CudaExecutor final : public Executor {
     QRY_TRY(detail::check_batch(view, keys, values, count));
     if (outcomes == nullptr && worth_windows(view.page_count, count)) {
       const DeviceScope scope(device_);
-      auto assigned = bulk_put(stream_, view, keys, values, count, true);
-      if (assigned || assigned.error().code != ErrorCode::out_of_memory) return assigned;
+      if (auto done = answer_by_pages(bulk_put(stream_, view, keys, values, count, true))) return *std::move(done);
     }
     return for_keys(kernels::AssignKey<GridView>{view, keys, values}, count, outcomes, "assign");
   }
@@ -196,8 +201,7 @@ class CudaExecutor final : public Executor {
     QRY_TRY(detail::check_batch(view, keys, keys, count));
     if (old_values == nullptr && outcomes == nullptr && worth_windows(view.page_count, count)) {
       const DeviceScope scope(device_);
-      auto erased = bulk_erase(stream_, view, keys, count);
-      if (erased || erased.error().code != ErrorCode::out_of_memory) return erased;
+      if (auto done = answer_by_pages(bulk_erase(stream_, view, keys, count))) return *std::move(done);
     }
     return for_keys(kernels::EraseKey<GridView>{view, keys, old_values}, count, outcomes, "erase");
   }

@@ -79,13 +79,13 @@ bool worth_windows(uint32_t page_count, size_t count) {
   return count >= kLeastBatch && count <= kMostBatch && page_count <= kPagesAtMost && count / page_count >= kLeastKeysPerWindow;
 }
 
-Result<BulkReport> bulk_put(cudaStream_t stream, const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool assigns) {
+Result<std::optional<BulkReport>> bulk_put(cudaStream_t stream, const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool assigns) {
   const auto got = with_page_lists(stream, view.page_count, kernels::SplitForm(view.locality), keys, values, uint32_t(count), [&](const PageLists& pages) {
     assigns ? put_in_pages<detail::IfPresent::replace>(stream, view, pages) : put_in_pages<detail::IfPresent::keep>(stream, view, pages);
     return cudaGetLastError();
   });
   QRY_TRY(got);
-  if (got->overflowed != 0) return fail(ErrorCode::out_of_memory, "bulk insert: too many equal keys for the lists of pages");
+  if (got->overflowed != 0) return std::nullopt;
   BulkReport report;
   report.reserved = got->reserved;
   (assigns ? report.assigned : report.present) = got->present;
@@ -94,13 +94,13 @@ Result<BulkReport> bulk_put(cudaStream_t stream, const GridView& view, const uin
   return report;
 }
 
-Result<BulkReport> bulk_erase(cudaStream_t stream, const GridView& view, const uint32_t* keys, size_t count) {
+Result<std::optional<BulkReport>> bulk_erase(cudaStream_t stream, const GridView& view, const uint32_t* keys, size_t count) {
   const auto got = with_page_lists(stream, view.page_count, kernels::SplitForm(view.locality), keys, keys, uint32_t(count), [&](const PageLists& pages) {
     erase_in_pages<<<view.page_count, kWindowThreads, 0, stream>>>(view, pages);
     return cudaGetLastError();
   });
   QRY_TRY(got);
-  if (got->overflowed != 0) return fail(ErrorCode::out_of_memory, "bulk erase: too many equal keys for the lists of pages");
+  if (got->overflowed != 0) return std::nullopt;
   BulkReport report;
   report.reserved = got->reserved;
   report.absent = got->refused;

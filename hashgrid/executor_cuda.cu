@@ -123,7 +123,7 @@ class CudaExecutor final : public Executor {
     cudaStreamDestroy(stream_);
   }
 
-  const char* name() const override { return "cuda"; }
+  ExecutorKind kind() const override { return ExecutorKind::cuda; }
   uint32_t parallelism() const override { return multiprocessors_; }
   MemorySource& memory() override { return memory_; }
   BulkOperations<CompactView>& compact() override { return *compact_; }

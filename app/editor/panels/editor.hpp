@@ -12,6 +12,8 @@
 #include "engine/render/orbit_camera.hpp"
 #include "app/editor/panels/file_dialog.hpp"
 #include "app/editor/panels/messages.hpp"
+#include "app/editor/panels/refinement.hpp"
+#include "app/editor/panels/statistics.hpp"
 #include "app/editor/window/frame_log.hpp"
 #include "app/editor/window/imgui_layer.hpp"
 #include "app/editor/window/presenter.hpp"
@@ -23,35 +25,6 @@
 #include "engine/render/ray_marcher.hpp"
 
 namespace quarry::app {
-
-constexpr int kLargestBrush = kMostEditRadius;
-constexpr uint32_t kUsualPaths = 512;  // a pixel: little grain is left
-
-// What the statistics panel shows; taken again when the world has changed, at most some times a second.
-struct Statistics {
-  hashgrid::Stats grid;
-  uint64_t voxels = 0, bricks = 0, world_bytes = 0, device_bytes = 0, world_version = ~uint64_t(0);
-  std::chrono::steady_clock::time_point taken;
-};
-
-// How fine the picture is drawn. A software device cannot draw a whole picture between two mouse movements: while something moves
-// fewer pixels are marched, and when all is still the picture is made whole, in tiles (Sharpening).
-struct Resolution {
-  double scale = 1;           // of the newest picture
-  double tiles_ms = 0;        // that the newest picture took, if it was whole and came in tiles
-  double full_ms = 0;         // what a whole picture of one ray a pixel is thought to cost
-  bool whole = false;         // the newest picture is at full resolution and quality
-  std::chrono::steady_clock::time_point changed;
-};
-
-// Light paths that add up while nothing moves.
-struct Convergence {
-  uint32_t wanted = 0;   // paths a pixel; 0: quick shading only
-  uint32_t steps = 0;    // of PathTracer, since the picture last changed
-  double step_ms = 0;    // what a step is thought to cost
-  uint32_t paths() const { return steps / engine::PathTracer::kStepsAPath; }
-  bool done() const { return paths() >= wanted; }
-};
 
 // A whole picture, or a step of its light paths, under way in tiles: one submission of it would let input wait for as long as it takes. Input is
 // taken between tiles; what is left is dropped when something changes. What was shown before shines through where none is yet.

@@ -237,10 +237,11 @@ void draw_help(Editor& editor) {
   ImGui::End();
 }
 
-void draw_side(const char* name, float left, float top, float width, float height, Editor& editor, void (*body)(Editor&)) {
+template <class Body>
+void draw_side(const char* name, float left, float top, float width, float height, Body body) {
   ImGui::SetNextWindowPos({left, top});
   ImGui::SetNextWindowSize({width, height});
-  if (ImGui::Begin(name, nullptr, kFixed)) body(editor);
+  if (ImGui::Begin(name, nullptr, kFixed)) body();
   ImGui::End();
 }
 
@@ -271,16 +272,17 @@ bool choice_button(const char* label, bool chosen, float width) {
 void draw_panels(Editor& editor) {
   const ImVec2 window = ImGui::GetIO().DisplaySize;
   const float em = ImGui::GetFontSize();
+  const Perform act = [&editor](Action action) { perform(editor, action); };
   const float menu = draw_menu(editor);
   const float status = em + 9 * editor.interface->scale();
   // In a narrow window the panels keep their width and the viewport what is left, but never less than a third.
   const float left = editor.panels_shown ? std::min(em * 16, window.x / 3) : 0, right = editor.panels_shown ? std::min(em * 19, window.x / 3) : 0;
   const float height = std::max(1.0f, window.y - menu - status);
   if (editor.panels_shown) {
-    draw_side("tools", 0, menu, left, height, editor, draw_tools);
-    draw_side("facts", window.x - right, menu, right, height, editor, [](Editor& e) {
-      draw_statistics(e);
-      draw_scene(e);
+    draw_side("tools", 0, menu, left, height, [&] { draw_tools(editor.brush, editor.session, editor.messages, act); });
+    draw_side("facts", window.x - right, menu, right, height, [&] {
+      draw_statistics({editor.statistics, editor.resolution, editor.convergence, *editor.presenter, *editor.shared, editor.device, editor.frame_ms, editor.settings.view});
+      draw_scene(editor.session, editor.messages);
     });
   }
   draw_status(editor, 0, window.y - status, window.x, status);

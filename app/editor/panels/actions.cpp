@@ -94,7 +94,7 @@ void perform(Editor& editor, Action action) {
     case Action::radius_up: editor.brush.radius = std::min(editor.brush.radius + std::max(1, editor.brush.radius / 8), kLargestBrush); break;
     case Action::radius_down: editor.brush.radius = std::max(editor.brush.radius - std::max(1, editor.brush.radius / 9), 0); break;
     case Action::cancel:
-      editor.viewport.cancel_stroke(editor);
+      editor.viewport.cancel_stroke();
       editor.help_shown = false;
       break;
   }

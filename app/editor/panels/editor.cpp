@@ -359,7 +359,7 @@ void Editor::hear(double seconds) {
     // A slider whose panel was hidden under the mouse cannot say that it was let go.
     if (session.previews_palette() && !ImGui::IsAnyItemActive()) messages.report(session.set_palette(Palette(session.scene().palette)));
     handle_keys(events, asked);
-    viewport.handle(*this, events);
+    viewport.handle(events, modal());
     if (events.empty() || seconds_since(begun) > kHearSeconds) return;
     ImGui::EndFrame();
     seconds = 0;
@@ -384,7 +384,7 @@ Result<void> Editor::frame(bool screenshot) {
   shared->frame_completed(presenter->completed());
   const double waited = lap();
   hear(seconds);
-  viewport.draw_overlay(*this);
+  viewport.draw_overlay(interface->scale());
   take_statistics();
   ImGui::Render();
   window.set_cursor(ImGui::GetMouseCursor());

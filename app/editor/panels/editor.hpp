@@ -51,7 +51,8 @@ struct Editor {
   OrbitCamera camera;
   Brush brush;
   engine::RenderSettings settings;
-  Viewport viewport;
+  Messages messages;
+  Viewport viewport{session, camera, brush, messages};
   FileDialog dialog;
   Statistics statistics;
   Resolution resolution;
@@ -62,7 +63,6 @@ struct Editor {
   std::vector<RecoveryFile> recoverable;     // offered at the start
   std::function<void(Editor&)> after_saving;  // what waits for an answer about unsaved work
   std::optional<Session::WriteBack> save_question;  // what waits for an answer before the file that was opened is written
-  Messages messages;
 
   Result<void> set_up();
   // One frame, or only the next tile of a picture under way, as long as there is nothing to hear and the window was shown a short while ago.

@@ -124,9 +124,9 @@ int run_edit(const CommandArguments& words) {
     if (!editor.session.has_document()) return kExitFailed;
     if (!editor.unattended) {
       std::vector<std::pair<std::filesystem::path, Error>> damaged;
-      editor.recoverable = recoverable_files(recovery_dir(), &damaged);
+      editor.questions.recoverable = recoverable_files(recovery_dir(), &damaged);
       for (const auto& [file, error] : damaged) say_warning(shown(file), "unsaved work that was left here cannot be opened: " + with_salvage_hint(file, error).message);
-      for (const RecoveryFile& file : editor.recoverable)
+      for (const RecoveryFile& file : editor.questions.recoverable)
         for (const std::string& warning : file.warnings) say_warning(shown(file.file), warning);
     }
     ScriptRunner script(std::move(commands));

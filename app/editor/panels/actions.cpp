@@ -60,11 +60,11 @@ std::string chord_text(Action action) {
 
 void perform(Editor& editor, Action action) {
   switch (action) {
-    case Action::new_document: editor.ask_before_leaving([](Editor& e) { e.start_new(); }); break;
-    case Action::open: editor.ask_before_leaving([](Editor& e) { e.dialog.show_open(); }); break;
+    case Action::new_document: editor.ask_before_leaving([&editor] { editor.start_new(); }); break;
+    case Action::open: editor.ask_before_leaving([&editor] { editor.dialog.show_open(); }); break;
     case Action::save: editor.save(); break;
     case Action::save_as: editor.dialog.show_save(editor.suggested_name()); break;
-    case Action::quit: editor.ask_before_leaving([](Editor& e) { e.quit = true; }); break;
+    case Action::quit: editor.ask_before_leaving([&editor] { editor.quit = true; }); break;
     case Action::undo: editor.messages.report(editor.session.undo()); break;
     case Action::redo: editor.messages.report(editor.session.redo()); break;
     case Action::frame_all: editor.frame_all(); break;

@@ -116,14 +116,14 @@ bool Editor::save() {
     return messages.report(fail(ErrorCode::conflict, fmt::format("{} was changed by another program since it was opened here", session.file().string())));
   const bool accepted = meant->losses.empty() || accepted_losses_ == std::pair(session.file(), meant->losses);
   if (!unattended && (meant->changed_on_disk || !accepted)) {
-    save_question = *meant;
+    questions.save_question = *meant;
     return false;
   }
   return save_as(session.file());
 }
 
 bool Editor::write_back_anyway() {
-  accepted_losses_ = {session.file(), std::exchange(save_question, {})->losses};
+  accepted_losses_ = {session.file(), std::exchange(questions.save_question, {})->losses};
   return save_as(session.file());
 }
 
@@ -137,10 +137,17 @@ bool Editor::save_as(const std::filesystem::path& file) {
   if (!beside.empty()) say_warning(file.string(), beside);
   if (!lost.empty()) say_warning(file.string(), "not in it, for there is no place for it in such files: " + lost);
   messages.say(fmt::format("Saved as {}{}{}", file.string(), lost.empty() ? "" : "; not in it: " + lost, beside.empty() ? "" : "; " + beside));
-  if (after_saving && !session.unsaved()) {
-    const auto next = std::exchange(after_saving, {});
-    next(*this);
+  if (questions.after_saving && !session.unsaved()) {
+    const auto next = std::exchange(questions.after_saving, {});
+    next();
   }
+  return true;
+}
+
+bool Editor::recover(const std::filesystem::path& file) {
+  if (!messages.report(session.recover(file))) return false;
+  viewport.forget();
+  frame_all();
   return true;
 }
 
@@ -149,22 +156,22 @@ std::filesystem::path Editor::suggested_name() const {
   return name.replace_extension(".quarry");
 }
 
-void Editor::ask_before_leaving(std::function<void(Editor&)> then) {
+void Editor::ask_before_leaving(std::function<void()> then) {
   if (!session.unsaved() || unattended) {
-    then(*this);
+    then();
     return;
   }
-  after_saving = std::move(then);
+  questions.after_saving = std::move(then);
 }
 
 bool Editor::modal() const {
-  return after_saving || save_question || !recoverable.empty() || dialog.shown() || ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup);
+  return questions.open() || dialog.shown() || ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup);
 }
 
 void Editor::handle_keys(const std::vector<InputEvent>& events, bool asked) {
   for (const InputEvent& event : events) {
     if (event.type == InputEvent::Type::close) perform(*this, Action::quit);
-    if (event.type == InputEvent::Type::drop && !event.file.empty() && !asked && !modal()) ask_before_leaving([file = event.file](Editor& e) { e.open(file); });
+    if (event.type == InputEvent::Type::drop && !event.file.empty() && !asked && !modal()) ask_before_leaving([this, file = event.file] { open(file); });
     if (event.type != InputEvent::Type::key || !event.down || ImGui::GetIO().WantTextInput || asked || modal()) continue;
     const Shortcut* row = shortcut_of({event.code, event.modifiers & 7});
     const bool may_repeat = row && (row->action == Action::undo || row->action == Action::redo || row->action == Action::radius_up || row->action == Action::radius_down);

@@ -12,6 +12,7 @@
 #include "engine/render/orbit_camera.hpp"
 #include "app/editor/panels/file_dialog.hpp"
 #include "app/editor/panels/messages.hpp"
+#include "app/editor/panels/questions.hpp"
 #include "app/editor/panels/refinement.hpp"
 #include "app/editor/panels/statistics.hpp"
 #include "app/editor/window/frame_log.hpp"
@@ -60,9 +61,7 @@ struct Editor {
   bool panels_shown = true, help_shown = false, quit = false;
   bool unattended = false;  // a script or --frames drives: no questions are asked, what would be lost is a warning
   double frame_ms = 0;
-  std::vector<RecoveryFile> recoverable;     // offered at the start
-  std::function<void(Editor&)> after_saving;  // what waits for an answer about unsaved work
-  std::optional<Session::WriteBack> save_question;  // what waits for an answer before the file that was opened is written
+  Questions questions;
 
   Result<void> set_up();
   // One frame, or only the next tile of a picture under way, as long as there is nothing to hear and the window was shown a short while ago.
@@ -83,11 +82,12 @@ struct Editor {
   bool modal() const;
   // Writes the document back into the file that it came from, asking first if something would be lost; asks for a name if there is none.
   bool save();
-  bool write_back_anyway();  // the answer to save_question
+  bool write_back_anyway();  // the answer to questions.save_question
   bool save_as(const std::filesystem::path& file);
+  bool recover(const std::filesystem::path& file);  // unsaved work of a session that ended
   std::filesystem::path suggested_name() const;
   // Runs `then` at once if nothing is unsaved, else after the user has answered.
-  void ask_before_leaving(std::function<void(Editor&)> then);
+  void ask_before_leaving(std::function<void()> then);
 
  private:
   void handle_keys(const std::vector<InputEvent>& events, bool asked);

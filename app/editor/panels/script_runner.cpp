@@ -162,7 +162,7 @@ Result<void> ScriptRunner::start(Editor& editor, const ScriptCommand& command) {
   }
   if (verb == "ask") {
     editor.unattended = false;
-    editor.recoverable = recoverable_files(recovery_dir());
+    editor.questions.recoverable = recoverable_files(recovery_dir());
   }
   if (verb == "wait") frames_left_ = whole(n[0]);
   if (verb == "screenshot") screenshot_ = word(1);

@@ -97,10 +97,13 @@ class BulkOperations {
   virtual Result<Stats> stats(const View& view) = 0;
 };
 
+enum class ExecutorKind : uint8_t { host, cuda };
+inline const char* to_string(ExecutorKind kind) { return kind == ExecutorKind::cuda ? "cuda" : "host"; }
+
 // Who works, whose memory, and the operations on tables of the pairs layout. One executor may be used by several threads.
 class Executor : public BulkOperations<GridView> {
  public:
-  virtual const char* name() const = 0;  // "host" or "cuda"
+  virtual ExecutorKind kind() const = 0;
   virtual uint32_t parallelism() const = 0;  // threads, or multiprocessors
 
   // Memory this executor's tables and key arrays live in when the caller brings none.

@@ -60,6 +60,13 @@ class CudaMemory final : public MemorySource {
   CudaDevice device_;
 };
 
+// The answer to work done page by page; nothing where the keys are to be gone through one by one: there was no scratch memory, or too many are equal.
+std::optional<Result<BulkReport>> answer_by_pages(const Result<std::optional<BulkReport>>& done) {
+  if (!done && done.error().code != ErrorCode::out_of_memory) return Result<BulkReport>(tl::unexpected(done.error()));
+  if (!done || !*done) return std::nullopt;
+  return Result<BulkReport>(**done);
+}
+
 BulkReport report_of(const unsigned long long (&totals)[kernels::kOutcomes]) {
   const auto of = [&](Outcome outcome) { return uint64_t{totals[size_t(outcome)]}; };
   return {of(Outcome::inserted), of(Outcome::present), of(Outcome::assigned), of(Outcome::erased),
@@ -71,7 +78,7 @@ class CudaExecutor final : public Executor {
   CudaExecutor(std::unique_ptr<gpu::DeviceStream> stream, uint32_t multiprocessors)
       : stream_(std::move(stream)), multiprocessors_(multiprocessors), memory_(device()), compact_(make_cuda_compact(*stream_, multiprocessors)) {}
 
-  const char* name() const override { return "cuda"; }
+  ExecutorKind kind() const override { return ExecutorKind::cuda; }
   uint32_t parallelism() const override { return multiprocessors_; }
   MemorySource& memory() override { return memory_; }
   BulkOperations<CompactView>& compact() override { return *compact_; }
@@ -92,8 +99,7 @@ class CudaExecutor final : public Executor {
     QRY_TRY(detail::check_batch(view, keys, values, count));
     if (outcomes == nullptr && worth_windows(view.page_count, count)) {
       const DeviceScope scope(device());
-      auto inserted = bulk_put(*stream_, view, keys, values, count, false);
-      if (inserted || inserted.error().code != ErrorCode::out_of_memory) return inserted;
+      if (auto done = answer_by_pages(bulk_put(*stream_, view, keys, values, count, false))) return *std::move(done);
     }
     return for_keys(kernels::InsertKey<GridView>{view, keys, values}, count, outcomes, "insert");
   }
@@ -110,8 +116,7 @@ class CudaExecutor final : public Executor {
     QRY_TRY(detail::check_batch(view, keys, values, count));
     if (outcomes == nullptr && worth_windows(view.page_count, count)) {
       const DeviceScope scope(device());
-      auto assigned = bulk_put(*stream_, view, keys, values, count, true);
-      if (assigned || assigned.error().code != ErrorCode::out_of_memory) return assigned;
+      if (auto done = answer_by_pages(bulk_put(*stream_, view, keys, values, count, true))) return *std::move(done);
     }
     return for_keys(kernels::AssignKey<GridView>{view, keys, values}, count, outcomes, "assign");
   }
@@ -154,8 +159,7 @@ class CudaExecutor final : public Executor {
     QRY_TRY(detail::check_batch(view, keys, keys, count));
     if (old_values == nullptr && outcomes == nullptr && worth_windows(view.page_count, count)) {
       const DeviceScope scope(device());
-      auto erased = bulk_erase(*stream_, view, keys, count);
-      if (erased || erased.error().code != ErrorCode::out_of_memory) return erased;
+      if (auto done = answer_by_pages(bulk_erase(*stream_, view, keys, count))) return *std::move(done);
     }
     return for_keys(kernels::EraseKey<GridView>{view, keys, old_values}, count, outcomes, "erase");
   }

@@ -30,7 +30,7 @@ class HostExecutor final : public Executor {
  public:
   explicit HostExecutor(uint32_t threads) : threads_(threads == 0 ? thread_count() : threads), compact_(make_host_compact(threads_)) {}
 
-  const char* name() const override { return "host"; }
+  ExecutorKind kind() const override { return ExecutorKind::host; }
   uint32_t parallelism() const override { return threads_; }
   MemorySource& memory() override { return host_memory_source(); }
   Result<void> upload(void* to, const void* from_host, size_t size_bytes) override {

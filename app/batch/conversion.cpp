@@ -16,7 +16,6 @@
 #include "app/batch/tasks.hpp"
 #include "app/console/output_file.hpp"
 #include "app/console/terminal.hpp"
-#include "voxel/io/meshes/formats.hpp"
 #include "voxel/io/meshes/write.hpp"
 #include "voxel/io/pictures/write.hpp"
 #include "voxel/io/quarry/reader.hpp"
@@ -40,7 +39,7 @@ std::string file_part(std::string name) {
   return name;
 }
 
-bool is_world(const io::Format& format) { return std::string_view(format.name) == "quarry"; }
+bool is_world(const io::Format& format) { return format.kind == io::FormatKind::world; }
 
 // What a reader says of the colours that it had to give up. A world says it of the file that it was made from: that loss is an old one.
 void palette_loss(const Scene& scene, std::vector<io::ExportLoss>& losses) {
@@ -273,8 +272,7 @@ Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& op
       if (instance.volume < scene.volumes.size()) done.voxels += scene.volumes[instance.volume].bricks.voxel_count();
     done.bytes += size_of(files[i]);
     const auto format = io::format_for_writing(files[i]);
-    const auto meshes = io::mesh_formats();
-    const bool mesh = format && std::ranges::any_of(meshes, [&](const io::Format& f) { return std::string_view(f.name) == (*format)->name; });
+    const bool mesh = format && (*format)->kind == io::FormatKind::mesh;
     for (int64_t level = 1; level <= options.lod_levels; ++level) {
       QRY_TRY_ASSIGN(auto half, coarser(scene, mesh, level));
       scene = std::move(half);
@@ -309,14 +307,14 @@ std::string why_whole(const ConversionJob& job, const ConversionOptions& options
   if (options.lod_levels > 0) return "--lod-levels needs the whole scene";
   if (options.salvage) return "--salvage needs the whole scene";
   if (options.picture != PictureKind::top) return "pictures need the whole scene";
-  if (options.load.executor == "cuda") return "--executor cuda makes all voxels at once";
+  if (options.load.executor == VoxelizeExecutor::cuda) return "--executor cuda makes all voxels at once";
   const auto file = job.file();
   const auto to = file ? io::format_for_writing(*file) : tl::unexpected<Error>(file.error());
   if (!to) return to.error().message;
   const auto all = [](const auto& can) {
     std::vector<std::string> names;
     for (const io::Format& format : io::formats())
-      if (can(format)) names.push_back(fmt::format(".{}", format.extensions[0]));
+      if (can(format)) names.push_back(fmt::format(".{}", format.extensions.front()));
     return fmt::format("{}", fmt::join(names, ", "));
   };
   const auto writes = [](const io::Format& format) { return is_world(format) || format.write_regions; };

@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 
 #include "voxel/io/files/bytes.hpp"
-#include "voxel/io/meshes/formats.hpp"
 #include "voxel/io/points/cloud.hpp"
 #include "voxel/io/quarry/reader.hpp"
 
@@ -16,26 +14,13 @@ namespace quarry::app {
 namespace {
 namespace fs = std::filesystem;
 
-// For each byte of the file: bytes of memory while it is read, bricks that come of it, microseconds of one core. Estimates by the kind of file;
-// they only decide what runs side by side at first, and what is said to be too large: batch/tasks.cpp watches the memory really in use and stops and
-// repeats what was estimated wrong.
-struct Need {
-  std::string_view format;
-  double memory_per_byte, bricks_per_byte, work_per_byte;
-};
-constexpr Need kNeeds[] = {{"vox", 6, 1 / 256.0, 0.03}, {"quarry", 30, 1 / 25.0, 0.2}, {"qb", 8, 1 / 256.0, 0.05}, {"binvox", 400, 0.5, 0.4}, {"minecraft", 400, 0.5, 0.4}, {"heightmap", 300, 0.4, 0.3},
-                           {"raw", 2, 1 / 512.0, 0.02}, {"vdb", 20, 1 / 500.0, 0.1}, {"nvdb", 20, 1 / 500.0, 0.1}};
-constexpr Need kOther{"", 20, 0, 0.1};
 constexpr uint64_t kLeast = uint64_t{1} << 20;
 constexpr double kBrickBytes = 650 * 1.3;  // in a scene, with what goes before it
-constexpr double kMeshBytes = 10500, kVdbBytes = 11500;  // for each brick of a surface that is written so: measured on a surface of 56,000 bricks
-constexpr uint64_t kCountedFrom = uint64_t{1} << 20;     // a world of so many bytes is asked how many bricks it has
+constexpr uint64_t kCountedFrom = uint64_t{1} << 20;  // a world of so many bytes is asked how many bricks it has
 
-// What a format's name does not say of PLY.
+// What a format does not say of PLY; no other mesh begins as its files do.
 bool is_points(const fs::path& file, const io::Format& format) {
-  const std::string_view name = format.name;
-  if (name == "las" || name == "xyz") return true;
-  if (name != "ply") return false;
+  if (format.kind != io::FormatKind::mesh) return format.kind == io::FormatKind::points;
   constexpr size_t kHeaderBytes = size_t{1} << 16;
   const auto head = io::read_file_head(file, kHeaderBytes);
   return head && io::ply_is_points(*head);
@@ -52,11 +37,9 @@ InputNeed estimate_input(const fs::path& file, const LoadOptions& load) {
   const double bytes = error ? 0 : static_cast<double>(size);
   const auto format = io::format_for_reading(file);
   if (!format) return {{1, 0}, 0};
-  const auto* need = std::ranges::find_if(kNeeds, [&](const Need& n) { return n.format == (*format)->name; });
-  const bool sized_by_file = need != std::end(kNeeds);
-  if (need == std::end(kNeeds)) need = &kOther;
-  double memory = bytes * need->memory_per_byte, work = bytes * need->work_per_byte, bricks = bytes * need->bricks_per_byte;
-  if (need->format == "quarry" && size >= kCountedFrom) {
+  const io::FormatCost& cost = (*format)->cost;
+  double memory = bytes * cost.memory_per_byte, work = bytes * cost.work_per_byte, bricks = bytes * cost.bricks_per_byte;
+  if ((*format)->kind == io::FormatKind::world && size >= kCountedFrom) {
     if (const auto world = io::StoreReader::open(file)) {
       bricks = static_cast<double>(world->bricks());
       memory = bricks * kBrickBytes;
@@ -68,12 +51,12 @@ InputNeed estimate_input(const fs::path& file, const LoadOptions& load) {
     bricks = std::min(bytes / 12, (edge / 8) * (edge / 8) * (edge / 8) / 3);
     memory = bytes * 16 / 12 + bricks * kBrickBytes;
     work = bytes * 0.05;
-  } else if (!sized_by_file) {
+  } else if (cost.bricks_per_byte == 0) {
     // A mesh's voxels: the six sides of a box twice over.
     double all = 12 * (edge / 8) * (edge / 8);
     bricks = all / 3;  // most surfaces have less
     // What is inside: a third of the box.
-    if (load.solid != "none") all += (edge / 8) * (edge / 8) * (edge / 8) / 3;
+    if (load.fill != FillRule::none) all += (edge / 8) * (edge / 8) * (edge / 8) / 3;
     memory += all * 650 * 2;
     work += all * 5;
   }
@@ -84,11 +67,7 @@ InputNeed estimate_input(const fs::path& file, const LoadOptions& load) {
 double written_per_brick(const ConversionJob& job) {
   const auto file = job.file();
   const auto to = file ? io::format_for_writing(*file) : tl::unexpected<Error>(file.error());
-  if (!to) return 0;
-  const std::string_view name = (*to)->name;
-  if (name == "vdb" || name == "nvdb") return kVdbBytes;
-  const auto meshes = io::mesh_formats();
-  return std::ranges::any_of(meshes, [&](const io::Format& f) { return name == f.name; }) ? kMeshBytes : 0;
+  return to ? (*to)->cost.memory_per_written_brick : 0;
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ std::string extension_of_format(const std::string& name) {
   for (const io::Format& format : io::formats()) {
     if (!format.write) continue;
     if (std::ranges::find(format.extensions, name) != format.extensions.end()) return name;
-    if (name == format.name) return format.extensions[0];
+    if (name == format.name) return format.extensions.front();
   }
   return {};
 }

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "app/commands/sharing_option.hpp"
 #include "app/console/arguments.hpp"
 #include "app/editor/panels/editor.hpp"
 #include "app/editor/panels/script_runner.hpp"
@@ -15,7 +16,8 @@ namespace quarry::app {
 namespace {
 
 struct EditArguments {
-  std::string file, script, screenshot, size = "1440x900", device, sharing = "auto";
+  std::string file, script, screenshot, size = "1440x900", device;
+  SharingOption sharing;
   int64_t frames = 0;
   bool validation = false;
 };
@@ -76,13 +78,13 @@ int run_edit(const CommandArguments& words) {
   arguments.text("file", wanted.file, "FILE", "World or any readable file; without one a new world");
   arguments.text("--size", wanted.size, "WxH", "Size of the window (1440x900)");
   arguments.text("--device", wanted.device, "NAME", "Part of the Vulkan device's name (best there is)");
-  arguments.text("--sharing", wanted.sharing, "MODE", "auto, zero-copy, host-import or staged (auto)");
+  wanted.sharing.add_to(arguments);
   arguments.integer("--frames", wanted.frames, "N", "End after so many frames", 0, 1 << 30);
   arguments.text("--script", wanted.script, "FILE", "Carry out the commands in FILE (app/README.md lists them)");
   arguments.text("--screenshot", wanted.screenshot, "PNG", "Picture of the window at the end");
   arguments.flag("--validation", wanted.validation, "Run under the Vulkan validation layers; their errors fail the command");
   if (const auto code = arguments.parse(words)) return *code;
-  if (const auto code = arguments.check_name("--sharing", wanted.sharing, {"auto", "zero-copy", "host-import", "staged"})) return *code;
+  if (const auto code = wanted.sharing.check(arguments)) return *code;
   uint32_t width = 0, height = 0;
   if (!parse_size(wanted.size, width, height) || width < 640 || height < 400)
     return arguments.wrong(fmt::format("--size '{}' is not WIDTHxHEIGHT, at least 640x400.", wanted.size));
@@ -112,13 +114,9 @@ int run_edit(const CommandArguments& words) {
   if (!device) return stop(device.error());
   if (auto loaded = load_vulkan_prototypes((*device)->get_instance_proc_addr(), (*device)->instance()); !loaded) return stop(loaded.error());
 
-  const auto sharing = wanted.sharing == "zero-copy"     ? engine::SharingMode::zero_copy
-                       : wanted.sharing == "host-import" ? engine::SharingMode::host_import
-                       : wanted.sharing == "staged"      ? engine::SharingMode::staged
-                                                         : engine::SharingMode::automatic;
   int code = kExitDone;
   {
-    Editor editor(**window, **device, sharing, recovery_dir());
+    Editor editor(**window, **device, wanted.sharing.mode, recovery_dir());
     editor.unattended = !commands.empty() || wanted.frames > 0 || !wanted.screenshot.empty();
     (*window)->ignore_user(editor.unattended);
     if (auto ready = editor.set_up(); !ready) return stop(ready.error());
@@ -127,9 +125,9 @@ int run_edit(const CommandArguments& words) {
     if (!editor.session.has_document()) return kExitFailed;
     if (!editor.unattended) {
       std::vector<std::pair<std::filesystem::path, Error>> damaged;
-      editor.recoverable = recoverable_files(recovery_dir(), &damaged);
+      editor.questions.recoverable = recoverable_files(recovery_dir(), &damaged);
       for (const auto& [file, error] : damaged) say_warning(shown(file), "unsaved work that was left here cannot be opened: " + with_salvage_hint(file, error).message);
-      for (const RecoveryFile& file : editor.recoverable)
+      for (const RecoveryFile& file : editor.questions.recoverable)
         for (const std::string& warning : file.warnings) say_warning(shown(file.file), warning);
     }
     ScriptRunner script(std::move(commands));

@@ -126,7 +126,7 @@ int run_info(const CommandArguments& words) {
   auto scene = load_scene(file, load);
   if (!scene) return failed(file, scene.error());
   const std::string name = (*format)->name;
-  const Axes axes = name == "vox" ? Axes::z_up : Axes::y_up;
+  const Axes axes = (*format)->z_up ? Axes::z_up : Axes::y_up;
   const auto facts = scene_facts(*scene, axes);
   if (!facts) return failed(file, facts.error());
   json out = scene_json(file, name, *scene, *facts, axes);

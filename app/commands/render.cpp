@@ -10,6 +10,7 @@
 #include "app/console/load.hpp"
 #include "app/console/output_file.hpp"
 #include "app/commands/picture_options.hpp"
+#include "app/commands/sharing_option.hpp"
 #include "app/console/terminal.hpp"
 #include "engine/pictures/exr_file.hpp"
 #include "engine/pictures/path_tracer.hpp"
@@ -23,17 +24,10 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point then) { return std::chrono::duration<double>(Clock::now() - then).count(); }
 
-const std::vector<std::string> kSharingNames{"auto", "zero-copy", "host-import", "staged"};
-
-engine::SharingMode sharing_mode(const std::string& name) {
-  if (name == "zero-copy") return engine::SharingMode::zero_copy;
-  if (name == "host-import") return engine::SharingMode::host_import;
-  return name == "staged" ? engine::SharingMode::staged : engine::SharingMode::automatic;
-}
-
 struct RenderArguments {
   std::vector<std::string> inputs;
-  std::string output, device, sharing = "auto", to = "png";
+  std::string output, device, to = "png";
+  SharingOption sharing;
   int64_t turntable = 1;
   bool layers = false, validation = false, json = false;
   LoadOptions load;
@@ -111,7 +105,7 @@ class Batch {
         QRY_TRY(sync_later_.make_folders(output.parent_path()));
       QRY_TRY(check_output(output, true));
     }
-    QRY_TRY_ASSIGN(auto shared, engine::SharedWorld::create(*device_, sharing_mode(wanted_.sharing)));
+    QRY_TRY_ASSIGN(auto shared, engine::SharedWorld::create(*device_, wanted_.sharing.mode));
     QRY_TRY_ASSIGN(auto scene, load_scene(job.input, wanted_.load));
     const PictureOptions& picture = wanted_.picture;
     if (picture.scene_camera >= static_cast<int64_t>(scene.cameras.size()))
@@ -119,6 +113,7 @@ class Batch {
     ProgressLine line(shown(job.input));
     QRY_TRY_ASSIGN(auto document, Document::create(std::move(scene), shared->memory(), line.progress()));
     World& world = document.world();
+    const engine::RenderedWorld rendered = engine::rendered_world(*shared, document);
     // Pictures only read: the device gets a third of the bytes. What cannot be packed, for want of memory perhaps, is drawn as it is.
     (void)world.pack();
     const auto frames = static_cast<uint32_t>(job.outputs.size());
@@ -132,7 +127,7 @@ class Batch {
         // One bar for the whole turn.
         progress.report = [report = progress.report, frame, frames](std::string_view stage, double fraction) { report(stage, (frame + fraction) / frames); };
       }
-      QRY_TRY(make(*shared, document, view, settings, output, progress));
+      QRY_TRY(make(rendered, view, settings, output, progress));
       const double seconds = seconds_since(start);
       if (frames > 1) progress.say("rendering", 1);
       report.push_back({{"input", shown(job.input)}, {"output", shown(output)}, {"ok", true}, {"width", settings.width}, {"height", settings.height},
@@ -158,16 +153,14 @@ class Batch {
  private:
   io::SyncLater* together() { return several_ ? &sync_later_ : nullptr; }
 
-  Result<void> make(engine::SharedWorld& shared, Document& document, const engine::View& view, const engine::RenderSettings& settings, const fs::path& output,
+  Result<void> make(const engine::RenderedWorld& world, const engine::View& view, const engine::RenderSettings& settings, const fs::path& output,
                     const Progress& progress) {
-    World& world = document.world();
-    const Palette& palette = document.scene().palette;
     if (!tracer_) {
-      QRY_TRY_ASSIGN(const auto picture, renderer_->render(shared, world, palette, view, settings));
+      QRY_TRY_ASSIGN(const auto picture, renderer_->render(world, view, settings));
       if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
       return engine::write_png(picture, {output, true, together()});
     }
-    QRY_TRY_ASSIGN(const auto traced, tracer_->render(shared, world, palette, view, settings, wanted_.picture.paths, is_exr(output) && wanted_.layers, progress));
+    QRY_TRY_ASSIGN(const auto traced, tracer_->render(world, view, settings, wanted_.picture.paths, is_exr(output) && wanted_.layers, progress));
     return is_exr(output) ? engine::write_exr(traced, {output, true, together()}) : engine::write_png(traced.picture, {output, true, together()});
   }
 
@@ -199,13 +192,13 @@ int run_render(const CommandArguments& words) {
   wanted.picture.add_to(arguments);
   arguments.flag("--layers", wanted.layers, "EXR: depth, albedo and normals, too");
   arguments.text("--device", wanted.device, "NAME", "Part of the Vulkan device's name (best there is)");
-  arguments.text("--sharing", wanted.sharing, "MODE", "auto, zero-copy, host-import or staged (auto)");
+  wanted.sharing.add_to(arguments);
   arguments.flag("--validation", wanted.validation, "Run under the Vulkan validation layers; their errors fail the command");
   arguments.flag("--json", wanted.json, "Print one JSON document about what was done");
   wanted.load.add_to(arguments);
   if (const auto code = arguments.parse(words)) return *code;
   if (const auto code = wanted.load.check(arguments)) return *code;
-  if (const auto code = arguments.check_name("--sharing", wanted.sharing, kSharingNames)) return *code;
+  if (const auto code = wanted.sharing.check(arguments)) return *code;
   if (const auto code = arguments.check_name("--to", wanted.to, {"png", "exr"})) return *code;
   if (const auto code = wanted.picture.check(arguments)) return *code;
   const auto inputs = expand_inputs(wanted.inputs);

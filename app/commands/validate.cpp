@@ -28,7 +28,7 @@ Result<void> judge(const std::string& file, io::ReadOptions options, Verdict& ve
   options.progress = line.progress();
   // What an editor would refuse is not sound: of a world file its history counts, too.
   std::vector<UndoRecord> history;
-  const auto scene = verdict.format == "quarry" ? io::Store::read(file, options.progress, &history, nullptr, options.warnings) : io::read_scene(file, options);
+  const auto scene = format->kind == io::FormatKind::world ? io::Store::read(file, options.progress, &history, nullptr, options.warnings) : io::read_scene(file, options);
   line.clear();
   QRY_TRY(scene);
   QRY_TRY_ASSIGN(const auto bricks, flatten(*scene, false));

@@ -14,6 +14,34 @@
 namespace quarry::app {
 namespace {
 
+// What the command line calls a value of an enumeration.
+template <class E>
+struct ValueName {
+  const char* name;
+  E value;
+};
+constexpr ValueName<SurfaceVoxels> kSurfaces[] = {{"26", SurfaceVoxels::cover}, {"6", SurfaceVoxels::thin}, {"none", SurfaceVoxels::none}};
+constexpr ValueName<FillRule> kFillRules[] = {{"none", FillRule::none}, {"parity", FillRule::parity}, {"winding", FillRule::winding}};
+constexpr ValueName<VoxelizeExecutor> kExecutors[] = {{"auto", VoxelizeExecutor::automatic}, {"host", VoxelizeExecutor::host}, {"cuda", VoxelizeExecutor::cuda}};
+
+template <class E, size_t N>
+std::vector<std::string> names_in(const ValueName<E> (&table)[N]) {
+  std::vector<std::string> names;
+  for (const ValueName<E>& row : table) names.emplace_back(row.name);
+  return names;
+}
+// `name` is in the table: parse() looked.
+template <class E, size_t N>
+E value_in(const ValueName<E> (&table)[N], const std::string& name) {
+  const auto* const row = std::ranges::find_if(table, [&](const ValueName<E>& r) { return name == r.name; });
+  return row == std::end(table) ? E{} : row->value;
+}
+template <class E, size_t N>
+const char* name_in(const ValueName<E> (&table)[N], E value) {
+  const auto* const row = std::ranges::find(table, value, &ValueName<E>::value);
+  return row == std::end(table) ? "" : row->name;
+}
+
 // "256x128x256"; nothing if it is not so.
 std::optional<Int3> parse_grid_size(std::string_view text) {
   int32_t edges[3];
@@ -34,10 +62,10 @@ std::optional<Int3> parse_grid_size(std::string_view text) {
 void LoadOptions::add_to(Arguments& arguments) {
   arguments.integer("--resolution", resolution, "N", "Meshes, points: voxels along the longest edge (256)", 1, 8192);
   arguments.real("--voxel-size", voxel_size, "S", "Meshes, points: edge of a voxel in the file's units, instead of --resolution", 1e-9, 1e9);
-  arguments.choice("--surface", surface, "26|6|none", "Meshes: voxels of a surface: all that it touches (26-separating), a thin layer (6), or none but those inside",
-                   {"26", "6", "none"});
-  arguments.choice("--solid", solid, "RULE", "Meshes: fill the inside, by parity or winding of the surfaces around it (none)", {"none", "parity", "winding"});
-  arguments.choice("--executor", executor, "WHO", "Meshes: voxelise on cuda, on the host, or auto: by the size of the job", {"auto", "host", "cuda"});
+  arguments.choice("--surface", surface_, "26|6|none", "Meshes: voxels of a surface: all that it touches (26-separating), a thin layer (6), or none but those inside",
+                   names_in(kSurfaces));
+  arguments.choice("--solid", solid_, "RULE", "Meshes: fill the inside, by parity or winding of the surfaces around it (none)", names_in(kFillRules));
+  arguments.choice("--executor", executor_, "WHO", "Meshes: voxelise on cuda, on the host, or auto: by the size of the job", names_in(kExecutors));
   arguments.choice("--up", up, "AXIS", "Meshes, points: which axis is up, y or z (what the format says)", {"y", "z"});
   arguments.integer("--memory-limit", memory_limit_mib, "MIB", "Meshes: memory for the reading process (1024)", 64, 1 << 20);
   arguments.real("--time-limit", time_limit_s, "SECONDS", "Meshes: time for the reading process (120)", 0.1, 86400);
@@ -46,8 +74,11 @@ void LoadOptions::add_to(Arguments& arguments) {
   arguments.text("--raw-size", raw_size, "WxHxD", "Raw grids: voxels along x, y and z");
 }
 
-std::optional<int> LoadOptions::check(const Arguments& arguments) const {
-  if (surface == "none" && solid == "none") return arguments.wrong("--surface none needs --solid parity or --solid winding.");
+std::optional<int> LoadOptions::check(const Arguments& arguments) {
+  surface = value_in(kSurfaces, surface_);
+  fill = value_in(kFillRules, solid_);
+  executor = value_in(kExecutors, executor_);
+  if (surface == SurfaceVoxels::none && fill == FillRule::none) return arguments.wrong("--surface none needs --solid parity or --solid winding.");
   if (!raw_size.empty() && !parse_grid_size(raw_size)) return arguments.wrong("--raw-size '" + raw_size + "' is no size: write 256x128x256, each from 1 to 16384.");
   return {};
 }
@@ -56,9 +87,9 @@ io::ReadOptions LoadOptions::read_options() const {
   io::ReadOptions read;
   read.resolution = static_cast<int32_t>(resolution);
   read.voxel_size = voxel_size;
-  if (surface != "26") read.surface = surface == "6" ? SurfaceVoxels::thin : SurfaceVoxels::none;
-  if (solid != "none") read.fill = solid == "parity" ? FillRule::parity : FillRule::winding;
-  if (executor != "auto") read.executor = executor == "cuda" ? VoxelizeExecutor::cuda : VoxelizeExecutor::host;
+  read.surface = surface;
+  read.fill = fill;
+  read.executor = executor;
   read.up = up;
   read.memory_limit_bytes = static_cast<uint64_t>(memory_limit_mib) << 20;
   read.time_limit_s = time_limit_s;
@@ -69,7 +100,7 @@ io::ReadOptions LoadOptions::read_options() const {
 }
 
 std::string LoadOptions::text() const {
-  return fmt::format("resolution={} voxel_size={} surface={} solid={} up={} map_height={} color_map={} raw_size={}", resolution, voxel_size, surface, solid, up, map_height, color_map, raw_size);
+  return fmt::format("resolution={} voxel_size={} surface={} solid={} up={} map_height={} color_map={} raw_size={}", resolution, voxel_size, name_in(kSurfaces, surface), name_in(kFillRules, fill), up, map_height, color_map, raw_size);
 }
 
 Result<Scene> load_scene(const std::filesystem::path& file, const LoadOptions& options) {

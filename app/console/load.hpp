@@ -15,16 +15,23 @@ namespace quarry::app {
 struct LoadOptions {
   int64_t resolution = 256;
   double voxel_size = 0;
-  std::string surface = "26", solid = "none", executor = "auto", up;
+  SurfaceVoxels surface = SurfaceVoxels::cover;             // these three: valid after check()
+  FillRule fill = FillRule::none;
+  VoxelizeExecutor executor = VoxelizeExecutor::automatic;
+  std::string up;
   int64_t memory_limit_mib = 1024;
   double time_limit_s = 120;
   int64_t map_height = 256;
   std::string color_map, raw_size;
 
   void add_to(Arguments& arguments);
-  std::optional<int> check(const Arguments& arguments) const;  // the exit code if a value is wrong
+  // Understands what was said; the exit code if a value is wrong. After parse().
+  std::optional<int> check(const Arguments& arguments);
   io::ReadOptions read_options() const;                        // without threads, progress and warnings
   std::string text() const;                                    // the same text, the same voxels of the same file
+
+ private:
+  std::string surface_ = "26", solid_ = "none", executor_ = "auto";
 };
 
 // Reads any known file. Prints warnings, not the error.

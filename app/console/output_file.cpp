@@ -115,7 +115,7 @@ Result<void> check_output(const fs::path& output, bool overwrite) {
 
 std::string replaced_beside(const fs::path& output) {
   const auto format = io::format_for_writing(output);
-  if (!format || std::string_view((*format)->name) != "quarry") return {};
+  if (!format || (*format)->kind != io::FormatKind::world) return {};
   const std::string damage = io::Store::damaged_beside(output);
   if (!damage.empty()) return fmt::format("replacing the world {} takes away edits beside it: {}", output.string(), damage);
   const std::string kept = io::Store::foreign_beside(output);

@@ -100,9 +100,8 @@ qry_result qry_world_trace_paths(qry_world* world, qry_paths* paths, const qry_p
                       paths->layers == layers && paths->view == view && same_paths(paths->settings, settings);
     const uint32_t first = same ? paths->tracer->paths_done() : 0;
     paths->world = 0;  // an exception or an error on the way: the next call begins anew
-    Document& document = *world->document;
     const ProgressCall call(info->progress, info->progress_user);
-    auto traced = paths->tracer->render(*world->shared, document.world(), document.scene().palette, view, settings, info->samples, layers,
+    auto traced = paths->tracer->render(engine::rendered_world(*world->shared, *world->document), view, settings, info->samples, layers,
                                         call.progress(), first);
     if (!traced && traced.error().code != ErrorCode::cancelled) return refuse(traced.error());
     paths->world = world->number;

@@ -186,8 +186,7 @@ qry_result qry_world_render(qry_world* world, const qry_render_info* info, void*
 
     const std::lock_guard lock(world->context->mutex);
     QRY_PASS_REFUSAL(need_renderer(*world, function));
-    Document& document = *world->document;
-    auto picture = world->context->renderer->render(*world->shared, document.world(), document.scene().palette, view, settings);
+    auto picture = world->context->renderer->render(engine::rendered_world(*world->shared, *world->document), view, settings);
     if (!picture) return refuse(picture.error());
     copy_rows(picture->rgba.data(), rgba, info->width, info->height, 4, pitch);
     return QRY_OK;
@@ -216,9 +215,7 @@ qry_result qry_world_trace(qry_world* world, const qry_ray* rays, uint64_t count
     }
     const std::lock_guard lock(world->context->mutex);
     QRY_PASS_REFUSAL(need_renderer(*world, function));
-    Document& document = *world->document;
-    const auto found =
-        world->context->renderer->trace(*world->shared, document.world(), document.scene().palette, origins, directions);
+    const auto found = world->context->renderer->trace(engine::rendered_world(*world->shared, *world->document), origins, directions);
     if (!found) return refuse(found.error());
     for (size_t i = 0; i < size_t(count); ++i) {
       const engine::Hit& from = (*found)[i];

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <string_view>
 
 #include "engine/api/handles.hpp"
 #include "voxel/io/formats.hpp"
@@ -98,7 +97,7 @@ Result<Opened> read_file(const qry_open_info& info, const ContextState& context)
   std::vector<std::string> warnings;
   Opened opened;
   QRY_TRY_ASSIGN(auto format, io::format_for_reading(file));
-  if (std::string_view(format->name) == "quarry" && !(info.flags & QRY_OPEN_FLATTEN)) {
+  if (format->kind == io::FormatKind::world && !(info.flags & QRY_OPEN_FLATTEN)) {
     QRY_TRY_ASSIGN(auto scene, io::Store::read(file, call.progress(), &opened.history, &opened.history_position, &warnings));
     opened.scene = std::move(scene);
   } else {

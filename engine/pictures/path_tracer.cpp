@@ -162,9 +162,9 @@ Result<std::unique_ptr<PathTracer>> PathTracer::create(Device& device) {
   return std::unique_ptr<PathTracer>(new PathTracer(std::move(state)));
 }
 
-Result<void> PathTracer::prepare(SharedWorld& world, const World& data, const Palette& palette) {
+Result<void> PathTracer::prepare(const RenderedWorld& world) {
   State& s = *state_;
-  const LightList& list = world.update_lights(data, palette);
+  const LightList& list = world.shared.update_lights(world.world, world.palette);
   if (list.version() == s.lights_version) return {};
   if (!s.upload) {
     QRY_TRY_ASSIGN(auto upload, Upload::create(*s.device));
@@ -195,7 +195,7 @@ Result<void> PathTracer::record(VkCommandBuffer commands, SharedWorld& world, co
 
 uint32_t PathTracer::paths_done() const { return state_->paths; }
 
-Result<PathPicture> PathTracer::render(SharedWorld& world, World& data, const Palette& palette, const View& view, const RenderSettings& settings, uint32_t paths,
+Result<PathPicture> PathTracer::render(const RenderedWorld& world, const View& view, const RenderSettings& settings, uint32_t paths,
                                        bool layers, const Progress& progress, uint32_t first_path) {
   QRY_TRY(check_settings(settings));
   if (!paths || paths > kMaxPaths || first_path > kMaxPaths - paths)
@@ -204,9 +204,9 @@ Result<PathPicture> PathTracer::render(SharedWorld& world, World& data, const Pa
   if (first_path != 0 && first_path != s.paths)
     return fail(ErrorCode::invalid_argument, "path " + std::to_string(first_path) + " does not follow the " + std::to_string(s.paths) + " that are done");
   const VulkanFunctions& vk = s.device->vk();
-  QRY_TRY_ASSIGN(auto ready, world.publish(data, palette));
+  QRY_TRY_ASSIGN(auto ready, world.publish());
   if (settings.light_list)
-    QRY_TRY(prepare(world, data, palette));
+    QRY_TRY(prepare(world));
   const uint64_t pixels = uint64_t(settings.width) * settings.height, sums_bytes = pixels * kPixelBytes, layers_bytes = layers ? 2 * sums_bytes : 0;
   QRY_TRY(ensure_memory(*s.device, s.back, BufferHome::host_readback, sums_bytes + layers_bytes, "quarry path pixels"));
 
@@ -225,7 +225,7 @@ Result<PathPicture> PathTracer::render(SharedWorld& world, World& data, const Pa
       QRY_TRY_ASSIGN(auto image, s.offscreen->begin_image(settings.width, settings.height));
       target = image;
     }
-    QRY_TRY(s.record(commands, world, view, settings, done * kStepsAPath, count * kStepsAPath, layers, target, kOwnFrame, {}));
+    QRY_TRY(s.record(commands, world.shared, view, settings, done * kStepsAPath, count * kStepsAPath, layers, target, kOwnFrame, {}));
     if (last) {
       QRY_TRY(s.offscreen->read_image());
       VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_SHADER_WRITE_BIT, VK_ACCESS_TRANSFER_READ_BIT};

@@ -35,7 +35,7 @@ class PathTracer {
 
   // Brings the list of what glows up to date (LightList::update says what that costs) and sends it to the device. Call it after publish() and
   // before a new picture's first record(); else glowing voxels are found by chance alone. Never waits. Errors: out_of_memory, device.
-  Result<void> prepare(SharedWorld& world, const World& data, const Palette& palette);
+  Result<void> prepare(const RenderedWorld& world);
 
   // Records `steps` steps after the `first_step` ones that are done, then shows the sums in `target` (as Renderer::record has it; null: not yet).
   // A step is one path in every sixteenth pixel: kStepsAPath of them are one path a pixel. `steps` is a multiple of that (and so is
@@ -49,7 +49,7 @@ class PathTracer {
   // Blocking: `paths` paths a pixel, in submissions of about a quarter of a second, reporting after each. `layers`: albedo, normal and
   // depth, too. The same input gives the same bytes on one driver. Errors: cancelled; else as Renderer::render. One thread at a time.
   // first_path not 0: goes on with the picture of the call before, which left so many paths_done(); everything else given must be the same.
-  Result<PathPicture> render(SharedWorld& world, World& data, const Palette& palette, const View& view, const RenderSettings& settings, uint32_t paths,
+  Result<PathPicture> render(const RenderedWorld& world, const View& view, const RenderSettings& settings, uint32_t paths,
                              bool layers, const Progress& progress = {}, uint32_t first_path = 0);
   // Paths a pixel that render() has gathered, those of a cancelled call included; 0 after other errors.
   uint32_t paths_done() const;

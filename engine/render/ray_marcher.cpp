@@ -242,28 +242,28 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   return {};
 }
 
-Result<Picture> Renderer::render(SharedWorld& world, World& data, const Palette& palette, const View& view, const RenderSettings& settings) {
+Result<Picture> Renderer::render(const RenderedWorld& world, const View& view, const RenderSettings& settings) {
   QRY_TRY(check_settings(settings));
   Offscreen& offscreen = *state_->offscreen;
-  QRY_TRY_ASSIGN(auto ready, world.publish(data, palette));
+  QRY_TRY_ASSIGN(auto ready, world.publish());
   std::optional<CompileAhead> ahead;
   const DeviceInfo& device = state_->device->info();
   if (device.type == VK_PHYSICAL_DEVICE_TYPE_CPU && state_->device->owned() && state_->pipelines->first_start() && thread_count() > 1)
-    if (FramePlan plan = plan_of(device, world, view, settings); !(*state_->pipelines)[plan.march])
+    if (FramePlan plan = plan_of(device, world.shared, view, settings); !(*state_->pipelines)[plan.march])
       ahead.emplace(device.name, std::move(plan.passes), settings.width, settings.height);
   QRY_TRY_ASSIGN(auto commands, offscreen.begin());
   QRY_TRY_ASSIGN(auto target, offscreen.begin_image(settings.width, settings.height));
-  QRY_TRY(record(commands, world, view, settings, target, state_->own_frame()));
+  QRY_TRY(record(commands, world.shared, view, settings, target, state_->own_frame()));
   QRY_TRY(offscreen.read_image());
   QRY_TRY(offscreen.submit_and_wait(ready));
   return offscreen.picture();
 }
 
-Result<std::vector<Hit>> Renderer::trace(SharedWorld& world, World& data, const Palette& palette, std::span<const float> origins, std::span<const float> directions) {
+Result<std::vector<Hit>> Renderer::trace(const RenderedWorld& world, std::span<const float> origins, std::span<const float> directions) {
   if (origins.size() != directions.size() || origins.size() % 3)
     return fail(ErrorCode::invalid_argument, "rays need 3 floats of origin and 3 of direction each; got " + std::to_string(origins.size()) + " and " +
                                                  std::to_string(directions.size()));
-  QRY_TRY_ASSIGN(auto ready, world.publish(data, palette));
+  QRY_TRY_ASSIGN(auto ready, world.publish());
   std::vector<Hit> hits;
   hits.reserve(origins.size() / 3);
   std::vector<QryRay> rays;
@@ -274,7 +274,7 @@ Result<std::vector<Hit>> Renderer::trace(SharedWorld& world, World& data, const 
       std::copy_n(&origins[(first + i) * 3], 3, rays[i].origin);
       std::copy_n(&directions[(first + i) * 3], 3, rays[i].direction);
     }
-    QRY_TRY(state_->run_trace(world, ready, rays));
+    QRY_TRY(state_->run_trace(world.shared, ready, rays));
     const auto* found = static_cast<const QryRayHit*>(state_->list_out->mapped());
     for (size_t i = 0; i < count; ++i) {
       const QryRayHit& h = found[i];

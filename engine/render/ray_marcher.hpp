@@ -94,9 +94,9 @@ class Renderer {
   static Result<std::unique_ptr<Renderer>> create(Device& device, uint32_t frames = 3);
   ~Renderer();
   // Blocking: renders and reads back. Thread safety: one thread at a time per Renderer.
-  Result<Picture> render(SharedWorld& world, World& data, const Palette& palette, const View& view, const RenderSettings& settings);
+  Result<Picture> render(const RenderedWorld& world, const View& view, const RenderSettings& settings);
   // Blocking: traces given rays (origins and unit directions, 3 floats each). The same traversal as march.comp.
-  Result<std::vector<Hit>> trace(SharedWorld& world, World& data, const Palette& palette, std::span<const float> origins, std::span<const float> directions);
+  Result<std::vector<Hit>> trace(const RenderedWorld& world, std::span<const float> origins, std::span<const float> directions);
   // Records all passes into `commands`; the result is in `target`, a storage image in GENERAL layout with format RGBA8_UNORM of
   // settings' size, which is written by compute (barriers around it are the caller's). `frame` counts frames in flight, from 0: what was recorded with the
   // same number before must be done.

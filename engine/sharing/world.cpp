@@ -11,6 +11,7 @@
 #include "engine/vulkan/upload.hpp"
 #include "engine/sharing/world_changes.hpp"
 #include "shaders/shared/world_root.h"
+#include "voxel/worlds/document.hpp"
 
 namespace quarry::engine {
 
@@ -254,5 +255,7 @@ const LightList& SharedWorld::update_lights(const World& world, const Palette& p
 }
 const LightList& SharedWorld::lights() const { return state_->lights; }
 uint64_t SharedWorld::device_bytes() const { return state_->memory->size_bytes(); }
+
+RenderedWorld rendered_world(SharedWorld& shared, Document& document) { return {shared, document.world(), document.scene().palette}; }
 
 }  // namespace quarry::engine

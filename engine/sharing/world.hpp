@@ -14,6 +14,10 @@
 
 struct QryWorldRoot;  // shaders/shared/world_root.h
 
+namespace quarry {
+class Document;
+}
+
 namespace quarry::engine {
 
 class LightList;
@@ -49,5 +53,15 @@ class SharedWorld {
   explicit SharedWorld(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
+
+// What is drawn: a world, its materials, and where the device sees both. The world must have been created with memory() of `shared`.
+struct RenderedWorld {
+  SharedWorld& shared;
+  World& world;
+  const Palette& palette;
+
+  Result<Device::TimelinePoint> publish() const { return shared.publish(world, palette); }
+};
+RenderedWorld rendered_world(SharedWorld& shared, Document& document);
 
 }  // namespace quarry::engine

@@ -60,11 +60,11 @@ bool worth_windows(uint32_t page_count, size_t count) {
   return count >= BulkTuning::kLeastBatch && count <= BulkTuning::kMostBatch && page_count <= BulkTuning::kMostPages && count / page_count >= BulkTuning::kLeastKeysPerWindow;
 }
 
-Result<BulkReport> bulk_put(const gpu::DeviceStream& stream, const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool assigns) {
+Result<std::optional<BulkReport>> bulk_put(const gpu::DeviceStream& stream, const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool assigns) {
   QRY_TRY_ASSIGN(const auto got, with_page_lists(stream, view.page_count, kernels::SplitForm(view.locality), keys, values, uint32_t(count), [&](const PageLists& pages) {
     return assigns ? put_in_pages<detail::IfPresent::replace>(stream.get(), view, pages) : put_in_pages<detail::IfPresent::keep>(stream.get(), view, pages);
   }));
-  if (got.overflowed != 0) return fail(ErrorCode::out_of_memory, "bulk insert: too many equal keys for the lists of pages");
+  if (got.overflowed != 0) return std::nullopt;
   BulkReport report;
   report.reserved = got.reserved;
   (assigns ? report.assigned : report.present) = got.present;
@@ -73,11 +73,11 @@ Result<BulkReport> bulk_put(const gpu::DeviceStream& stream, const GridView& vie
   return report;
 }
 
-Result<BulkReport> bulk_erase(const gpu::DeviceStream& stream, const GridView& view, const uint32_t* keys, size_t count) {
+Result<std::optional<BulkReport>> bulk_erase(const gpu::DeviceStream& stream, const GridView& view, const uint32_t* keys, size_t count) {
   QRY_TRY_ASSIGN(const auto got, with_page_lists(stream, view.page_count, kernels::SplitForm(view.locality), keys, keys, uint32_t(count), [&](const PageLists& pages) {
     return gpu::launch("erase in pages", {view.page_count, kernels::kWindowThreads}, stream.get(), kernels::erase_in_pages, view, pages);
   }));
-  if (got.overflowed != 0) return fail(ErrorCode::out_of_memory, "bulk erase: too many equal keys for the lists of pages");
+  if (got.overflowed != 0) return std::nullopt;
   BulkReport report;
   report.reserved = got.reserved;
   report.absent = got.refused;

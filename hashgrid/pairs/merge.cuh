@@ -3,6 +3,10 @@
 // pairs/merge.cu.
 #pragma once
 
+#include <cuda_runtime_api.h>
+
+#include <optional>
+
 #include "hashgrid/executor.hpp"
 #include "base/cuda/scratch.cuh"
 
@@ -23,11 +27,13 @@ bool worth_windows(uint32_t page_count, size_t count);
 
 // insert or assign beside any other operations: split by page, each page brought to the L2 cache, each key put by its own compare-and-swap.
 // Of copies in the batch one is inserted, any of them is the last to be assigned. Waits for the stream. Memory traffic per key: 40 bytes for
-// the split, a sector read and written. Errors: device, out_of_memory (also: too many equal keys); then nothing was changed.
-Result<BulkReport> bulk_put(const gpu::DeviceStream& stream, const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool assigns);
+// the split, a sector read and written. Nothing comes back if too many keys are equal for a page's list. Errors: device, out_of_memory. In both
+// cases nothing was changed.
+Result<std::optional<BulkReport>> bulk_put(const gpu::DeviceStream& stream, const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool assigns);
 
 // Erases the batch in the order of pages, each page brought to the L2 cache before its keys are looked for: twice as fast as in the batch's
-// order. Every key is erased by its own compare-and-swap, so it may run beside anything that erase may run beside. Waits for the stream.
-Result<BulkReport> bulk_erase(const gpu::DeviceStream& stream, const GridView& view, const uint32_t* keys, size_t count);
+// order. Every key is erased by its own compare-and-swap, so it may run beside anything that erase may run beside. Waits for the stream. Nothing
+// comes back, and errors are, as for bulk_put.
+Result<std::optional<BulkReport>> bulk_erase(const gpu::DeviceStream& stream, const GridView& view, const uint32_t* keys, size_t count);
 
 }  // namespace quarry::hashgrid

@@ -30,6 +30,7 @@ class SceneWorld {
   Result<void> set(const std::vector<std::pair<Int3, uint8_t>>& voxels);  // material 0 removes
   engine::SharedWorld& shared() { return *shared_; }
   World& world() { return *world_; }
+  engine::RenderedWorld rendered() { return {*shared_, *world_, palette}; }
   Palette palette = Palette::standard();
 
  private:

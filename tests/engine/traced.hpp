@@ -56,7 +56,7 @@ struct Traced {
     tracer = std::move(*made);
   }
   engine::PathPicture operator()(SceneWorld& world, const engine::View& view, const engine::RenderSettings& settings, uint32_t paths, bool layers = false) const {
-    auto made = tracer->render(world.shared(), world.world(), world.palette, view, settings, paths, layers);
+    auto made = tracer->render(world.rendered(), view, settings, paths, layers);
     REQUIRE(made);
     return std::move(*made);
   }

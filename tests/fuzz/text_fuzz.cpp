@@ -81,7 +81,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 3: check(fill_template(text, {"a/b.vox", 3, 12, "part"})); break;
     default:
       for (const io::Format& format : io::formats())
-        if (format.sniff) (void)format.sniff({data + 1, std::min<size_t>(size - 1, 64)});
+        (void)io::recognises(format, {data + 1, std::min<size_t>(size - 1, 64)});
   }
   return 0;
 }

@@ -33,7 +33,7 @@ class On {
   using View = V;
   explicit On(Executor& executor) : executor_(executor) {}
   operator Executor&() const { return executor_; }
-  const char* name() const { return executor_.name(); }
+  ExecutorKind kind() const { return executor_.kind(); }
   uint32_t parallelism() const { return executor_.parallelism(); }
   MemorySource& memory() const { return executor_.memory(); }
   BulkOperations<View>& operations() const {

@@ -3,7 +3,6 @@
 // other.
 #include <algorithm>
 #include <array>
-#include <string_view>
 #include <thread>
 #include <unordered_map>
 
@@ -17,7 +16,7 @@ constexpr size_t kBatch = size_t{1} << 18;  // what the CUDA executor takes for 
 // The host takes far fewer keys for large: there batches and tables are a quarter as large, at the same loads.
 template <class View>
 size_t scaled(const On<View>& executor, size_t of_cuda) {
-  return std::string_view(executor.name()) == "cuda" ? of_cuda : of_cuda / 4;
+  return executor.kind() == ExecutorKind::cuda ? of_cuda : of_cuda / 4;
 }
 
 template <class View>

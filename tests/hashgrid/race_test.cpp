@@ -83,7 +83,7 @@ void race_rounds(const On<View>& executor, uint32_t page_count, const std::vecto
     const std::vector<uint32_t> before = table.find(keys);
     const RacePlan plan{device_keys.data(), uint32_t(keys.size()), steady, steps, round + 1, erases};
     Events events;
-    if (std::string(executor.name()) == "cuda") {
+    if (executor.kind() == ExecutorKind::cuda) {
       events = race_on_cuda(table.view(), plan, 4096);
     } else {
       events = race_on_host(table.view(), plan, std::max(2u, executor.parallelism()));

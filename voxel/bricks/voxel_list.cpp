@@ -10,7 +10,6 @@
 #include <numeric>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/parallel.hpp"
@@ -164,7 +163,7 @@ struct VoxelListBuilder::State {
 };
 
 VoxelListBuilder::VoxelListBuilder(hashgrid::Executor& executor)
-    : state_(new State{.executor = executor, .cuda = std::string_view(executor.name()) == "cuda", .grid = {}, .keys = {}, .indices = {},
+    : state_(new State{.executor = executor, .cuda = executor.kind() == hashgrid::ExecutorKind::cuda, .grid = {}, .keys = {}, .indices = {},
                        .masks = {}, .materials = {}, .sorted = {}}) {}
 VoxelListBuilder::VoxelListBuilder(VoxelListBuilder&&) noexcept = default;
 VoxelListBuilder& VoxelListBuilder::operator=(VoxelListBuilder&&) noexcept = default;

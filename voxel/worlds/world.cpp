@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <cstring>
 #include <functional>
 #include <mutex>
 #include <numeric>
@@ -262,8 +261,8 @@ Result<World> World::create(const WorldMemory& memory) {
     own = hashgrid::make_host_executor();
     executor = own.get();
   }
-  if (std::strcmp(executor->name(), "host") != 0)
-    return fail(ErrorCode::unsupported, std::string("a world works with a host executor, not \"") + executor->name() +
+  if (executor->kind() != hashgrid::ExecutorKind::host)
+    return fail(ErrorCode::unsupported, std::string("a world works with a host executor, not \"") + to_string(executor->kind()) +
                                             "\": give it none and mirror it to the device");
   MemorySource& source = memory.memory ? *memory.memory : host_memory_source();
   QRY_TRY_ASSIGN(auto grid, hashgrid::Grid::create(*executor, {}, &source));

@@ -62,13 +62,13 @@ std::string chord_text(Action action) {
 
 void perform(Editor& editor, Action action) {
   switch (action) {
-    case Action::new_document: editor.ask_before_leaving([](Editor& e) { e.start_new(); }); break;
-    case Action::open: editor.ask_before_leaving([](Editor& e) { e.dialog.show_open(); }); break;
+    case Action::new_document: editor.ask_before_leaving([&editor] { editor.start_new(); }); break;
+    case Action::open: editor.ask_before_leaving([&editor] { editor.dialog.show_open(); }); break;
     case Action::save: editor.save(); break;
     case Action::save_as: editor.dialog.show_save(editor.suggested_name()); break;
-    case Action::quit: editor.ask_before_leaving([](Editor& e) { e.quit = true; }); break;
-    case Action::undo: editor.report(editor.session.undo()); break;
-    case Action::redo: editor.report(editor.session.redo()); break;
+    case Action::quit: editor.ask_before_leaving([&editor] { editor.quit = true; }); break;
+    case Action::undo: editor.messages.report(editor.session.undo()); break;
+    case Action::redo: editor.messages.report(editor.session.redo()); break;
     case Action::frame_all: editor.frame_all(); break;
     case Action::view_front: editor.camera.azimuth = 0, editor.camera.elevation = 0; break;
     case Action::view_right: editor.camera.azimuth = 90, editor.camera.elevation = 0; break;
@@ -96,7 +96,7 @@ void perform(Editor& editor, Action action) {
     case Action::radius_up: editor.brush.radius = std::min(editor.brush.radius + std::max(1, editor.brush.radius / 8), kLargestBrush); break;
     case Action::radius_down: editor.brush.radius = std::max(editor.brush.radius - std::max(1, editor.brush.radius / 9), 0); break;
     case Action::cancel:
-      editor.viewport.cancel_stroke(editor);
+      editor.viewport.cancel_stroke();
       editor.help_shown = false;
       break;
   }

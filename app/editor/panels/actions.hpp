@@ -2,6 +2,7 @@
 // actions.hpp - everything a key or menu entry can ask for: one row each, used by keys, menus, the help and scripts alike.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 
@@ -32,5 +33,7 @@ std::string chord_text(Action action);
 
 struct Editor;
 void perform(Editor& editor, Action action);
+// The same for a panel, which has buttons for actions and nothing else of the editor.
+using Perform = std::function<void(Action)>;
 
 }  // namespace quarry::app

@@ -51,7 +51,7 @@ Editor::Editor(Window& window_in, engine::Device& device_in, engine::SharingMode
                        if (gone && used && presenter) presenter->retire([gone]() mutable { gone.reset(); });
                      }},
           std::move(recovery)) {
-  last_frame_ = message_time = resolution.changed = Clock::now();
+  last_frame_ = resolution.changed = Clock::now();
 }
 
 Editor::~Editor() {
@@ -74,29 +74,11 @@ Result<void> Editor::set_up() {
   return {};
 }
 
-void Editor::say(std::string text) {
-  message = std::move(text);
-  message_is_error = false;
-  message_time = Clock::now();
-}
-
-void Editor::complain(const Error& error) {
-  message = error.message;
-  message_is_error = true;
-  message_time = Clock::now();
-  say_error("edit", error);
-}
-
-bool Editor::report(const Result<void>& result) {
-  if (!result) complain(result.error());
-  return result.has_value();
-}
-
 void Editor::frame_all() { camera.frame(session.world().bounds(), viewport.width / std::max(1.0, viewport.height)); }
 
 void Editor::start_new() {
   viewport.forget();
-  if (!report(session.start_new())) return;
+  if (!messages.report(session.start_new())) return;
   accepted_losses_ = {};
   camera = {};
   frame_all();
@@ -108,7 +90,7 @@ bool Editor::open(const std::filesystem::path& file) {
   ProgressLine line(file.string());
   io::ReadOptions options;
   options.progress = line.progress();
-  const bool opened = report(session.open(file, options).map_error([&](Error e) { return with_salvage_hint(file, std::move(e)); }));
+  const bool opened = messages.report(session.open(file, options).map_error([&](Error e) { return with_salvage_hint(file, std::move(e)); }));
   line.clear();
   if (!opened) return false;
   accepted_losses_ = {};
@@ -117,34 +99,34 @@ bool Editor::open(const std::filesystem::path& file) {
   statistics = {};
   const std::string notice = session.take_notice();
   if (!notice.empty()) say_warning(file.string(), notice);
-  say(notice.empty() ? fmt::format("{}: {} voxels", file.filename().string(), with_commas(session.world().voxel_count())) : notice);
+  messages.say(notice.empty() ? fmt::format("{}: {} voxels", file.filename().string(), with_commas(session.world().voxel_count())) : notice);
   return true;
 }
 
 bool Editor::save() {
   if (session.is_world_file()) {
-    say(fmt::format("Every edit is in {} already", session.file().string()));
+    messages.say(fmt::format("Every edit is in {} already", session.file().string()));
     return true;
   }
   const auto meant = session.write_back();
   if (!meant) {
-    if (unattended) return report(tl::unexpected(meant.error()));
-    say(meant.error().message);
+    if (unattended) return messages.report(tl::unexpected(meant.error()));
+    messages.say(meant.error().message);
     dialog.show_save(suggested_name());
     return false;
   }
   if (unattended && meant->changed_on_disk)
-    return report(fail(ErrorCode::conflict, fmt::format("{} was changed by another program since it was opened here", session.file().string())));
+    return messages.report(fail(ErrorCode::conflict, fmt::format("{} was changed by another program since it was opened here", session.file().string())));
   const bool accepted = meant->losses.empty() || accepted_losses_ == std::pair(session.file(), meant->losses);
   if (!unattended && (meant->changed_on_disk || !accepted)) {
-    save_question = *meant;
+    questions.save_question = *meant;
     return false;
   }
   return save_as(session.file());
 }
 
 bool Editor::write_back_anyway() {
-  accepted_losses_ = {session.file(), std::exchange(save_question, {})->losses};
+  accepted_losses_ = {session.file(), std::exchange(questions.save_question, {})->losses};
   return save_as(session.file());
 }
 
@@ -154,14 +136,21 @@ bool Editor::save_as(const std::filesystem::path& file) {
   if (const auto format = io::format_for_writing(file))
     for (const io::ExportLoss& loss : io::export_losses(session.scene(), **format)) lost += (lost.empty() ? "" : ", ") + loss.text;
   const std::string beside = replaced_beside(file);
-  if (!report(session.save_as(file))) return false;
+  if (!messages.report(session.save_as(file))) return false;
   if (!beside.empty()) say_warning(file.string(), beside);
   if (!lost.empty()) say_warning(file.string(), "not in it, for there is no place for it in such files: " + lost);
-  say(fmt::format("Saved as {}{}{}", file.string(), lost.empty() ? "" : "; not in it: " + lost, beside.empty() ? "" : "; " + beside));
-  if (after_saving && !session.unsaved()) {
-    const auto next = std::exchange(after_saving, {});
-    next(*this);
+  messages.say(fmt::format("Saved as {}{}{}", file.string(), lost.empty() ? "" : "; not in it: " + lost, beside.empty() ? "" : "; " + beside));
+  if (questions.after_saving && !session.unsaved()) {
+    const auto next = std::exchange(questions.after_saving, {});
+    next();
   }
+  return true;
+}
+
+bool Editor::recover(const std::filesystem::path& file) {
+  if (!messages.report(session.recover(file))) return false;
+  viewport.forget();
+  frame_all();
   return true;
 }
 
@@ -170,22 +159,22 @@ std::filesystem::path Editor::suggested_name() const {
   return name.replace_extension(".quarry");
 }
 
-void Editor::ask_before_leaving(std::function<void(Editor&)> then) {
+void Editor::ask_before_leaving(std::function<void()> then) {
   if (!session.unsaved() || unattended) {
-    then(*this);
+    then();
     return;
   }
-  after_saving = std::move(then);
+  questions.after_saving = std::move(then);
 }
 
 bool Editor::modal() const {
-  return after_saving || save_question || !recoverable.empty() || dialog.shown() || ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup);
+  return questions.open() || dialog.shown() || ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup);
 }
 
 void Editor::handle_keys(const std::vector<InputEvent>& events, bool asked) {
   for (const InputEvent& event : events) {
     if (event.type == InputEvent::Type::close) perform(*this, Action::quit);
-    if (event.type == InputEvent::Type::drop && !event.file.empty() && !asked && !modal()) ask_before_leaving([file = event.file](Editor& e) { e.open(file); });
+    if (event.type == InputEvent::Type::drop && !event.file.empty() && !asked && !modal()) ask_before_leaving([this, file = event.file] { open(file); });
     if (event.type != InputEvent::Type::key || !event.down || ImGui::GetIO().WantTextInput || asked || modal()) continue;
     const Shortcut* row = shortcut_of({event.code, event.modifiers & 7});
     const bool may_repeat = row && (row->action == Action::undo || row->action == Action::redo || row->action == Action::radius_up || row->action == Action::radius_down);
@@ -235,7 +224,7 @@ Editor::PictureKey Editor::key_of(const PixelRect& pixels) const {
 }
 
 Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect& pixels) {
-  QRY_TRY_ASSIGN(const auto point, shared->publish(session.document().world(), session.scene().palette));
+  QRY_TRY_ASSIGN(const auto point, engine::rendered_world(*shared, session.document()).publish());
   const PictureKey key = key_of(pixels);
   const bool measured = std::exchange(measured_, presenter->pictures_done()) != presenter->pictures_done();
   if (measured && presenter->picture_steps() > 0) convergence.step_ms = presenter->picture_ms() / presenter->picture_steps();
@@ -350,7 +339,7 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_paths(FrameRequest::Scen
     tracer = std::move(*made);
   }
   if (convergence.steps == 0)
-    QRY_TRY(tracer->prepare(*shared, session.world(), session.scene().palette));
+    QRY_TRY(tracer->prepare(engine::rendered_world(*shared, session.document())));
   const double path_ms = convergence.step_ms > 0 ? convergence.step_ms * kAPath : software() ? 16000 : 20;
   uint32_t steps = 1;
   if (convergence.steps % kAPath == 0 && path_ms <= kBudgetMs)
@@ -378,9 +367,9 @@ void Editor::hear(double seconds) {
     const bool asked = modal();  // a key that answers a question does nothing else
     draw_panels(*this);
     // A slider whose panel was hidden under the mouse cannot say that it was let go.
-    if (session.previews_palette() && !ImGui::IsAnyItemActive()) report(session.set_palette(Palette(session.scene().palette)));
+    if (session.previews_palette() && !ImGui::IsAnyItemActive()) messages.report(session.set_palette(Palette(session.scene().palette)));
     handle_keys(events, asked);
-    viewport.handle(*this, events);
+    viewport.handle(events, modal());
     if (events.empty() || seconds_since(begun) > kHearSeconds) return;
     ImGui::EndFrame();
     seconds = 0;
@@ -405,7 +394,7 @@ Result<void> Editor::frame(bool screenshot) {
   shared->frame_completed(presenter->completed());
   const double waited = lap();
   hear(seconds);
-  viewport.draw_overlay(*this);
+  viewport.draw_overlay(interface->scale());
   take_statistics();
   ImGui::Render();
   window.set_cursor(ImGui::GetMouseCursor());

@@ -12,6 +12,10 @@
 
 #include "engine/render/orbit_camera.hpp"
 #include "app/editor/panels/file_dialog.hpp"
+#include "app/editor/panels/messages.hpp"
+#include "app/editor/panels/questions.hpp"
+#include "app/editor/panels/refinement.hpp"
+#include "app/editor/panels/statistics.hpp"
 #include "app/editor/window/frame_log.hpp"
 #include "app/editor/window/imgui_layer.hpp"
 #include "app/editor/window/presenter.hpp"
@@ -23,35 +27,6 @@
 #include "engine/render/ray_marcher.hpp"
 
 namespace quarry::app {
-
-constexpr int kLargestBrush = kMostEditRadius;
-constexpr uint32_t kUsualPaths = 512;  // a pixel: little grain is left
-
-// What the statistics panel shows; taken again when the world has changed, at most some times a second.
-struct Statistics {
-  hashgrid::Stats grid;
-  uint64_t voxels = 0, bricks = 0, world_bytes = 0, device_bytes = 0, world_version = ~uint64_t(0);
-  std::chrono::steady_clock::time_point taken;
-};
-
-// How fine the picture is drawn. A software device cannot draw a whole picture between two mouse movements: while something moves
-// fewer pixels are marched, and when all is still the picture is made whole, in tiles (Sharpening).
-struct Resolution {
-  double scale = 1;           // of the newest picture
-  double tiles_ms = 0;        // that the newest picture took, if it was whole and came in tiles
-  double full_ms = 0;         // what a whole picture of one ray a pixel is thought to cost
-  bool whole = false;         // the newest picture is at full resolution and quality
-  std::chrono::steady_clock::time_point changed;
-};
-
-// Light paths that add up while nothing moves.
-struct Convergence {
-  uint32_t wanted = 0;   // paths a pixel; 0: quick shading only
-  uint32_t steps = 0;    // of PathTracer, since the picture last changed
-  double step_ms = 0;    // what a step is thought to cost
-  uint32_t paths() const { return steps / engine::PathTracer::kStepsAPath; }
-  bool done() const { return paths() >= wanted; }
-};
 
 // A whole picture, or a step of its light paths, under way in tiles: one submission of it would let input wait for as long as it takes. Input is
 // taken between tiles; what is left is dropped when something changes. What was shown before shines through where none is yet.
@@ -78,7 +53,8 @@ struct Editor {
   OrbitCamera camera;
   Brush brush;
   engine::RenderSettings settings;
-  Viewport viewport;
+  Messages messages;
+  Viewport viewport{session, camera, brush, messages};
   FileDialog dialog;
   Statistics statistics;
   Resolution resolution;
@@ -86,12 +62,7 @@ struct Editor {
   bool panels_shown = true, help_shown = false, quit = false;
   bool unattended = false;  // a script or --frames drives: no questions are asked, what would be lost is a warning
   double frame_ms = 0;
-  std::vector<RecoveryFile> recoverable;     // offered at the start
-  std::function<void(Editor&)> after_saving;  // what waits for an answer about unsaved work
-  std::optional<Session::WriteBack> save_question;  // what waits for an answer before the file that was opened is written
-  std::string message;
-  bool message_is_error = false;
-  std::chrono::steady_clock::time_point message_time;
+  Questions questions;
 
   Result<void> set_up();
   // One frame, or only the next tile of a picture under way, as long as there is nothing to hear and the window was shown a short while ago.
@@ -105,9 +76,6 @@ struct Editor {
 
   void redraw() { drawn_.reset(); }  // the next frame makes the picture anew
 
-  void say(std::string text);
-  void complain(const Error& error);
-  bool report(const Result<void>& result);  // complains about an error; true on success
   void frame_all();
   void start_new();
   bool open(const std::filesystem::path& file);
@@ -115,11 +83,12 @@ struct Editor {
   bool modal() const;
   // Writes the document back into the file that it came from, asking first if something would be lost; asks for a name if there is none.
   bool save();
-  bool write_back_anyway();  // the answer to save_question
+  bool write_back_anyway();  // the answer to questions.save_question
   bool save_as(const std::filesystem::path& file);
+  bool recover(const std::filesystem::path& file);  // unsaved work of a session that ended
   std::filesystem::path suggested_name() const;
   // Runs `then` at once if nothing is unsaved, else after the user has answered.
-  void ask_before_leaving(std::function<void(Editor&)> then);
+  void ask_before_leaving(std::function<void()> then);
 
  private:
   void handle_keys(const std::vector<InputEvent>& events, bool asked);

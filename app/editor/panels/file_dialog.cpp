@@ -7,7 +7,6 @@
 
 #include <algorithm>
 
-#include "app/editor/panels/editor.hpp"
 #include "app/console/terminal.hpp"
 #include "voxel/io/formats.hpp"
 
@@ -63,7 +62,7 @@ void FileDialog::list() {
   std::ranges::sort(entries_, [](const Entry& a, const Entry& b) { return a.directory != b.directory ? a.directory : a.name < b.name; });
 }
 
-void FileDialog::accept(Editor& editor) {
+void FileDialog::accept(const FileDialogAnswers& answers) {
   if (name_.empty()) return;
   const fs::path file = directory_ / name_;  // an absolute name wins
   std::error_code error;
@@ -78,12 +77,12 @@ void FileDialog::accept(Editor& editor) {
     problem_ = file.filename().string() + " is there already. Press again to replace it.";
     return;
   }
-  const bool done = kind_ == Kind::open ? editor.open(file) : editor.save_as(file);
+  const auto done = kind_ == Kind::open ? answers.open(file) : answers.save_as(file);
   if (done) kind_ = Kind::none;
-  else problem_ = editor.message;
+  else problem_ = done.error().message;
 }
 
-void FileDialog::draw(Editor& editor) {
+void FileDialog::draw(const FileDialogAnswers& answers) {
   if (kind_ == Kind::none) return;
   const char* title = kind_ == Kind::open ? "Open###file" : "Save as###file";
   if (!opened_) ImGui::OpenPopup(title);
@@ -111,7 +110,7 @@ void FileDialog::draw(Editor& editor) {
       confirm_overwrite_ = false;
       if (entry.directory) enter = entry.name;
       else name_ = entry.name;
-      if (!entry.directory && ImGui::IsMouseDoubleClicked(0)) accept(editor);
+      if (!entry.directory && ImGui::IsMouseDoubleClicked(0)) accept(answers);
     }
     if (!entry.directory) {
       const std::string size = bytes_text(entry.bytes);
@@ -127,15 +126,15 @@ void FileDialog::draw(Editor& editor) {
   }
   ImGui::SetNextItemWidth(-1);
   if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
-  if (ImGui::InputText("##name", &name_, ImGuiInputTextFlags_EnterReturnsTrue)) accept(editor);
+  if (ImGui::InputText("##name", &name_, ImGuiInputTextFlags_EnterReturnsTrue)) accept(answers);
   if (ImGui::IsItemEdited()) confirm_overwrite_ = false;
   if (!problem_.empty()) ImGui::TextColored({0.94f, 0.48f, 0.48f, 1}, "%s", problem_.c_str());
   else ImGui::TextDisabled("%s", kind_ == Kind::open ? "Worlds, .vox and meshes" : "The ending names the format: .quarry keeps everything");
-  if (ImGui::Button(kind_ == Kind::open ? "Open" : "Save", {em * 7, 0})) accept(editor);
+  if (ImGui::Button(kind_ == Kind::open ? "Open" : "Save", {em * 7, 0})) accept(answers);
   ImGui::SameLine();
   if (ImGui::Button("Cancel", {em * 7, 0}) || !keep) {
     kind_ = Kind::none;
-    editor.after_saving = {};
+    answers.cancelled();
   }
   if (kind_ == Kind::none) ImGui::CloseCurrentPopup();
   ImGui::EndPopup();

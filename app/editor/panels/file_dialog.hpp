@@ -3,24 +3,31 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "base/result.hpp"
+
 namespace quarry::app {
 
-struct Editor;
+// What is done with the file that was chosen. An error is shown in the dialog, which stays open.
+struct FileDialogAnswers {
+  std::function<Result<void>(const std::filesystem::path&)> open, save_as;
+  std::function<void()> cancelled;
+};
 
 class FileDialog {
  public:
   void show_open();
   void show_save(const std::filesystem::path& suggestion);
   bool shown() const { return kind_ != Kind::none; }
-  void draw(Editor& editor);
+  void draw(const FileDialogAnswers& answers);
 
  private:
   enum class Kind { none, open, save };
   void list();
-  void accept(Editor& editor);
+  void accept(const FileDialogAnswers& answers);
 
   Kind kind_ = Kind::none;
   bool opened_ = false, confirm_overwrite_ = false;

@@ -17,81 +17,91 @@ namespace {
 constexpr ImGuiWindowFlags kFixed = ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoCollapse |
                                     ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus;
 
-void entry(Editor& editor, Action action, const char* title, bool chosen = false, bool enabled = true) {
-  if (ImGui::MenuItem(title, chord_text(action).c_str(), chosen, enabled)) perform(editor, action);
-}
+// What the menu shows as chosen. The debug view is chosen in it.
+struct MenuShown {
+  engine::DebugView& view;
+  bool paths, panels;
+};
 
-float draw_menu(Editor& editor) {
+float draw_menu(Session& session, const MenuShown& shown, const Perform& act) {
+  const auto entry = [&](Action action, const char* title, bool chosen = false, bool enabled = true) {
+    if (ImGui::MenuItem(title, chord_text(action).c_str(), chosen, enabled)) act(action);
+  };
   float height = 0;
   if (!ImGui::BeginMainMenuBar()) return height;
   height = ImGui::GetWindowHeight();
   if (ImGui::BeginMenu("File")) {
-    entry(editor, Action::new_document, "New");
-    entry(editor, Action::open, "Open...");
+    entry(Action::new_document, "New");
+    entry(Action::open, "Open...");
     ImGui::Separator();
-    entry(editor, Action::save, "Save");
-    entry(editor, Action::save_as, "Save as...");
+    entry(Action::save, "Save");
+    entry(Action::save_as, "Save as...");
     ImGui::Separator();
-    entry(editor, Action::quit, "Quit");
+    entry(Action::quit, "Quit");
     ImGui::EndMenu();
   }
   if (ImGui::BeginMenu("Edit")) {
-    entry(editor, Action::undo, "Undo", false, editor.session.document().can_undo());
-    entry(editor, Action::redo, "Redo", false, editor.session.document().can_redo());
+    entry(Action::undo, "Undo", false, session.document().can_undo());
+    entry(Action::redo, "Redo", false, session.document().can_redo());
     ImGui::EndMenu();
   }
   if (ImGui::BeginMenu("View")) {
     const auto names = engine::debug_view_names();
     for (size_t i = 0; i < names.size(); ++i)
-      if (ImGui::MenuItem(names[i], nullptr, editor.settings.view == static_cast<engine::DebugView>(i)))
-        editor.settings.view = static_cast<engine::DebugView>(i);
+      if (ImGui::MenuItem(names[i], nullptr, shown.view == static_cast<engine::DebugView>(i)))
+        shown.view = static_cast<engine::DebugView>(i);
     ImGui::Separator();
-    entry(editor, Action::toggle_paths, "Trace light paths", editor.convergence.wanted > 0);
+    entry(Action::toggle_paths, "Trace light paths", shown.paths);
     ImGui::Separator();
-    entry(editor, Action::frame_all, "Show everything");
-    entry(editor, Action::view_front, "From the front");
-    entry(editor, Action::view_right, "From the right");
-    entry(editor, Action::view_top, "From above");
+    entry(Action::frame_all, "Show everything");
+    entry(Action::view_front, "From the front");
+    entry(Action::view_right, "From the right");
+    entry(Action::view_top, "From above");
     ImGui::Separator();
-    entry(editor, Action::toggle_panels, "Panels", editor.panels_shown);
+    entry(Action::toggle_panels, "Panels", shown.panels);
     ImGui::EndMenu();
   }
   if (ImGui::BeginMenu("Help")) {
-    entry(editor, Action::help, "Keys and mouse");
+    entry(Action::help, "Keys and mouse");
     ImGui::EndMenu();
   }
-  const std::string title = fmt::format("{}{}", editor.session.title(), editor.session.unsaved() ? " - not saved" : "");
+  const std::string title = fmt::format("{}{}", session.title(), session.unsaved() ? " - not saved" : "");
   ImGui::SameLine((ImGui::GetWindowWidth() - ImGui::CalcTextSize(title.c_str()).x) / 2);
   ImGui::TextDisabled("%s", title.c_str());
   ImGui::EndMainMenuBar();
   return height;
 }
 
-std::string hint(const Editor& editor) {
-  const bool spans = editor.brush.shape == BrushShape::box || editor.brush.shape == BrushShape::line;
-  return fmt::format("Left: {} {}{}   Right: turn   Middle: move   Wheel: zoom   Ctrl+left: take the material", mode_name(editor.brush.mode),
-                     brush_shape_name(editor.brush.shape), spans ? " (drag)" : "");
+std::string hint(const Brush& brush) {
+  const bool spans = brush.shape == BrushShape::box || brush.shape == BrushShape::line;
+  return fmt::format("Left: {} {}{}   Right: turn   Middle: move   Wheel: zoom   Ctrl+left: take the material", mode_name(brush.mode),
+                     brush_shape_name(brush.shape), spans ? " (drag)" : "");
 }
 
-void draw_status(Editor& editor, float left, float top, float width, float height) {
-  ImGui::SetNextWindowPos({left, top});
-  ImGui::SetNextWindowSize({width, height});
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {10 * editor.interface->scale(), 3 * editor.interface->scale()});
+// Where the status line is, and how large its window's content is drawn.
+struct StatusPlace {
+  float left, top, width, height, scale;
+};
+
+void draw_status(const StatusPlace& place, const Messages& messages, const Brush& brush, const std::optional<Pick>& hover, const Palette& palette) {
+  ImGui::SetNextWindowPos({place.left, place.top});
+  ImGui::SetNextWindowSize({place.width, place.height});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {10 * place.scale, 3 * place.scale});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowMinSize, {1, 1});
   ImGui::PushStyleColor(ImGuiCol_WindowBg, ImGui::GetStyle().Colors[ImGuiCol_MenuBarBg]);
   ImGui::Begin("status", nullptr, kFixed | ImGuiWindowFlags_NoScrollbar);
-  const double age = std::chrono::duration<double>(std::chrono::steady_clock::now() - editor.message_time).count();
-  if (!editor.message.empty() && (age < 6 || (editor.message_is_error && age < 30)))
-    ImGui::TextColored(ImGui::ColorConvertU32ToFloat4(editor.message_is_error ? colors::kError : colors::kText), "%s", editor.message.c_str());
-  else ImGui::TextDisabled("%s", hint(editor).c_str());
-  if (const auto& at = editor.viewport.hover) {
+  const double age = std::chrono::duration<double>(std::chrono::steady_clock::now() - messages.since).count();
+  if (!messages.text.empty() && (age < 6 || (messages.is_error && age < 30)))
+    ImGui::TextColored(ImGui::ColorConvertU32ToFloat4(messages.is_error ? colors::kError : colors::kText), "%s", messages.text.c_str());
+  else ImGui::TextDisabled("%s", hint(brush).c_str());
+  if (const auto& at = hover) {
     std::string text = fmt::format("{}, {}, {}", at->voxel.x, at->voxel.y, at->voxel.z);
     if (at->ground) text = "ground  " + text;
     else if (at->material) {
-      const std::string& name = editor.session.scene().palette.names[at->material];
+      const std::string& name = palette.names[at->material];
       text = fmt::format("{} {}   {}", name.empty() ? "material" : name, at->material, text);
     }
-    ImGui::SameLine(std::max(ImGui::GetCursorPosX(), width - ImGui::CalcTextSize(text.c_str()).x - 12 * editor.interface->scale()));
+    ImGui::SameLine(std::max(ImGui::GetCursorPosX(), place.width - ImGui::CalcTextSize(text.c_str()).x - 12 * place.scale));
     ImGui::TextUnformatted(text.c_str());
   }
   ImGui::End();
@@ -110,80 +120,87 @@ void modal(const char* title, bool wanted, Body body) {
   ImGui::EndPopup();
 }
 
-void draw_questions(Editor& editor) {
+// What is done with an answer, where that is more than to forget the question.
+struct Answers {
+  std::function<void()> save, save_anyway;
+  std::function<std::filesystem::path()> suggested_name;
+  std::function<bool(const std::filesystem::path&)> recover;  // true: it is open now
+};
+
+void draw_questions(Questions& questions, Session& session, FileDialog& dialog, const Answers& answers) {
   const float wide = ImGui::GetFontSize() * 8;
   // Enter is the first button of a question that has one for it, Escape the last.
   const auto entered = [] { return ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_Enter), false) || ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_KeyPadEnter), false); };
   const auto escaped = [] { return ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_Escape), false); };
-  modal("Not saved", editor.after_saving && !editor.save_question && !editor.dialog.shown(), [&] {
-    ImGui::Text("'%s' has changes that are in no file of yours yet.", editor.session.title().c_str());
+  modal("Not saved", questions.after_saving && !questions.save_question && !dialog.shown(), [&] {
+    ImGui::Text("'%s' has changes that are in no file of yours yet.", session.title().c_str());
     ImGui::Spacing();
-    const bool writes_back = editor.session.write_back().has_value();
+    const bool writes_back = session.write_back().has_value();
     if (writes_back) {
       if (ImGui::Button("Save", {wide, 0}) || entered()) {
-        editor.save();
+        answers.save();
         return true;
       }
       ImGui::SameLine();
     }
     if (ImGui::Button("Save as...", {wide, 0}) || (!writes_back && entered())) {
-      editor.dialog.show_save(editor.suggested_name());
+      dialog.show_save(answers.suggested_name());
       return true;
     }
     ImGui::SameLine();
     if (ImGui::Button("Discard", {wide, 0})) {
-      const auto next = std::exchange(editor.after_saving, {});
-      editor.session.discard_changes();
-      next(editor);
+      const auto next = std::exchange(questions.after_saving, {});
+      session.discard_changes();
+      next();
       return true;
     }
     ImGui::SameLine();
     if (ImGui::Button("Cancel", {wide, 0}) || escaped()) {
-      editor.after_saving = {};
+      questions.after_saving = {};
       return true;
     }
     return false;
   });
-  modal("Save###write back", editor.save_question && !editor.dialog.shown(), [&] {
-    const std::string name = editor.session.file().filename().string();
+  modal("Save###write back", questions.save_question && !dialog.shown(), [&] {
+    const std::string name = session.file().filename().string();
     ImGui::PushTextWrapPos(wide * 5);
-    if (editor.save_question->changed_on_disk)
+    if (questions.save_question->changed_on_disk)
       ImGui::TextWrapped("'%s' was changed by another program since it was opened here. Saving replaces what that program wrote.", name.c_str());
-    if (!editor.save_question->losses.empty()) {
+    if (!questions.save_question->losses.empty()) {
       ImGui::TextWrapped("Not all of this document will be in '%s':", name.c_str());
       constexpr size_t kShown = 12;
-      for (size_t i = 0; i < std::min(editor.save_question->losses.size(), kShown); ++i) {
+      for (size_t i = 0; i < std::min(questions.save_question->losses.size(), kShown); ++i) {
         ImGui::Bullet();
-        ImGui::TextWrapped("%s", editor.save_question->losses[i].c_str());
+        ImGui::TextWrapped("%s", questions.save_question->losses[i].c_str());
       }
-      if (editor.save_question->losses.size() > kShown) ImGui::TextDisabled("and %zu more", editor.save_question->losses.size() - kShown);
+      if (questions.save_question->losses.size() > kShown) ImGui::TextDisabled("and %zu more", questions.save_question->losses.size() - kShown);
     }
     ImGui::PopTextWrapPos();
     ImGui::Spacing();
     if (ImGui::Button("Save anyway", {wide, 0})) {
-      editor.write_back_anyway();
+      answers.save_anyway();
       return true;
     }
     ImGui::SameLine();
     if (ImGui::Button("Save as .quarry...", {wide * 1.3f, 0})) {
-      editor.save_question.reset();
-      editor.dialog.show_save(editor.suggested_name());
+      questions.save_question.reset();
+      dialog.show_save(answers.suggested_name());
       return true;
     }
     ImGui::SameLine();
     if (ImGui::Button("Cancel", {wide, 0}) || escaped()) {
-      editor.save_question.reset();
-      editor.after_saving = {};
+      questions.save_question.reset();
+      questions.after_saving = {};
       return true;
     }
     return false;
   });
-  modal("Unsaved work was found", !editor.recoverable.empty() && !editor.after_saving && !editor.save_question && !editor.dialog.shown(), [&] {
+  modal("Unsaved work was found", !questions.recoverable.empty() && !questions.after_saving && !questions.save_question && !dialog.shown(), [&] {
     ImGui::TextUnformatted("Quarry ended before these were saved. Every edit is still there.");
     ImGui::Spacing();
-    for (size_t i = 0; i < editor.recoverable.size(); ++i) {
+    for (size_t i = 0; i < questions.recoverable.size(); ++i) {
       ImGui::PushID(static_cast<int>(i));
-      const RecoveryFile& file = editor.recoverable[i];
+      const RecoveryFile& file = questions.recoverable[i];
       ImGui::AlignTextToFramePadding();
       ImGui::Text("%s (%s)", file.title.c_str(), bytes_text(file.bytes).c_str());
       ImGui::SameLine(wide * 2.2f);
@@ -192,32 +209,30 @@ void draw_questions(Editor& editor) {
       const bool remove = ImGui::Button("Remove");
       ImGui::PopID();
       if (recover) {
-        if (editor.report(editor.session.recover(file.file))) {
-          editor.viewport.forget();
-          editor.frame_all();
-          editor.recoverable.clear();
+        if (answers.recover(file.file)) {
+          questions.recoverable.clear();
           return true;
         }
-        editor.recoverable.erase(editor.recoverable.begin() + static_cast<std::ptrdiff_t>(i));
+        questions.recoverable.erase(questions.recoverable.begin() + static_cast<std::ptrdiff_t>(i));
         break;
       }
       if (remove) {
         std::error_code ignored;
         std::filesystem::remove(file.file, ignored);
-        editor.recoverable.erase(editor.recoverable.begin() + static_cast<std::ptrdiff_t>(i));
+        questions.recoverable.erase(questions.recoverable.begin() + static_cast<std::ptrdiff_t>(i));
         break;
       }
     }
     ImGui::Spacing();
-    if (ImGui::Button("Not now", {wide, 0}) || escaped()) editor.recoverable.clear();
-    return editor.recoverable.empty();
+    if (ImGui::Button("Not now", {wide, 0}) || escaped()) questions.recoverable.clear();
+    return questions.recoverable.empty();
   });
 }
 
-void draw_help(Editor& editor) {
-  if (!editor.help_shown) return;
+void draw_help(bool& wanted) {
+  if (!wanted) return;
   ImGui::SetNextWindowPos(ImGui::GetMainViewport()->GetCenter(), ImGuiCond_Appearing, {0.5f, 0.5f});
-  if (ImGui::Begin("Keys and mouse", &editor.help_shown, ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoSavedSettings)) {
+  if (ImGui::Begin("Keys and mouse", &wanted, ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoSavedSettings)) {
     const auto row = [](const char* what, const std::string& how) {
       ImGui::TableNextRow();
       ImGui::TableNextColumn();
@@ -239,10 +254,11 @@ void draw_help(Editor& editor) {
   ImGui::End();
 }
 
-void draw_side(const char* name, float left, float top, float width, float height, Editor& editor, void (*body)(Editor&)) {
+template <class Body>
+void draw_side(const char* name, float left, float top, float width, float height, Body body) {
   ImGui::SetNextWindowPos({left, top});
   ImGui::SetNextWindowSize({width, height});
-  if (ImGui::Begin(name, nullptr, kFixed)) body(editor);
+  if (ImGui::Begin(name, nullptr, kFixed)) body();
   ImGui::End();
 }
 
@@ -273,26 +289,35 @@ bool choice_button(const char* label, bool chosen, float width) {
 void draw_panels(Editor& editor) {
   const ImVec2 window = ImGui::GetIO().DisplaySize;
   const float em = ImGui::GetFontSize();
-  const float menu = draw_menu(editor);
+  const Perform act = [&editor](Action action) { perform(editor, action); };
+  const float menu = draw_menu(editor.session, {editor.settings.view, editor.convergence.wanted > 0, editor.panels_shown}, act);
   const float status = em + 9 * editor.interface->scale();
   // In a narrow window the panels keep their width and the viewport what is left, but never less than a third.
   const float left = editor.panels_shown ? std::min(em * 16, window.x / 3) : 0, right = editor.panels_shown ? std::min(em * 19, window.x / 3) : 0;
   const float height = std::max(1.0f, window.y - menu - status);
   if (editor.panels_shown) {
-    draw_side("tools", 0, menu, left, height, editor, draw_tools);
-    draw_side("facts", window.x - right, menu, right, height, editor, [](Editor& e) {
-      draw_statistics(e);
-      draw_scene(e);
+    draw_side("tools", 0, menu, left, height, [&] { draw_tools(editor.brush, editor.session, editor.messages, act); });
+    draw_side("facts", window.x - right, menu, right, height, [&] {
+      draw_statistics({editor.statistics, editor.resolution, editor.convergence, *editor.presenter, *editor.shared, editor.device, editor.frame_ms, editor.settings.view});
+      draw_scene(editor.session, editor.messages);
     });
   }
-  draw_status(editor, 0, window.y - status, window.x, status);
+  draw_status({0, window.y - status, window.x, status, editor.interface->scale()}, editor.messages, editor.brush, editor.viewport.hover, editor.session.scene().palette);
   editor.viewport.x = left;
   editor.viewport.y = menu;
   editor.viewport.width = std::max(1.0f, window.x - left - right);
   editor.viewport.height = height;
-  draw_help(editor);
-  editor.dialog.draw(editor);
-  draw_questions(editor);
+  draw_help(editor.help_shown);
+  // An error was said in the status line; the dialog says it, too.
+  const auto told = [&editor](bool done) { return done ? Result<void>() : fail(ErrorCode::io, editor.messages.text); };
+  editor.dialog.draw({.open = [&](const std::filesystem::path& file) { return told(editor.open(file)); },
+                      .save_as = [&](const std::filesystem::path& file) { return told(editor.save_as(file)); },
+                      .cancelled = [&] { editor.questions.after_saving = {}; }});
+  draw_questions(editor.questions, editor.session, editor.dialog,
+                 {.save = [&] { editor.save(); },
+                  .save_anyway = [&] { editor.write_back_anyway(); },
+                  .suggested_name = [&] { return editor.suggested_name(); },
+                  .recover = [&](const std::filesystem::path& file) { return editor.recover(file); }});
 }
 
 }  // namespace quarry::app

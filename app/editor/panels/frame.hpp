@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// frame.hpp - everything around the viewport, drawn anew each frame from the Editor's state.
+// frame.hpp - everything around the viewport, drawn anew each frame. Each panel is handed what it shows and changes, not the Editor.
 #pragma once
+
+#include "app/editor/panels/actions.hpp"
 
 namespace quarry::app {
 
+struct Brush;
 struct Editor;
+struct Messages;
+class Session;
 
 // Lays the window out, draws all panels and dialogs, and tells the viewport where it is.
 void draw_panels(Editor& editor);
 
 // Its parts, one file each.
-void draw_tools(Editor& editor);       // panels/tools.cpp: modes, shapes, palette, material
-void draw_statistics(Editor& editor);  // panels/statistics.cpp
-void draw_scene(Editor& editor);       // panels/scene.cpp: layers, instances, history
+void draw_tools(Brush& brush, Session& session, Messages& messages, const Perform& perform);  // panels/tools.cpp: modes, shapes, palette, material
+void draw_scene(Session& session, Messages& messages);                                       // panels/scene.cpp: layers, instances, history
 
 // A heading over a group of widgets.
 void panel_heading(const char* text);

@@ -5,8 +5,9 @@
 
 #include <algorithm>
 
-#include "app/editor/panels/editor.hpp"
 #include "app/editor/panels/frame.hpp"
+#include "app/editor/panels/messages.hpp"
+#include "app/editor/session/document_session.hpp"
 #include "app/console/terminal.hpp"
 
 namespace quarry::app {
@@ -41,8 +42,7 @@ std::string instance_title(const Scene& scene, uint32_t index) {
 
 }  // namespace
 
-void draw_scene(Editor& editor) {
-  Session& session = editor.session;
+void draw_scene(Session& session, Messages& messages) {
   // A change of visibility makes the document anew, so it waits until nothing refers to the old one.
   std::optional<std::pair<uint32_t, bool>> layer_change, instance_change;
   if (!session.scene().layers.empty()) {
@@ -63,8 +63,8 @@ void draw_scene(Editor& editor) {
     if (ImGui::Selectable(title.c_str(), session.active_instance() == i)) session.set_active_instance(i);
     if (ImGui::IsItemHovered() && !session.scene().instances[i].group_path.empty()) ImGui::SetTooltip("%s", session.scene().instances[i].group_path.c_str());
   });
-  if (layer_change) editor.report(session.set_layer_hidden(layer_change->first, layer_change->second));
-  if (instance_change) editor.report(session.set_instance_hidden(instance_change->first, instance_change->second));
+  if (layer_change) messages.report(session.set_layer_hidden(layer_change->first, layer_change->second));
+  if (instance_change) messages.report(session.set_instance_hidden(instance_change->first, instance_change->second));
 
   panel_heading("HISTORY");
   const std::vector<Session::Step> steps = session.steps();
@@ -85,7 +85,7 @@ void draw_scene(Editor& editor) {
     if (ImGui::IsItemHovered() && ImGui::CalcTextSize(label.c_str()).x > ImGui::GetItemRectSize().x) ImGui::SetTooltip("%s", label.c_str());
     if (at > position) ImGui::PopStyleColor();
   });
-  if (go) editor.report(session.go_to_step(*go));
+  if (go) messages.report(session.go_to_step(*go));
 }
 
 }  // namespace quarry::app

@@ -158,14 +158,14 @@ Result<void> ScriptRunner::start(Editor& editor, const ScriptCommand& command) {
       editor.window.push(event);
     }
   if (verb == "new") editor.start_new();
-  if (verb == "open" && !editor.open(word(1))) return fail(ErrorCode::io, editor.message);
+  if (verb == "open" && !editor.open(word(1))) return fail(ErrorCode::io, editor.messages.text);
   if (verb == "save") {
     if (word(1).empty() && editor.session.file().empty()) return fail(ErrorCode::bad_usage, "this document has no file yet: save FILE");
-    if (!(word(1).empty() ? editor.save() : editor.save_as(word(1)))) return fail(ErrorCode::io, editor.message);
+    if (!(word(1).empty() ? editor.save() : editor.save_as(word(1)))) return fail(ErrorCode::io, editor.messages.text);
   }
   if (verb == "ask") {
     editor.unattended = false;
-    editor.recoverable = recoverable_files(recovery_dir());
+    editor.questions.recoverable = recoverable_files(recovery_dir());
   }
   if (verb == "wait") frames_left_ = whole(n[0]);
   if (verb == "screenshot") screenshot_ = word(1);
@@ -202,7 +202,7 @@ Result<void> ScriptRunner::after_frame(Editor& editor, bool took_screenshot) {
   if (!done(editor)) return {};
   running_ = false;
   // A refused edit shows as a message in the window; a script must not go on as if nothing had happened.
-  if (editor.message_is_error) return fail(ErrorCode::invalid_argument, fmt::format("line {}: `{}`: {}", command.line, command.text, editor.message));
+  if (editor.messages.is_error) return fail(ErrorCode::invalid_argument, fmt::format("line {}: `{}`: {}", command.line, command.text, editor.messages.text));
   fmt::print("ok {}: {}\n", command.line, command.text);
   std::fflush(stdout);
   return {};

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// statistics.cpp - what the hash grid, the world and the renderer say of themselves, while one edits.
+#include "app/editor/panels/statistics.hpp"
+
 #include <fmt/format.h>
 #include <imgui.h>
 
 #include <algorithm>
 
-#include "app/editor/panels/editor.hpp"
 #include "app/editor/panels/frame.hpp"
+#include "app/editor/window/imgui_layer.hpp"
 #include "app/console/terminal.hpp"
 
 namespace quarry::app {
@@ -60,8 +61,8 @@ void draw_histogram(const hashgrid::Stats& grid) {
 
 }  // namespace
 
-void draw_statistics(Editor& editor) {
-  const Statistics& now = editor.statistics;
+void draw_statistics(const StatisticsPanel& shown) {
+  const Statistics& now = shown.statistics;
   const hashgrid::Stats& grid = now.grid;
   panel_heading("HASH GRID");
   row("Live bricks", with_commas(grid.live));
@@ -84,25 +85,25 @@ void draw_statistics(Editor& editor) {
   if (now.device_bytes) row("On the device", bytes_text(now.device_bytes));
 
   panel_heading("RENDERER");
-  const double tiles = editor.resolution.tiles_ms, picture = editor.resolution.whole && tiles > 0 ? tiles : editor.presenter->picture_ms();
-  row("Picture", picture > 0 ? fmt::format("{:.2f} ms{}", picture, editor.resolution.scale < 1 ? fmt::format(" at {:.0f}%", editor.resolution.scale * 100) : "") : "-",
+  const double tiles = shown.resolution.tiles_ms, picture = shown.resolution.whole && tiles > 0 ? tiles : shown.presenter.picture_ms();
+  row("Picture", picture > 0 ? fmt::format("{:.2f} ms{}", picture, shown.resolution.scale < 1 ? fmt::format(" at {:.0f}%", shown.resolution.scale * 100) : "") : "-",
       "GPU time of the newest picture. While something moves fewer pixels are marched if a whole picture takes too long.");
-  if (editor.convergence.wanted > 0)
-    row("Light paths", fmt::format("{} of {} a pixel", editor.convergence.paths(), editor.convergence.wanted), "They add up while nothing moves.");
-  row("Frame", editor.frame_ms > 0 ? fmt::format("{:.1f} ms", editor.frame_ms) : "-");
-  const std::string& reason = editor.shared->sharing_reason();
-  row("Sharing", engine::to_string(editor.shared->mode()), reason.c_str());
-  const std::string& device = editor.device.info().name;
+  if (shown.convergence.wanted > 0)
+    row("Light paths", fmt::format("{} of {} a pixel", shown.convergence.paths(), shown.convergence.wanted), "They add up while nothing moves.");
+  row("Frame", shown.frame_ms > 0 ? fmt::format("{:.1f} ms", shown.frame_ms) : "-");
+  const std::string& reason = shown.shared.sharing_reason();
+  row("Sharing", engine::to_string(shown.shared.mode()), reason.c_str());
+  const std::string& device = shown.device.info().name;
   row("Device", device.size() > 24 ? device.substr(0, 23) + "\xE2\x80\xA6" : device, device.c_str());
   ImGui::AlignTextToFramePadding();
   ImGui::TextDisabled("View");
   ImGui::SameLine(ImGui::GetFontSize() * 6.5f);
   ImGui::SetNextItemWidth(-1);
   const auto names = engine::debug_view_names();
-  const auto view = static_cast<size_t>(editor.settings.view);
+  const auto view = static_cast<size_t>(shown.view);
   if (ImGui::BeginCombo("##view", names[view])) {
     for (size_t i = 0; i < names.size(); ++i)
-      if (ImGui::Selectable(names[i], i == view)) editor.settings.view = static_cast<engine::DebugView>(i);
+      if (ImGui::Selectable(names[i], i == view)) shown.view = static_cast<engine::DebugView>(i);
     ImGui::EndCombo();
   }
 }

@@ -7,21 +7,22 @@
 #include <cmath>
 
 #include "app/editor/panels/actions.hpp"
-#include "app/editor/panels/editor.hpp"
 #include "app/editor/panels/frame.hpp"
+#include "app/editor/panels/messages.hpp"
+#include "app/editor/session/document_session.hpp"
+#include "app/editor/session/tools.hpp"
 
 namespace quarry::app {
 namespace {
 
 ImU32 swatch_color(const Material& material) { return IM_COL32(material.r, material.g, material.b, 255); }
 
-void draw_brush(Editor& editor) {
-  Brush& brush = editor.brush;
+void draw_brush(Brush& brush, const Perform& perform) {
   const float gap = ImGui::GetStyle().ItemSpacing.x;
   const float half = (ImGui::GetContentRegionAvail().x - gap) / 2;
   const auto choose = [&](const char* label, Action action, bool chosen, bool first) {
     if (!first) ImGui::SameLine();
-    if (choice_button(label, chosen, half)) perform(editor, action);
+    if (choice_button(label, chosen, half)) perform(action);
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", chord_text(action).c_str());
   };
   panel_heading("TOOL");
@@ -41,7 +42,7 @@ void draw_brush(Editor& editor) {
 }
 
 // One widget for all 256 swatches: a button each would be a quarter of a frame's work.
-void draw_palette(Editor& editor, const Palette& palette) {
+void draw_palette(Brush& brush, const Palette& palette) {
   panel_heading("PALETTE");
   constexpr int kColumns = 16, kRows = 16;
   const float cell = ImGui::GetContentRegionAvail().x / kColumns;
@@ -61,18 +62,18 @@ void draw_palette(Editor& editor, const Palette& palette) {
       const Material& material = palette.materials[size_t(index)];
       const std::string& name = palette.names[size_t(index)];
       ImGui::SetTooltip("%d %s\n#%02X%02X%02X", index, name.c_str(), material.r, material.g, material.b);
-      if (ImGui::IsItemActive() || ImGui::IsItemClicked()) editor.brush.material = static_cast<uint8_t>(index);
+      if (ImGui::IsItemActive() || ImGui::IsItemClicked()) brush.material = static_cast<uint8_t>(index);
     }
   }
-  const ImVec2 chosen = corner(editor.brush.material);
+  const ImVec2 chosen = corner(brush.material);
   list.AddRect({chosen.x - 1, chosen.y - 1}, {chosen.x + cell + 1, chosen.y + cell + 1}, IM_COL32(0, 0, 0, 255), 3, 0, 3);
   list.AddRect({chosen.x, chosen.y}, {chosen.x + cell, chosen.y + cell}, IM_COL32(255, 255, 255, 255), 3, 0, 1.5f);
 }
 
 // Dragging shows the change at once; it becomes a step of the history, and is committed to the file, when the mouse lets go.
-void draw_material(Editor& editor) {
-  const size_t index = editor.brush.material;
-  Palette palette = editor.session.scene().palette;
+void draw_material(const Brush& brush, Session& session, Messages& messages) {
+  const size_t index = brush.material;
+  Palette palette = session.scene().palette;
   Material& material = palette.materials[index];
   panel_heading(fmt::format("MATERIAL {}{}{}", index, palette.names[index].empty() ? "" : "  ", palette.names[index]).c_str());
   bool changed = false, finished = false;
@@ -100,16 +101,16 @@ void draw_material(Editor& editor) {
   note(ImGui::SliderFloat("##glow", &material.emission, 0, 16, "%.2f", ImGuiSliderFlags_AlwaysClamp | ImGuiSliderFlags_Logarithmic));
   row("Clear");
   note(ImGui::SliderFloat("##clear", &material.transparency, 0, 1, "%.2f", ImGuiSliderFlags_AlwaysClamp));
-  if (changed) editor.session.preview_palette(palette);
-  if (finished) editor.report(editor.session.set_palette(palette));  // one step, from press to release
+  if (changed) session.preview_palette(palette);
+  if (finished) messages.report(session.set_palette(palette));  // one step, from press to release
 }
 
 }  // namespace
 
-void draw_tools(Editor& editor) {
-  draw_brush(editor);
-  draw_palette(editor, editor.session.scene().palette);
-  draw_material(editor);
+void draw_tools(Brush& brush, Session& session, Messages& messages, const Perform& perform) {
+  draw_brush(brush, perform);
+  draw_palette(brush, session.scene().palette);
+  draw_material(brush, session, messages);
 }
 
 }  // namespace quarry::app

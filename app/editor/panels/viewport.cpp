@@ -10,7 +10,9 @@
 #include <cmath>
 #include <glm/geometric.hpp>
 
-#include "app/editor/panels/editor.hpp"
+#include "app/editor/panels/messages.hpp"
+#include "app/editor/session/document_session.hpp"
+#include "app/editor/window/imgui_layer.hpp"
 
 namespace quarry::app {
 namespace {
@@ -32,8 +34,8 @@ bool Viewport::inside(double mouse_x, double mouse_y) const {
   return mouse_x >= x && mouse_y >= y && mouse_x < x + width && mouse_y < y + height;
 }
 
-Ray Viewport::ray_at(const Editor& editor, double mouse_x, double mouse_y) const {
-  return editor.camera.ray(mouse_x - x - 0.5, mouse_y - y - 0.5, static_cast<uint32_t>(std::max(1.0, width)), static_cast<uint32_t>(std::max(1.0, height)));
+Ray Viewport::ray_at(double mouse_x, double mouse_y) const {
+  return camera_.ray(mouse_x - x - 0.5, mouse_y - y - 0.5, static_cast<uint32_t>(std::max(1.0, width)), static_cast<uint32_t>(std::max(1.0, height)));
 }
 
 void Viewport::forget() {
@@ -43,10 +45,10 @@ void Viewport::forget() {
   drag_button_ = -1;
 }
 
-void Viewport::handle(Editor& editor, const std::vector<InputEvent>& events) {
-  if (editor.modal()) {
+void Viewport::handle(const std::vector<InputEvent>& events, bool modal) {
+  if (modal) {
     // What was begun before the question ends here; a stroke is what it has done so far.
-    cancel_stroke(editor);
+    cancel_stroke();
     hover.reset();
     over_ = false;
     for (const InputEvent& event : events)
@@ -58,40 +60,40 @@ void Viewport::handle(Editor& editor, const std::vector<InputEvent>& events) {
   for (const InputEvent& event : events) {
     switch (event.type) {
       case InputEvent::Type::move:
-        move(editor, event.x, event.y);
+        move(event.x, event.y);
         over_ = !wanted_elsewhere && inside(mouse_x_, mouse_y_);
         break;
       case InputEvent::Type::button:
-        if (event.down && over_ && drag_ == Drag::none) press(editor, event);
-        else if (!event.down && event.code == drag_button_) release(editor, event);
+        if (event.down && over_ && drag_ == Drag::none) press(event);
+        else if (!event.down && event.code == drag_button_) release();
         break;
       case InputEvent::Type::scroll:
         if (over_ && event.y != 0) {
           // Towards what is under the mouse, so that one can fly to a detail without turning first.
-          const auto hit = pick_voxel(editor.session.world(), ray_at(editor, mouse_x_, mouse_y_));
-          const Ray ray = ray_at(editor, mouse_x_, mouse_y_);
+          const auto hit = pick_voxel(session_.world(), ray_at(mouse_x_, mouse_y_));
+          const Ray ray = ray_at(mouse_x_, mouse_y_);
           const glm::dvec3 point = ray.origin + ray.direction * (hit ? hit->t : 0);
-          editor.camera.zoom(std::pow(0.87, event.y), hit ? &point : nullptr);
+          camera_.zoom(std::pow(0.87, event.y), hit ? &point : nullptr);
         }
         break;
       default:
         break;
     }
   }
-  look(editor);
+  look();
 }
 
-void Viewport::look(Editor& editor) {
+void Viewport::look() {
   if (!over_ || drag_ == Drag::orbit || drag_ == Drag::pan) {
     hover.reset();
     return;
   }
-  hover = pick_or_ground(editor.session.world(), ray_at(editor, mouse_x_, mouse_y_));
+  hover = pick_or_ground(session_.world(), ray_at(mouse_x_, mouse_y_));
   // On bare ground there is nothing to remove or paint.
-  if (hover && hover->ground && editor.brush.mode != Mode::add && editor.brush.mode != Mode::fill) hover.reset();
+  if (hover && hover->ground && brush_.mode != Mode::add && brush_.mode != Mode::fill) hover.reset();
 }
 
-void Viewport::press(Editor& editor, const InputEvent& event) {
+void Viewport::press(const InputEvent& event) {
   drag_button_ = event.code;
   const bool alt = (event.modifiers & GLFW_MOD_ALT) != 0, shift = (event.modifiers & GLFW_MOD_SHIFT) != 0, ctrl = (event.modifiers & GLFW_MOD_CONTROL) != 0;
   if (event.code == GLFW_MOUSE_BUTTON_MIDDLE || (event.code == GLFW_MOUSE_BUTTON_RIGHT && shift) || (event.code == GLFW_MOUSE_BUTTON_LEFT && alt && shift)) {
@@ -103,78 +105,78 @@ void Viewport::press(Editor& editor, const InputEvent& event) {
     return;
   }
   mouse_x_ = event.x, mouse_y_ = event.y;
-  look(editor);
+  look();
   if (!hover) {
     drag_button_ = -1;
     return;
   }
   if (ctrl) {
-    if (hover->material) editor.brush.material = hover->material;
+    if (hover->material) brush_.material = hover->material;
     drag_button_ = -1;
     return;
   }
   // Edits act on the instance that is under the mouse; on bare ground on the one chosen last.
   if (!hover->ground)
-    if (const auto instance = editor.session.instance_at(hover->voxel)) editor.session.set_active_instance(*instance);
+    if (const auto instance = session_.instance_at(hover->voxel)) session_.set_active_instance(*instance);
   drag_ = Drag::stroke;
-  stroke_.emplace(editor.brush, *hover);
-  editor.session.begin_stroke();
-  apply(editor, stroke_->begin());
+  stroke_.emplace(brush_, *hover);
+  session_.begin_stroke();
+  apply(stroke_->begin());
 }
 
-void Viewport::release(Editor& editor, const InputEvent&) {
+void Viewport::release() {
   if (drag_ == Drag::stroke && stroke_) {
-    apply(editor, stroke_->end());
-    editor.session.end_stroke();
+    apply(stroke_->end());
+    session_.end_stroke();
     stroke_.reset();
   }
   drag_ = Drag::none;
   drag_button_ = -1;
 }
 
-void Viewport::cancel_stroke(Editor& editor) {
-  if (drag_ == Drag::stroke) editor.session.end_stroke();
+void Viewport::cancel_stroke() {
+  if (drag_ == Drag::stroke) session_.end_stroke();
   stroke_.reset();
   drag_ = Drag::none;
   drag_button_ = -1;
 }
 
-void Viewport::move(Editor& editor, double mouse_x, double mouse_y) {
+void Viewport::move(double mouse_x, double mouse_y) {
   const double dx = mouse_x - mouse_x_, dy = mouse_y - mouse_y_;
   mouse_x_ = mouse_x, mouse_y_ = mouse_y;
   switch (drag_) {
-    case Drag::orbit: editor.camera.orbit(dx, dy); break;
-    case Drag::pan: editor.camera.pan(dx, dy, height); break;
+    case Drag::orbit: camera_.orbit(dx, dy); break;
+    case Drag::pan: camera_.pan(dx, dy, height); break;
     case Drag::stroke:
-      if (stroke_) apply(editor, stroke_->move(editor.session.world(), ray_at(editor, mouse_x, mouse_y)));
+      if (stroke_) apply(stroke_->move(session_.world(), ray_at(mouse_x, mouse_y)));
       break;
     case Drag::none: break;
   }
 }
 
-void Viewport::apply(Editor& editor, const std::vector<Edit>& edits) {
+void Viewport::apply(const std::vector<Edit>& edits) {
   for (const Edit& edit : edits) {
-    const auto changed = editor.session.apply(edit);
+    const auto changed = session_.apply(edit);
     if (!changed) {
-      editor.complain(changed.error());
+      messages_.complain(changed.error());
       return;
     }
   }
 }
 
-void Viewport::draw_overlay(Editor& editor) const {
+void Viewport::draw_overlay(float scale) const {
   ImDrawList& list = *ImGui::GetBackgroundDrawList();
   list.PushClipRect({float(x), float(y)}, {float(x + width), float(y + height)}, true);
   const auto wide = static_cast<uint32_t>(std::max(1.0, width)), high = static_cast<uint32_t>(std::max(1.0, height));
-  const float line = 1.4f * editor.interface->scale();
+  const float line = 1.4f * scale;
   const auto segment = [&](const glm::dvec3& a, const glm::dvec3& b, unsigned color, float thickness) {
-    const auto from = editor.camera.project(a, wide, high), to = editor.camera.project(b, wide, high);
+    const auto from = camera_.project(a, wide, high), to = camera_.project(b, wide, high);
     if (from && to)
       list.AddLine({float(x + from->x), float(y + from->y)}, {float(x + to->x), float(y + to->y)}, color, thickness);
   };
 
   // An empty world has nothing to hold on to but the ground.
-  if (editor.session.world().brick_count() == 0) {
+  if (session_.world().brick_count() == 0) {
     for (int i = -64; i <= 64; i += 8) {
       const unsigned color = i == 0 ? 0x60FFFFFF : 0x24FFFFFF;
       segment({i, 0, -64}, {i, 0, 64}, color, 1);
@@ -184,7 +186,7 @@ void Viewport::draw_overlay(Editor& editor) const {
 
   // The edges of a box, those behind it in another colour.
   const auto outline = [&](const Box3& box, unsigned color, unsigned far_color, float thickness) {
-    const glm::dvec3 low(box.min.x, box.min.y, box.min.z), top(box.max.x + 1.0, box.max.y + 1.0, box.max.z + 1.0), eye = editor.camera.position();
+    const glm::dvec3 low(box.min.x, box.min.y, box.min.z), top(box.max.x + 1.0, box.max.y + 1.0, box.max.z + 1.0), eye = camera_.position();
     for (int axis = 0; axis < 3; ++axis) {
       const int u = (axis + 1) % 3, v = (axis + 2) % 3;
       for (int corner = 0; corner < 4; ++corner) {
@@ -201,13 +203,13 @@ void Viewport::draw_overlay(Editor& editor) const {
   };
 
   // Which of several instances edits act on.
-  if (editor.session.scene().instances.size() > 1)
-    if (const Box3 box = editor.session.active_box(); !box.empty()) outline(box, 0x90FFFFFF, 0x2CFFFFFF, line);
+  if (session_.scene().instances.size() > 1)
+    if (const Box3 box = session_.active_box(); !box.empty()) outline(box, 0x90FFFFFF, 0x2CFFFFFF, line);
 
   // What the brush would touch.
   if (hover || (stroke_ && drag_ == Drag::stroke)) {
-    const Edit edit = stroke_ ? stroke_->preview() : brush_edit(editor.brush, brush_voxel(editor.brush, *hover), brush_voxel(editor.brush, *hover));
-    const unsigned color = mode_color(editor.brush.mode);
+    const Edit edit = stroke_ ? stroke_->preview() : brush_edit(brush_, brush_voxel(brush_, *hover), brush_voxel(brush_, *hover));
+    const unsigned color = mode_color(brush_.mode);
     outline(touched_box(edit), color, with_alpha(color, 0x50), line);
     // A ball is shown as a ball.
     if (edit.shape == Shape::sphere && edit.radius >= 1) {
@@ -227,15 +229,15 @@ void Viewport::draw_overlay(Editor& editor) const {
   }
 
   // Which way the axes point.
-  const float reach = 26 * editor.interface->scale();
+  const float reach = 26 * scale;
   const ImVec2 origin{float(x) + reach * 1.7f, float(y + height) - reach * 1.7f};
-  const engine::View view = editor.camera.view(wide, high);
+  const engine::View view = camera_.view(wide, high);
   const unsigned axis_colors[3] = {0xFF6C6CE4, 0xFF7BC48C, 0xFFD9A06A};
   const char* names[3] = {"x", "y", "z"};
   const double right_length = glm::length(glm::dvec3(view.right)), up_length = glm::length(glm::dvec3(view.up));
   for (int axis = 0; axis < 3; ++axis) {
     const ImVec2 tip{origin.x + reach * float(view.right[axis] / right_length), origin.y - reach * float(view.up[axis] / up_length)};
-    list.AddLine(origin, tip, axis_colors[axis], 2 * editor.interface->scale());
+    list.AddLine(origin, tip, axis_colors[axis], 2 * scale);
     list.AddText({tip.x + 3, tip.y - ImGui::GetFontSize() * 0.6f}, axis_colors[axis], names[axis]);
   }
   list.PopClipRect();

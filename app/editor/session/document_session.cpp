@@ -65,7 +65,7 @@ std::optional<Session::Origin> Session::look_at(const fs::path& file) {
 
 Result<void> Session::open(const fs::path& file, const io::ReadOptions& options) {
   QRY_TRY_ASSIGN(const auto format, io::format_for_reading(file));
-  if (std::string_view(format->name) == "quarry") {
+  if (format->kind == io::FormatKind::world) {
     std::error_code error;
     if (store_ && fs::equivalent(file, store_path_, error)) return {};  // it is open here already
     QRY_TRY_ASSIGN(auto store, io::Store::open(file));
@@ -321,7 +321,7 @@ Result<void> Session::save_as(const fs::path& file, const Progress& progress) {
   end_preview();
   QRY_TRY_ASSIGN(const auto format, io::format_for_writing(file));
   remove_left_behind(file);
-  if (std::string_view(format->name) != "quarry") {
+  if (format->kind != io::FormatKind::world) {
     QRY_TRY(io::write_scene(document_->scene(), file, progress));
     if (world_file_) return {};  // a copy: edits go on into the world's file
     // In a file of the user's choice, so no recovery is to be offered. The next change makes a new one.

@@ -17,6 +17,8 @@ enum class BrushShape : uint8_t {
   line,    // from end to end of the drag
 };
 
+constexpr int kLargestBrush = kMostEditRadius;
+
 struct Brush {
   Mode mode = Mode::add;
   BrushShape shape = BrushShape::sphere;

@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "app/batch/tasks.hpp"
+#include "tests/app/sanitized.hpp"
 #include "tests/app/spawn.hpp"
 #include "tests/test_data.hpp"
 
@@ -21,12 +22,6 @@ using namespace quarry;
 using namespace quarry::test;
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
 
 namespace {
 

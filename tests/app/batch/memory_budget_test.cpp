@@ -17,6 +17,7 @@
 #include <random>
 #include <sstream>
 
+#include "tests/app/sanitized.hpp"
 #include "tests/app/spawn.hpp"
 #include "tests/test_data.hpp"
 #include "voxel/io/files/bytes.hpp"
@@ -25,12 +26,6 @@
 using namespace quarry;
 using namespace quarry::test;
 namespace fs = std::filesystem;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
 
 namespace {
 

@@ -458,11 +458,28 @@ int acknowledged_balls(const Outcome& outcome) {
   return at == std::string::npos ? 0 : std::max(0, std::stoi(outcome.out.substr(at + 5)) - 1);
 }
 
-struct EditTrial {
+struct FaultTrial {
   uint32_t at;
   fault_call call;
   fault_action action;
 };
+
+// Faults of the calls of a run: of `most` of its calls, each action that the call can meet, in turns.
+std::vector<FaultTrial> trials_of(const std::vector<fault_record>& calls, size_t most) {
+  std::vector<FaultTrial> trials;
+  for (const uint32_t at : chosen_calls(calls, most))
+    for (size_t a = 0; const fault_action action : actions_for(fault_call(calls[at - 1].call)))
+      if ((a++ + at) % turns_of(false) == 0) trials.push_back({at, fault_call(calls[at - 1].call), action});
+  return trials;
+}
+
+void check_trials(size_t trials, size_t calls, std::vector<std::string>& failures) {
+  WARN("combinations of call and fault: " << trials << ", of " << calls << " calls");
+  std::ranges::sort(failures);
+  for (const std::string& failure : failures) std::printf("WRONG: %s\n", failure.c_str());
+  std::fflush(stdout);
+  CHECK(failures.empty());
+}
 
 // Runs the steps once for each call and what can happen to it. `prepare` fills the folder "out" of a run; `wrong` looks at it afterwards.
 void sweep_edits(const std::string& name, const std::vector<std::string>& steps, const std::function<void(const fs::path& run)>& prepare,
@@ -500,14 +517,11 @@ void sweep_edits(const std::string& name, const std::vector<std::string>& steps,
   REQUIRE(whole.code == 0);
   REQUIRE(wrong(run, whole, FAULT_NOTHING, states) == "");
   const std::vector<fault_record> calls = faults[0]->calls();
-  std::vector<EditTrial> trials;
-  for (const uint32_t at : chosen_calls(calls, long_run() ? SIZE_MAX : 6))
-    for (size_t a = 0; const fault_action action : actions_for(fault_call(calls[at - 1].call)))
-      if ((a++ + at) % turns_of(false) == 0) trials.push_back({at, fault_call(calls[at - 1].call), action});
+  const std::vector<FaultTrial> trials = trials_of(calls, long_run() ? SIZE_MAX : 6);
   std::mutex mutex;
   std::vector<std::string> failures;
   in_parallel(trials.size(), [&](size_t worker, size_t i) {
-    const EditTrial& trial = trials[i];
+    const FaultTrial& trial = trials[i];
     const fs::path here = fresh(worker);
     faults[worker]->begin(here / "out", trial.action, trial.at);
     const Outcome outcome = act(here, steps, faults[worker]->environment());
@@ -522,11 +536,7 @@ void sweep_edits(const std::string& name, const std::vector<std::string>& steps,
     failures.push_back(fmt::format("{}: call {}, {} of {}, {}: {}; exit code {}, it says: {}{}", name, trial.at, name_of(trial.call), calls[trial.at - 1].name, name_of(trial.action), why, outcome.code,
                                    outcome.out, outcome.err));
   });
-  WARN("combinations of call and fault: " << trials.size() << ", of " << calls.size() << " calls");
-  std::ranges::sort(failures);
-  for (const std::string& failure : failures) std::printf("WRONG: %s\n", failure.c_str());
-  std::fflush(stdout);
-  CHECK(failures.empty());
+  check_trials(trials.size(), calls.size(), failures);
   CHECK(trials.size() * turns_of(false) > 60);
 }
 
@@ -657,14 +667,11 @@ TEST_CASE("outputs: a batch that was killed between a file and its line of --res
   REQUIRE(run_case(plain, words, run, faults[0]->environment()).code == 0);
   const Tree whole = outputs(run);
   const std::vector<fault_record> calls = faults[0]->calls();
-  std::vector<EditTrial> trials;
-  for (const uint32_t at : chosen_calls(calls, SIZE_MAX))
-    for (size_t a = 0; const fault_action action : actions_for(fault_call(calls[at - 1].call)))
-      if ((a++ + at) % turns_of(false) == 0) trials.push_back({at, fault_call(calls[at - 1].call), action});
+  const std::vector<FaultTrial> trials = trials_of(calls, SIZE_MAX);
   std::mutex mutex;
   std::vector<std::string> failures;
   in_parallel(trials.size(), [&](size_t worker, size_t i) {
-    const EditTrial& trial = trials[i];
+    const FaultTrial& trial = trials[i];
     const fs::path here = fresh(worker);
     faults[worker]->begin(here / "out", trial.action, trial.at);
     const Outcome outcome = run_case(plain, words, here, faults[worker]->environment());
@@ -695,9 +702,5 @@ TEST_CASE("outputs: a batch that was killed between a file and its line of --res
     const std::scoped_lock lock(mutex);
     failures.push_back(fmt::format("resume: call {}, {} of {}, {}: {}; exit code {}, it says: {}", trial.at, name_of(trial.call), calls[trial.at - 1].name, name_of(trial.action), why, outcome.code, outcome.err));
   });
-  WARN("combinations of call and fault: " << trials.size() << ", of " << calls.size() << " calls");
-  std::ranges::sort(failures);
-  for (const std::string& failure : failures) std::printf("WRONG: %s\n", failure.c_str());
-  std::fflush(stdout);
-  CHECK(failures.empty());
+  check_trials(trials.size(), calls.size(), failures);
 }

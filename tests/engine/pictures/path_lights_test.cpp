@@ -156,7 +156,7 @@ TEST_CASE("lights: a picture is the same bytes whole and path by path, and needs
   auto offscreen = Offscreen::create(*device, "test");
   REQUIRE(offscreen);
   const auto stepwise = [&](const Traced& by) {
-    auto ready = world.shared().publish(world.world(), world.palette);
+    auto ready = world.rendered().publish();
     REQUIRE(ready);
     Picture picture;
     for (uint32_t path = 0; path < 40; ++path) {
@@ -178,6 +178,6 @@ TEST_CASE("lights: a picture is the same bytes whole and path by path, and needs
   const PathPicture by_chance = trace(world, view, settings, 40);
   settings.light_list = true;
   CHECK(stepwise(untold) == by_chance.picture.rgba);
-  REQUIRE(untold.tracer->prepare(world.shared(), world.world(), world.palette));
+  REQUIRE(untold.tracer->prepare(world.rendered()));
   CHECK(stepwise(untold) == whole.picture.rgba);
 }

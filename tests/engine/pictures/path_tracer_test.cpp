@@ -190,7 +190,7 @@ TEST_CASE("paths: a picture is the same bytes whole, again, and put together ste
 
   auto offscreen = Offscreen::create(*device, "test");
   REQUIRE(offscreen);
-  auto ready = world.shared().publish(world.world(), world.palette);
+  auto ready = world.rendered().publish();
   REQUIRE(ready);
   // One path at once, one in sixteen steps, one at once.
   std::vector<uint32_t> cuts{16};
@@ -231,7 +231,7 @@ TEST_CASE("paths: layers tell distance, colour and direction of what is seen, an
   const std::atomic<bool> stop{true};
   Progress progress;
   progress.cancel = &stop;
-  auto stopped = trace.tracer->render(world.shared(), world.world(), world.palette, fitted(world, 8, 8), settings, 4, false, progress);
+  auto stopped = trace.tracer->render(world.rendered(), fitted(world, 8, 8), settings, 4, false, progress);
   REQUIRE(!stopped);
   CHECK(stopped.error().code == ErrorCode::cancelled);
 }

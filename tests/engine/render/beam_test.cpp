@@ -76,9 +76,9 @@ TEST_CASE("beams: rays that start there hit what rays from the eye hit, in every
       settings.view = DebugView::material;
       settings.ambient_rays = 0;  // so that a pixel at an edge changes no other
       settings.beams = Beams::always;
-      auto beams = (*renderer)->render(world.shared(), world.world(), world.palette, view, settings);
+      auto beams = (*renderer)->render(world.rendered(), view, settings);
       settings.beams = Beams::never;
-      auto eye = (*renderer)->render(world.shared(), world.world(), world.palette, view, settings);
+      auto eye = (*renderer)->render(world.rendered(), view, settings);
       REQUIRE(beams);
       REQUIRE(eye);
       const auto difference = test::compare_pictures(*beams, *eye);

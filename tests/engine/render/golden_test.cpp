@@ -113,7 +113,7 @@ TEST_CASE("golden: each scene and view looks as it did when a person found it ri
     settings.highlight_box = {{52, 2, 54}, {76, 40, 78}};
     glm::dvec3 position, target;
     fit_camera(world.world().bounds(), 40, 1.5, 35, 28, position, target);
-    auto picture = (*renderer)->render(world.shared(), world.world(), world.palette, look_at(position, target, 40, 192, 128), settings);
+    auto picture = (*renderer)->render(world.rendered(), look_at(position, target, 40, 192, 128), settings);
     REQUIRE(picture);
     const fs::path file = golden_dir() / (std::string(golden.name) + ".png");
     if (write) {
@@ -149,7 +149,7 @@ TEST_CASE("golden: the probe-depth view shows each pixel in the colour of its br
   glm::dvec3 position, target;
   fit_camera(world.world().bounds(), 40, 1, 35, 40, position, target);
   const View view = look_at(position, target, 40, 96, 96);
-  auto picture = (*renderer)->render(world.shared(), world.world(), world.palette, view, settings);
+  auto picture = (*renderer)->render(world.rendered(), view, settings);
   REQUIRE(picture);
   std::vector<float> origins, directions;
   for (int y = 0; y < 96; ++y)
@@ -163,7 +163,7 @@ TEST_CASE("golden: the probe-depth view shows each pixel in the colour of its br
         directions.push_back(d[i] / std::sqrt(length));
       }
     }
-  auto hits = (*renderer)->trace(world.shared(), world.world(), world.palette, origins, directions);
+  auto hits = (*renderer)->trace(world.rendered(), origins, directions);
   REQUIRE(hits);
   const hashgrid::GridView grid = world.world().grid().view();
   int shown = 0, told_wrong = 0, blue_wrong = 0;
@@ -198,7 +198,7 @@ TEST_CASE("golden: the load view shows each pixel in the colour of how full its 
     settings.view = DebugView::load;
     // Straight down at one voxel, whose face turns up.
     const glm::dvec3 eye(8.5, 60, 0.5), at(8.5, 0, 0.5);
-    auto picture = (*renderer)->render(world.shared(), world.world(), world.palette, look_at(eye, at, 0.2, 5, 5), settings);
+    auto picture = (*renderer)->render(world.rendered(), look_at(eye, at, 0.2, 5, 5), settings);
     REQUIRE(picture);
     // shaders/library/ramp.glsl between its first two or its fourth and fifth colours; the face is shown at 0.72 + 0.28 * 0.84/|(0.35, 0.84, 0.42)|.
     const float stops[8][3] = {{0.05f, 0.03f, 0.20f}, {0.12f, 0.20f, 0.62f}, {0.05f, 0.46f, 0.63f}, {0.12f, 0.62f, 0.38f}, {0.56f, 0.75f, 0.18f}, {0.95f, 0.78f, 0.15f}, {0.97f, 0.45f, 0.15f}, {1, 0.92f, 0.88f}};
@@ -228,7 +228,7 @@ TEST_CASE("golden: views of labels show the world's shape: the foot of a wall is
   settings.width = settings.height = 8;
   const auto seen = [&](double x) {
     const glm::dvec3 eye(x, 90, 12.5), at(x, 0, 12.5);  // straight down at the middle of a brick
-    auto picture = (*renderer)->render(world.shared(), world.world(), world.palette, look_at(eye, at, 0.3, 8, 8), settings);
+    auto picture = (*renderer)->render(world.rendered(), look_at(eye, at, 0.3, 8, 8), settings);
     REQUIRE(picture);
     int sum = 0;
     for (size_t i = 0; i < picture->rgba.size(); ++i) sum += i % 4 == 3 ? 0 : picture->rgba[i];

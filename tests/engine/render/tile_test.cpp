@@ -147,7 +147,7 @@ TEST_CASE("tiles: a picture made of them is the picture made at once, bit for bi
       c.set(settings);
       INFO(c.name << ", sharing " << int(mode));
       const View view = view_from(world.world(), settings.width, settings.height);
-      const auto whole = (*renderer)->render(world.shared(), world.world(), world.palette, view, settings);
+      const auto whole = (*renderer)->render(world.rendered(), view, settings);
       REQUIRE(whole);
       const std::vector<Tile> tiles = cuts_of(settings.width, settings.height, 1, random);
       REQUIRE(tiles.size() > 2);
@@ -171,8 +171,8 @@ TEST_CASE("tiles: what lies outside the tile is left as it is") {
   settings.width = 96;
   settings.height = 64;
   const View view = view_from(world.world(), settings.width, settings.height), other = look_at({-90, 70, -80}, {36, 8, 36}, 50, 96, 64);
-  const auto before = (*renderer)->render(world.shared(), world.world(), world.palette, view, settings);
-  const auto after = (*renderer)->render(world.shared(), world.world(), world.palette, other, settings);
+  const auto before = (*renderer)->render(world.rendered(), view, settings);
+  const auto after = (*renderer)->render(world.rendered(), other, settings);
   REQUIRE((before && after));
   const Tile tile{21, 13, 37, 29};
   // The whole first, then one tile from elsewhere.
@@ -203,9 +203,9 @@ TEST_CASE("tiles: light paths in tiles are the light paths of the whole picture,
   settings.height = 47;
   settings.bounces = 3;
   const View view = view_from(world.world(), settings.width, settings.height);
-  const auto ready = world.shared().publish(world.world(), world.palette);
+  const auto ready = world.rendered().publish();
   REQUIRE(ready);
-  REQUIRE((*tracer)->prepare(world.shared(), world.world(), world.palette));
+  REQUIRE((*tracer)->prepare(world.rendered()));
   std::mt19937 random(11);
   // Nine single steps, so that some pixels have a path and some show their neighbours'; then the rest of two paths; then a whole path.
   for (const uint32_t single : {9u, 32u}) {
@@ -245,7 +245,7 @@ TEST_CASE("tiles: one that is no part of the picture is refused, and so is one o
   settings.width = 64;
   settings.height = 48;
   const View view = view_from(world.world(), 64, 48);
-  REQUIRE(world.shared().publish(world.world(), world.palette));
+  REQUIRE(world.rendered().publish());
   for (const Tile& tile : {Tile{0, 0, 65, 1}, Tile{0, 0, 0, 4}, Tile{64, 0, 1, 1}, Tile{60, 40, 4, 9}, Tile{8, 8, ~0u, 8}}) {
     const auto refused = (*renderer)->record(VK_NULL_HANDLE, world.shared(), view, settings, VK_NULL_HANDLE, 0, tile);
     REQUIRE(!refused);

@@ -134,7 +134,7 @@ TEST_CASE("traverse: 20 kinds of world x random rays give the voxel and depth of
     const Box3 around = bounds.empty() ? Box3{{-8, -8, -8}, {7, 7, 7}} : bounds;
     const Rays rays = random_rays(scene.world(), around, rays_wanted(kind.quick_rays), 7);
     const auto start = std::chrono::steady_clock::now();
-    auto hits = (*renderer)->trace(scene.shared(), scene.world(), scene.palette, rays.origins, rays.directions);
+    auto hits = (*renderer)->trace(scene.rendered(), rays.origins, rays.directions);
     const auto traced = std::chrono::steady_clock::now();
     REQUIRE(hits);
     REQUIRE(hits->size() == rays.size());
@@ -179,7 +179,7 @@ TEST_CASE("traverse: a ray along a face belongs to the voxel on its upper side, 
   expect(0.5, 0.5, 0.5, 0, 0, 1, {0, 0, 0}, 0);     // from inside
   expect(1, 0.5, 0.5, 1, 0, 0, {1, 0, 0}, 0);       // from a face
   expect(0, 0, 0, -1, -1, -1, {0, 0, 0}, 0);        // from a corner, outwards: the corner is the voxel's
-  auto hits = (*renderer)->trace(scene.shared(), scene.world(), scene.palette, rays.origins, rays.directions);
+  auto hits = (*renderer)->trace(scene.rendered(), rays.origins, rays.directions);
   REQUIRE(hits);
   for (size_t i = 0; i < expected.size(); ++i) {
     INFO("ray " << i);
@@ -202,7 +202,7 @@ TEST_CASE("traverse: rays that cannot hit end, whatever their numbers") {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> origins = {0, 0, 0, nan, 0, 0, inf, 0, 0, 0, 0, 0, 0, 0, 0, 1e30f, 0, 0, 3.5f, 3.5f, 3.5f};
   const std::vector<float> directions = {0, 0, 0, 1, 0, 0, -1, 0, 0, nan, 1, 0, 1e-30f, -1e-30f, 1e-38f, -1, 0, 0, 0, 0, 0};
-  auto hits = (*renderer)->trace(scene.shared(), scene.world(), scene.palette, origins, directions);
+  auto hits = (*renderer)->trace(scene.rendered(), origins, directions);
   REQUIRE(hits);
   for (size_t i = 0; i + 1 < hits->size(); ++i) CHECK((*hits)[i].t < 0);
   CHECK(hits->back().t == 0);  // no direction, but inside a voxel
@@ -238,7 +238,7 @@ TEST_CASE("traverse: more than 128 MiB of materials read right on both sides of 
     rays.add(voxel.x + 0.5, 100.5, voxel.z + 0.5, 0, -1, 0);
   }
   CHECK(expected.size() > 2700);
-  auto hits = (*renderer)->trace(scene.shared(), scene.world(), scene.palette, rays.origins, rays.directions);
+  auto hits = (*renderer)->trace(scene.rendered(), rays.origins, rays.directions);
   REQUIRE(hits);
   size_t wrong = 0;
   for (size_t i = 0; i < expected.size(); ++i) wrong += (*hits)[i].voxel != expected[i] || (*hits)[i].material != scene.world().get(expected[i]);
@@ -279,7 +279,7 @@ TEST_CASE("traverse: rays that all go one way to the sun meet what rays that eac
       std::vector<uint8_t> pictures[3];
       for (uint32_t rays = 0; rays < 3; ++rays) {
         settings.shadow_rays = rays;
-        auto made = (*renderer)->render(scene.shared(), scene.world(), scene.palette, view, settings);
+        auto made = (*renderer)->render(scene.rendered(), view, settings);
         REQUIRE(made);
         pictures[rays] = std::move(made->rgba);
       }

@@ -58,7 +58,7 @@ TEST_CASE("sharing: every mode gives the same picture, before and after edits, r
     const View view = view_of({{-100, 0, -100}, {350, 140, 160}}, settings.width, settings.height);
     std::vector<Picture> pictures;
     const auto take = [&] {
-      auto picture = (*renderer)->render(world.shared(), world.world(), world.palette, view, settings);
+      auto picture = (*renderer)->render(world.rendered(), view, settings);
       REQUIRE(picture);
       pictures.push_back(std::move(*picture));
     };
@@ -86,9 +86,9 @@ TEST_CASE("sharing: publishing an unchanged world changes nothing, and a second 
   REQUIRE(renderer);
   SceneWorld world(*device);
   REQUIRE(world.set({{{1, 2, 3}, 5}}));
-  REQUIRE(world.shared().publish(world.world(), world.palette));
+  REQUIRE(world.rendered().publish());
   const uint64_t root = world.shared().root_address(), bytes = world.shared().device_bytes();
-  REQUIRE(world.shared().publish(world.world(), world.palette));
+  REQUIRE(world.rendered().publish());
   CHECK(world.shared().root_address() == root);
   CHECK(world.shared().device_bytes() == bytes);
   auto other = World::create(world.shared().memory());
@@ -97,11 +97,11 @@ TEST_CASE("sharing: publishing an unchanged world changes nothing, and a second 
   brick.set(0, 9);
   REQUIRE(other->write(std::vector<World::BrickWrite>{{{4, 0, 0}, brick}}));
   const std::vector<float> origins = {32.5f, 0.5f, -50, 1.5f, 2.5f, -50}, directions = {0, 0, 1, 0, 0, 1};
-  auto hits = (*renderer)->trace(world.shared(), *other, world.palette, origins, directions);
+  auto hits = (*renderer)->trace({world.shared(), *other, world.palette}, origins, directions);
   REQUIRE(hits);
   CHECK((*hits)[0].material == 9);
   CHECK((*hits)[1].t < 0);
-  hits = (*renderer)->trace(world.shared(), world.world(), world.palette, origins, directions);
+  hits = (*renderer)->trace(world.rendered(), origins, directions);
   REQUIRE(hits);
   CHECK((*hits)[0].t < 0);
   CHECK((*hits)[1].material == 5);

@@ -33,7 +33,7 @@ std::vector<uint8_t> picture(Renderer& renderer, SceneWorld& world, const View& 
   settings.width = kWidth;
   settings.height = kHeight;
   settings.view = what;
-  auto made = renderer.render(world.shared(), world.world(), world.palette, view, settings);
+  auto made = renderer.render(world.rendered(), view, settings);
   REQUIRE(made);
   return std::move(made->rgba);
 }
@@ -148,10 +148,10 @@ TEST_CASE("packed world: traced paths are the same to the byte") {
   REQUIRE(world.fill(test::scene_kind("hills")));
   for (size_t i = 1; i < 60; ++i) world.palette.materials[i].transparency = 0.7f;
   const View view = view_of(world.world().bounds(), settings.width, settings.height);
-  const auto editable = (*tracer)->render(world.shared(), world.world(), world.palette, view, settings, 4, false);
+  const auto editable = (*tracer)->render(world.rendered(), view, settings, 4, false);
   REQUIRE(editable);
   REQUIRE(world.world().pack());
-  const auto packed = (*tracer)->render(world.shared(), world.world(), world.palette, view, settings, 4, false);
+  const auto packed = (*tracer)->render(world.rendered(), view, settings, 4, false);
   REQUIRE(packed);
   CHECK((packed->picture.rgba == editable->picture.rgba));
 }

@@ -140,7 +140,7 @@ uint32_t count_wrong(const Picture& seen, const std::vector<uint32_t>& expected,
 
 // What a pixel shows that hits nothing.
 uint32_t missed_color(Renderer& renderer, Board& board) {
-  auto picture = renderer.render(board.scene.shared(), board.scene.world(), board.scene.palette, board.view(), board.settings());
+  auto picture = renderer.render(board.scene.rendered(), board.view(), board.settings());
   REQUIRE(picture);
   uint32_t color = 0;
   std::memcpy(&color, picture->rgba.data(), 4);
@@ -200,7 +200,7 @@ TEST_CASE("hand-over: with three frames under way, while bricks come and go and 
       REQUIRE(board.edit(frame, 48));
       swaps += board.scene.world().grid().block().data != table;
       const auto before = std::chrono::steady_clock::now();
-      auto ready = board.scene.shared().publish(board.scene.world(), board.scene.palette);
+      auto ready = board.scene.rendered().publish();
       publish_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
       REQUIRE(ready);
       auto commands = slot.offscreen->begin();
@@ -223,7 +223,7 @@ TEST_CASE("hand-over: with three frames under way, while bricks come and go and 
     // And the table, whole: every brick is found where the world has it, with as many reads.
     const hashgrid::GridView grid = board.scene.world().grid().view();
     const std::vector<uint32_t> keys = board.scene.world().pyramid().keys();
-    const auto ready = board.scene.shared().publish(board.scene.world(), board.scene.palette);
+    const auto ready = board.scene.rendered().publish();
     REQUIRE(ready);
     test::ShaderFind<QryFindPush> find_in_shader(*device, k_find_spirv);
     const std::vector<uint32_t> found = find_in_shader({board.scene.shared().root_address(), 0, 0, 0}, keys, *ready);
@@ -262,7 +262,7 @@ TEST_CASE("hand-over: publish returns while a frame that was submitted before it
       REQUIRE(device->submit(VK_NULL_HANDLE, {}, {{(*frame_done)->handle(), before_gate}}));
       board.scene.shared().frame_submitted(before_gate);
       REQUIRE(board.edit(round * 6 + 1, 3000));
-      REQUIRE(board.scene.shared().publish(board.scene.world(), board.scene.palette));
+      REQUIRE(board.scene.rendered().publish());
       REQUIRE(device->submit(VK_NULL_HANDLE, {{(*gate)->handle(), opening}}, {{(*frame_done)->handle(), done}}));
       board.scene.shared().frame_submitted(done);
       std::mutex mutex;
@@ -283,7 +283,7 @@ TEST_CASE("hand-over: publish returns while a frame that was submitted before it
       for (uint32_t i = 0; point && i < 5; ++i) {  // strokes; then tables, slabs and pyramid outgrow their memory
         const auto edited = board.edit(round * 6 + i + 2, i < 2 ? 0 : 1500);
         const auto before = std::chrono::steady_clock::now();
-        if (edited) point = board.scene.shared().publish(board.scene.world(), board.scene.palette);
+        if (edited) point = board.scene.rendered().publish();
         else point = tl::unexpected(edited.error());
         board.scene.shared().frame_completed(before_gate);
         slowest = std::max(slowest, std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count());
@@ -300,7 +300,7 @@ TEST_CASE("hand-over: publish returns while a frame that was submitted before it
       std::printf("%s: beside a frame that does not end, publish() took %.2f ms at most\n", to_string(mode), slowest * 1e3);
       REQUIRE((*frame_done)->wait(done));
       board.scene.shared().frame_completed(done);
-      auto picture = (*renderer)->render(board.scene.shared(), board.scene.world(), board.scene.palette, board.view(), board.settings());
+      auto picture = (*renderer)->render(board.scene.rendered(), board.view(), board.settings());
       REQUIRE(picture);
       uint32_t brick = 0, color = 0;
       CHECK(count_wrong(*picture, board.expected(missed), 1, &brick, &color) == 0);

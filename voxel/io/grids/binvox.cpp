@@ -7,6 +7,7 @@
 
 #include "voxel/io/files/byte_reader.hpp"
 #include "voxel/io/files/bytes.hpp"
+#include "voxel/io/grids/write.hpp"
 #include "voxel/io/streams/volume_builder.hpp"
 
 namespace quarry::io {
@@ -135,5 +136,19 @@ Result<RegionsDone> read_binvox_regions(const std::filesystem::path& file, const
   ByteWindow window(bytes, options.progress);
   return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return named_after(file, parse_binvox(window, options.warnings, room)); });
 }
+
+constinit const Format kBinvoxFormat{
+    .name = "binvox",
+    .title = "binvox occupancy",
+    .kind = FormatKind::grid,
+    .extensions = {"binvox"},
+    .magic = "#binvox",
+    .read = read_binvox,
+    .read_regions = read_binvox_regions,
+    .write = write_binvox,
+    .write_regions = write_binvox_regions,
+    .returns = true,
+    .cost = {.memory_per_byte = 400, .bricks_per_byte = 0.5, .work_per_byte = 0.4},
+};
 
 }  // namespace quarry::io

@@ -24,4 +24,7 @@ Result<Scene> parse_binvox(ByteWindow& file, std::vector<std::string>* warnings,
 Result<Scene> read_binvox(const std::filesystem::path& file, const ReadOptions& options);
 Result<RegionsDone> read_binvox_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
 
+// The row of the table of formats.
+extern const Format kBinvoxFormat;
+
 }  // namespace quarry::io

@@ -193,4 +193,16 @@ Result<RegionsDone> read_qb_regions(const std::filesystem::path& file, const Rea
   return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return parse_qb(window, options.warnings, room); });
 }
 
+constinit const Format kQbFormat{
+    .name = "qb",
+    .title = "Qubicle matrices",
+    .kind = FormatKind::scene,
+    .extensions = {"qb"},
+    .sniff = looks_like_qb,
+    .weak_magic = true,  // some small numbers: a raw grid may begin with them
+    .read = read_qb,
+    .read_regions = read_qb_regions,
+    .cost = {.memory_per_byte = 8, .bricks_per_byte = 1 / 256.0, .work_per_byte = 0.05},
+};
+
 }  // namespace quarry::io

@@ -44,4 +44,7 @@ Result<RegionsDone> read_qbcl_regions(const std::filesystem::path& file, const R
 // .qb has no magic number; its six first fields are small numbers that no other known format begins with.
 bool looks_like_qb(std::span<const uint8_t> head);
 
+// The rows of the table of formats.
+extern const Format kQbFormat, kQbclFormat;
+
 }  // namespace quarry::io

@@ -220,4 +220,14 @@ Result<RegionsDone> read_qbcl_regions(const std::filesystem::path& file, const R
   return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return parse_qbcl(window, options.memory_limit_bytes, options.warnings, room); });
 }
 
+constinit const Format kQbclFormat{
+    .name = "qbcl",
+    .title = "Qubicle project",
+    .kind = FormatKind::scene,
+    .extensions = {"qbcl"},
+    .magic = "QBCL",
+    .read = read_qbcl,
+    .read_regions = read_qbcl_regions,
+};
+
 }  // namespace quarry::io

@@ -8,6 +8,7 @@
 
 #include "voxel/io/files/byte_reader.hpp"
 #include "voxel/io/files/bytes.hpp"
+#include "voxel/io/grids/write.hpp"
 #include "voxel/io/streams/volume_builder.hpp"
 #include "voxel/worlds/source_units.hpp"
 
@@ -252,5 +253,19 @@ Result<Scene> read_raw(const std::filesystem::path& file, const ReadOptions& opt
 Result<RegionsDone> read_raw_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
   return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return read_raw_with(file, options, room); });
 }
+
+constinit const Format kRawFormat{
+    .name = "raw",
+    .title = "raw volume with NRRD header",
+    .kind = FormatKind::grid,
+    .extensions = {"raw", "nrrd"},
+    .magic = "NRRD000",
+    .read = read_raw,
+    .read_regions = read_raw_regions,
+    .write = write_raw,
+    .write_regions = write_raw_regions,
+    .keeps = kKeepsColours,
+    .cost = {.memory_per_byte = 2, .bricks_per_byte = 1 / 512.0, .work_per_byte = 0.02},
+};
 
 }  // namespace quarry::io

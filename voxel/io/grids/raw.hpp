@@ -30,4 +30,7 @@ Result<Scene> parse_nrrd(std::span<const uint8_t> header, ByteWindow& grid, bool
 Result<Scene> read_raw(const std::filesystem::path& file, const ReadOptions& options);
 Result<RegionsDone> read_raw_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
 
+// The row of the table of formats.
+extern const Format kRawFormat;
+
 }  // namespace quarry::io

@@ -19,9 +19,9 @@
 namespace quarry::io {
 
 #if defined(QRY_OPENVDB)
-const char* const kVdbAbsent = nullptr;
+constexpr const char* kVdbAbsent = nullptr;
 #else
-const char* const kVdbAbsent = "this build has no OpenVDB; install libopenvdb-dev, libnanovdb-dev and libboost-dev and configure again";
+constexpr const char* kVdbAbsent = "this build has no OpenVDB; install libopenvdb-dev, libnanovdb-dev and libboost-dev and configure again";
 #endif
 
 namespace {
@@ -279,5 +279,35 @@ Result<void> write_vdb(const Scene& scene, const Destination& to, const Progress
   out.written_by_name(bytes);
   return out.commit();
 }
+
+namespace {
+constexpr FormatCost kVdbCost{.memory_per_byte = 20, .bricks_per_byte = 1 / 500.0, .work_per_byte = 0.1, .memory_per_written_brick = 11500};  // written: measured on a surface of 56,000 bricks
+}  // namespace
+
+constinit const Format kVdbFormat{
+    .name = "vdb",
+    .title = "OpenVDB volume",
+    .kind = FormatKind::volume,
+    .extensions = {"vdb"},
+    .magic = std::string_view(" BDV\0\0\0\0", 8),
+    .read = read_vdb,
+    .write = write_vdb,
+    .keeps = kKeepsColours | kKeepsSurfaces | kKeepsMaterialNames,
+    .cost = kVdbCost,
+    .absent = kVdbAbsent,
+};
+
+constinit const Format kNvdbFormat{
+    .name = "nvdb",
+    .title = "NanoVDB volume",
+    .kind = FormatKind::volume,
+    .extensions = {"nvdb"},
+    .magic = "NanoVDB",
+    .read = read_vdb,
+    .write = write_vdb,
+    .keeps = kKeepsColours,
+    .cost = kVdbCost,
+    .absent = kVdbAbsent,
+};
 
 }  // namespace quarry::io

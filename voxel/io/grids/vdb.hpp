@@ -23,4 +23,7 @@ Result<void> write_vdb(const Scene& scene, const Destination& to, const Progress
 // What a build without libopenvdb says in place of reading and writing; null if it can.
 extern const char* const kVdbAbsent;
 
+// The rows of the table of formats.
+extern const Format kVdbFormat, kNvdbFormat;
+
 }  // namespace quarry::io

@@ -278,4 +278,14 @@ Result<RegionsDone> read_minecraft_regions(const std::filesystem::path& file, co
   return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return read_minecraft_with(file, options, room); });
 }
 
+constinit const Format kMinecraftFormat{
+    .name = "minecraft",
+    .title = "Minecraft schematic or litematic",
+    .kind = FormatKind::scene,
+    .extensions = {"schem", "litematic"},
+    .read = read_minecraft,
+    .read_regions = read_minecraft_regions,
+    .cost = {.memory_per_byte = 400, .bricks_per_byte = 0.5, .work_per_byte = 0.4},
+};
+
 }  // namespace quarry::io

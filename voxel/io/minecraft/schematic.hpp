@@ -26,4 +26,7 @@ Result<Scene> parse_minecraft(std::span<const uint8_t> bytes, uint64_t memory_li
 Result<Scene> read_minecraft(const std::filesystem::path& file, const ReadOptions& options);
 Result<RegionsDone> read_minecraft_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
 
+// The row of the table of formats.
+extern const Format kMinecraftFormat;
+
 }  // namespace quarry::io

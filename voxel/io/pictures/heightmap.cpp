@@ -8,6 +8,7 @@
 
 #include "voxel/io/files/bytes.hpp"
 #include "voxel/io/pictures/png.hpp"
+#include "voxel/io/pictures/write.hpp"
 #include "voxel/io/streams/volume_builder.hpp"
 
 namespace quarry::io {
@@ -128,5 +129,18 @@ Result<Scene> read_heightmap(const std::filesystem::path& file, const ReadOption
 Result<RegionsDone> read_heightmap_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
   return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return read_heightmap_with(file, options, room.aside); });
 }
+
+constinit const Format kHeightmapFormat{
+    .name = "heightmap",
+    .title = "Height map read, view from above written",
+    .kind = FormatKind::picture,
+    .extensions = {"png"},
+    .magic = "\x89PNG\r\n\x1a\n",
+    .read = read_heightmap,
+    .read_regions = read_heightmap_regions,
+    .write = write_top_view,
+    .keeps = kKeepsColours,
+    .cost = {.memory_per_byte = 300, .bricks_per_byte = 0.4, .work_per_byte = 0.3},
+};
 
 }  // namespace quarry::io

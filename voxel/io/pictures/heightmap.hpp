@@ -36,4 +36,7 @@ Result<Scene> parse_heightmap(std::span<const uint8_t> png, std::span<const uint
 Result<Scene> read_heightmap(const std::filesystem::path& file, const ReadOptions& options);
 Result<RegionsDone> read_heightmap_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
 
+// The row of the table of formats.
+extern const Format kHeightmapFormat;
+
 }  // namespace quarry::io

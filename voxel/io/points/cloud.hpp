@@ -53,4 +53,7 @@ using CloudOfBytes = Result<PointCloud> (*)(FilePieces& bytes, const ReadOptions
 Result<Scene> read_cloud(const std::filesystem::path& file, uint64_t limit, const ReadOptions& options, CloudOfBytes cloud_of);
 Result<RegionsDone> read_cloud_regions(const std::filesystem::path& file, uint64_t limit, const ReadOptions& options, const RegionSink& sink, CloudOfBytes cloud_of);
 
+// The rows of the table of formats.
+extern const Format kLasFormat, kXyzFormat;
+
 }  // namespace quarry::io

@@ -123,4 +123,14 @@ Result<Scene> parse_las(std::span<const uint8_t> bytes, const ReadOptions& optio
 Result<Scene> read_las(const std::filesystem::path& file, const ReadOptions& options) { return read_cloud(file, kMaxLasBytes, options, las_cloud); }
 Result<RegionsDone> read_las_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) { return read_cloud_regions(file, kMaxLasBytes, options, sink, las_cloud); }
 
+constinit const Format kLasFormat{
+    .name = "las",
+    .title = "LAS point cloud",
+    .kind = FormatKind::points,
+    .extensions = {"las"},
+    .magic = "LASF",
+    .read = read_las,
+    .read_regions = read_las_regions,
+};
+
 }  // namespace quarry::io

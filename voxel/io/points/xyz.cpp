@@ -107,4 +107,13 @@ Result<Scene> parse_xyz(std::span<const uint8_t> bytes, const ReadOptions& optio
 Result<Scene> read_xyz(const std::filesystem::path& file, const ReadOptions& options) { return read_cloud(file, kMaxXyzBytes, options, xyz_cloud); }
 Result<RegionsDone> read_xyz_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) { return read_cloud_regions(file, kMaxXyzBytes, options, sink, xyz_cloud); }
 
+constinit const Format kXyzFormat{
+    .name = "xyz",
+    .title = "XYZ point cloud",
+    .kind = FormatKind::points,
+    .extensions = {"xyz", "asc"},
+    .read = read_xyz,
+    .read_regions = read_xyz_regions,
+};
+
 }  // namespace quarry::io

@@ -9,7 +9,10 @@
 #include <algorithm>
 
 #include "voxel/io/quarry/leftovers.hpp"
+#include "voxel/io/quarry/salvage.hpp"
+#include "voxel/io/quarry/store.hpp"
 #include "voxel/io/quarry/tables.hpp"
+#include "voxel/io/streams/format.hpp"
 
 namespace quarry::io {
 namespace fs = std::filesystem;
@@ -99,5 +102,49 @@ Result<uint64_t> StoreReader::count_bricks(uint32_t volume, const Box3& chunks) 
 Result<void> StoreReader::read(uint32_t volume, const Box3& chunks, BrickMap& into, const Progress& progress) {
   return guarded(state_->file, [&] { return read_some_chunks(state_->db, state_->head, volume, chunks, progress, into); });
 }
+
+namespace {
+
+// What a world beside a file of its own name is read with.
+void note_companions(const fs::path& file, const ReadOptions& options) {
+  for (const char* suffix : {"-wal", "-journal"}) options.note_asked_for(file.string() + suffix);
+}
+
+Result<Scene> read_quarry(const fs::path& file, const ReadOptions& options) {
+  note_companions(file, options);
+  // One that is smaller has no more than some thousand bricks, however densely it is packed.
+  constexpr uintmax_t kCountedFrom = uintmax_t(1) << 14;
+  std::error_code error;
+  if (const uintmax_t size = fs::file_size(file, error); options.budget && !error && size >= kCountedFrom) {
+    uint64_t bricks = 0;
+    if (options.salvage) bricks = size / kBrickMemoryBytes;  // the file itself is read whole
+    else if (const auto store = StoreReader::open(file)) bricks = store->bricks();
+    QRY_TRY(options.budget->promise(bricks * kBrickMemoryBytes, "reading it"));
+  }
+  return options.salvage ? salvage_store(file, *options.salvage, options.warnings, options.progress) : Store::read(file, options.progress, nullptr, nullptr, options.warnings);
+}
+
+Result<RegionsDone> read_quarry_regions(const fs::path& file, const ReadOptions& options, const RegionSink& sink) {
+  note_companions(file, options);
+  QRY_TRY_ASSIGN(auto store, StoreReader::open(file, options.warnings));
+  return store.read_all(sink, options.progress);
+}
+
+}  // namespace
+
+constinit const Format kQuarryFormat{
+    .name = "quarry",
+    .title = "Quarry world",
+    .kind = FormatKind::world,
+    .extensions = {"quarry"},
+    .magic = std::string_view("SQLite format 3\0", 16),
+    .read = read_quarry,
+    .read_regions = read_quarry_regions,
+    .write = Store::save,
+    .keeps = kKeepsAll,
+    .salvages = true,
+    .returns = true,
+    .cost = {.memory_per_byte = 30, .bricks_per_byte = 1 / 25.0, .work_per_byte = 0.2},
+};
 
 }  // namespace quarry::io

@@ -16,6 +16,8 @@
 
 namespace quarry::io {
 
+struct Format;  // streams/format.hpp
+
 // One thread at a time. Nobody can edit the file while it lives. Messages begin with the file's name.
 class StoreReader {
  public:
@@ -39,5 +41,8 @@ class StoreReader {
   explicit StoreReader(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
+
+// The row of the table of formats.
+extern const Format kQuarryFormat;
 
 }  // namespace quarry::io

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// format.hpp - what a file format is: its names, how it is recognised, its reader and its writer, and what of a scene it keeps. The table of
-// all formats is voxel/io/formats.hpp.
+// format.hpp - what a file format is: its names, how it is recognised, its reader and its writer, and what of a scene it keeps. A format is a
+// Format beside its reader and a line in the table of all formats, voxel/io/formats.cpp.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/memory_budget.hpp"
@@ -65,24 +68,66 @@ enum Keeps : uint32_t {
 
 class VisibleRegions;
 
+// What a file of a format holds.
+enum class FormatKind : uint8_t {
+  world,    // a Quarry world: edited in place, with its history
+  scene,    // voxels of several objects and their materials
+  grid,     // voxels, one grid or several
+  volume,   // densities, from which voxels are made
+  picture,  // a height map
+  points,
+  mesh,     // surfaces; perhaps points alone (ply_is_points)
+};
+
+// What reading and writing take, for each byte of the file or brick of the scene. Estimates: they only decide what runs side by side at first, and what
+// is said to be too large; app/batch/tasks.cpp watches the memory really in use and stops and repeats what was estimated wrong.
+struct FormatCost {
+  double memory_per_byte = 20, bricks_per_byte = 0;  // no bricks: their number does not follow from the file's size
+  double work_per_byte = 0.1;                        // microseconds of one core
+  double memory_per_written_brick = 0;               // beside the scene
+};
+
+// The extensions of a format's files: lower case, without the dot, the usual one first.
+struct Extensions {
+  const char* names[4];  // null after the last
+
+  constexpr const char* const* begin() const { return names; }
+  constexpr const char* const* end() const { return std::find(std::begin(names), std::end(names), nullptr); }
+  constexpr bool empty() const { return begin() == end(); }
+  constexpr const char* front() const { return names[0]; }
+};
+
+// A row of the table of formats. It stands beside the format's reader, which its header declares.
 struct Format {
   const char* name;              // "vox"
   const char* title;             // "MagicaVoxel scene"
-  std::span<const char* const> extensions;  // lower case, without the dot
-  bool (*sniff)(std::span<const uint8_t> head);  // first 64 bytes; null: by extension only
-  Result<Scene> (*read)(const std::filesystem::path& file, const ReadOptions& options);  // null: not readable
-  // Null: not writable. Leaves the whole new file or what was there before (whole_file.hpp).
-  Result<void> (*write)(const Scene& scene, const Destination& to, const Progress& progress);
-  uint32_t keeps = 0;  // Keeps, of what is written
-  bool salvages = false;         // the reader heeds ReadOptions::salvage
-  const char* absent = nullptr;  // why this build can neither read nor write it, and what to do; null: it can do what it can
+  FormatKind kind;
+  Extensions extensions;
+  // How its first 64 bytes are told from other formats': what they begin with, or `sniff` where that is not enough. Neither: by extension only.
+  std::string_view magic = {};
+  bool (*sniff)(std::span<const uint8_t> head) = nullptr;
+  bool weak_magic = false;       // other formats' files may begin so too: an extension that is known says more
+  Result<Scene> (*read)(const std::filesystem::path& file, const ReadOptions& options) = nullptr;  // null: not readable
   // Reads the same scene region by region, in as much memory as the sink says there is. Null: only as a whole.
   Result<RegionsDone> (*read_regions)(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) = nullptr;
+  // Null: not writable. Leaves the whole new file or what was there before (whole_file.hpp).
+  Result<void> (*write)(const Scene& scene, const Destination& to, const Progress& progress) = nullptr;
   // Writes the same file from a scene of which only some layers are in memory at once (visible_regions.hpp). Null: only from a whole one.
   Result<void> (*write_regions)(const VisibleRegions& voxels, const Destination& to, const Progress& progress) = nullptr;
+  uint32_t keeps = 0;            // Keeps, of what is written
+  bool salvages = false;         // the reader heeds ReadOptions::salvage
   // Reading leaves nothing out unsaid, and what is written is read as the same voxels at the same place: an editor may save into the file that
   // it opened. Not what is made into voxels first (meshes, points, densities).
   bool returns = false;
+  bool z_up = false;             // what is told of a file's sizes is told in its own axes, of which the third is up
+  FormatCost cost = {};
+  const char* absent = nullptr;  // why this build can neither read nor write it, and what to do; null: it can do what it can
 };
+
+// Whether a file's first bytes are such a file's.
+inline bool recognises(const Format& format, std::span<const uint8_t> head) {
+  if (format.sniff) return format.sniff(head);
+  return !format.magic.empty() && head.size() >= format.magic.size() && std::equal(format.magic.begin(), format.magic.end(), head.begin(), [](char c, uint8_t byte) { return uint8_t(c) == byte; });
+}
 
 }  // namespace quarry::io

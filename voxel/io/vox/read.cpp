@@ -7,7 +7,9 @@
 #include <functional>
 
 #include "voxel/io/files/bytes.hpp"
+#include "voxel/io/streams/format.hpp"
 #include "voxel/io/vox/chunks.hpp"
+#include "voxel/io/vox/write.hpp"
 
 namespace quarry::io {
 namespace {
@@ -155,5 +157,36 @@ bool vox_facts(const Scene& scene, VoxFacts* out) {
   *out = std::move(facts);
   return true;
 }
+
+namespace {
+
+constexpr uint64_t kMaxVoxFileBytes = (uint64_t(1) << 32) + 20;  // a chunk's length has 32 bits
+
+Result<Scene> read_vox(const std::filesystem::path& file, const ReadOptions& options) {
+  QRY_TRY_ASSIGN(const auto bytes, read_input(file, kMaxVoxFileBytes, options.progress, options.budget));
+  return parse_vox(bytes, options.warnings, options.salvage);
+}
+
+Result<RegionsDone> read_vox_in_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
+  return read_vox_regions(file, kMaxVoxFileBytes, options.warnings, options.progress, sink);
+}
+
+}  // namespace
+
+constinit const Format kVoxFormat{
+    .name = "vox",
+    .title = "MagicaVoxel scene",
+    .kind = FormatKind::scene,
+    .extensions = {"vox"},
+    .magic = "VOX ",
+    .read = read_vox,
+    .read_regions = read_vox_in_regions,
+    .write = write_vox,
+    .keeps = kKeepsAll,
+    .salvages = true,
+    .returns = true,
+    .z_up = true,
+    .cost = {.memory_per_byte = 6, .bricks_per_byte = 1 / 256.0, .work_per_byte = 0.03},
+};
 
 }  // namespace quarry::io

@@ -25,6 +25,8 @@
 
 namespace quarry::io {
 
+struct Format;  // streams/format.hpp
+
 // Limits against files that are small but describe something huge. All are far above what MagicaVoxel writes.
 constexpr int32_t kVoxMaxModelEdge = 2048;              // a voxel's coordinate is one byte, so cells above 255 stay empty
 constexpr uint32_t kVoxMaxInstances = 1u << 20;         // shared nodes expanded
@@ -59,5 +61,8 @@ struct VoxFacts {
 // The facts of a scene that came from parse_vox, also after a way through a .quarry file. Counts of models and instances are those of
 // the scene as it is now. False (and `out` untouched) if the scene did not come from a .vox.
 bool vox_facts(const Scene& scene, VoxFacts* out);
+
+// The row of the table of formats.
+extern const Format kVoxFormat;
 
 }  // namespace quarry::io

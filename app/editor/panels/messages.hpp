@@ -1,0 +1,21 @@
+// messages.hpp - what the status line says: the newest message or error, and since when.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "base/result.hpp"
+
+namespace quarry::app {
+
+struct Messages {
+  std::string text;
+  bool is_error = false;
+  std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
+
+  void say(std::string what);
+  void complain(const Error& error);        // on standard error, too
+  bool report(const Result<void>& result);  // complains about an error; true on success
+};
+
+}  // namespace quarry::app

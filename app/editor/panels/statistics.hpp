@@ -1,0 +1,33 @@
+// statistics.hpp - the panel of numbers: what the hash grid, the world and the renderer say of themselves.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "app/editor/panels/refinement.hpp"
+#include "app/editor/window/presenter.hpp"
+#include "engine/render/ray_marcher.hpp"
+
+namespace quarry::app {
+
+// What the statistics panel shows; taken again when the world has changed, at most some times a second.
+struct Statistics {
+  hashgrid::Stats grid;
+  uint64_t voxels = 0, bricks = 0, world_bytes = 0, device_bytes = 0, world_version = ~uint64_t(0);
+  std::chrono::steady_clock::time_point taken;
+};
+
+// What the panel looks at, and the debug view, which is chosen in it.
+struct StatisticsPanel {
+  const Statistics& statistics;
+  const Resolution& resolution;
+  const Convergence& convergence;
+  const Presenter& presenter;
+  const engine::SharedWorld& shared;
+  const engine::Device& device;
+  double frame_ms;
+  engine::DebugView& view;
+};
+void draw_statistics(const StatisticsPanel& shown);
+
+}  // namespace quarry::app

@@ -21,16 +21,30 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// One line of the report. `state`: "ok", "lack" (costs something, `text` says what) or "fatal".
+// `lack` costs something; the text says what.
+enum class State : uint8_t { ok, lack, fatal };
+
+const char* name_of(State state) {
+  switch (state) {
+    case State::ok: return "ok";
+    case State::lack: return "lack";
+    case State::fatal: return "fatal";
+  }
+  return "";
+}
+
+// One line of the report.
 struct Finding {
-  std::string topic, state, text;
+  std::string topic;
+  State state;
+  std::string text;
 };
 
 class Report {
  public:
-  void ok(const char* topic, std::string text) { findings_.push_back({topic, "ok", std::move(text)}); }
-  void lack(const char* topic, std::string text) { findings_.push_back({topic, "lack", std::move(text)}); }
-  void fatal(const char* topic, std::string text) { findings_.push_back({topic, "fatal", std::move(text)}); }
+  void ok(const char* topic, std::string text) { findings_.push_back({topic, State::ok, std::move(text)}); }
+  void lack(const char* topic, std::string text) { findings_.push_back({topic, State::lack, std::move(text)}); }
+  void fatal(const char* topic, std::string text) { findings_.push_back({topic, State::fatal, std::move(text)}); }
   const std::vector<Finding>& findings() const { return findings_; }
 
  private:
@@ -163,10 +177,10 @@ int run_doctor(const CommandArguments& words) {
   bool fatal = false;
   json out = json::array();
   for (const Finding& finding : report.findings()) {
-    fatal |= finding.state == "fatal";
-    const char* mark = finding.state == "ok" ? "ok  " : finding.state == "lack" ? "lack" : "STOP";
-    if (!as_json) fmt::print("{}  {:<11} {}\n", mark, finding.topic, finding.text);
-    out.push_back({{"topic", finding.topic}, {"state", finding.state}, {"text", finding.text}});
+    fatal |= finding.state == State::fatal;
+    const char* mark = finding.state == State::fatal ? "STOP" : name_of(finding.state);
+    if (!as_json) fmt::print("{:<4}  {:<11} {}\n", mark, finding.topic, finding.text);
+    out.push_back({{"topic", finding.topic}, {"state", name_of(finding.state)}, {"text", finding.text}});
   }
   const int code = fatal ? kExitFailed : kExitDone;
   if (as_json) fmt::print("{}\n", json{{"can_render", !fatal}, {"findings", out}}.dump(2, ' ', false, json::error_handler_t::replace));

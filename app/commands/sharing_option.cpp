@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// sharing_option.cpp - the choice of how CUDA and Vulkan share memory, as commands take it.
 #include "app/commands/sharing_option.hpp"
 
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sharing_option.hpp - --sharing of the commands that draw: how the device comes to see the world.
 #pragma once
 

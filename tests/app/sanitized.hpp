@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sanitized.hpp - whether a sanitizer looks on: then what a process holds in memory, and for how long, says little.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// messages.cpp - what the status line says, and for how long.
 #include "app/editor/panels/messages.hpp"
 
 #include <utility>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // messages.hpp - what the status line says: the newest message or error, and since when.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // questions.hpp - what waits for an answer of the user.
 #pragma once
 

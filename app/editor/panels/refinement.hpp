@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // refinement.hpp - how far the picture has come since it last changed: its resolution, and light paths that add up.
 #pragma once
 

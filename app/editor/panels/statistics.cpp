@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// statistics.cpp - the numbers of the hash grid, the world and the renderer.
 #include "app/editor/panels/statistics.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // statistics.hpp - the panel of numbers: what the hash grid, the world and the renderer say of themselves.
 #pragma once
 

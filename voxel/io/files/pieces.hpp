@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // pieces.hpp - bytes in order, a piece at a time: of a file that need not fit memory, or of memory. For readers of long files that
-// are made of small things.
+// are made of small things. Unlike ByteWindow it maps no memory of the length of the file, which the limit of a reading process would count.
 #pragma once
 
 #include <cstdint>

@@ -3,12 +3,13 @@
 #include "voxel/foreign/gltf/reader.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
+#include <glm/gtc/type_ptr.hpp>
 #include <string_view>
 
 #include "voxel/foreign/gltf/accessor.hpp"
+#include "voxel/foreign/gltf/affine.hpp"
 #include "voxel/foreign/gltf/material.hpp"
 #include "voxel/foreign/gltf/primitive.hpp"
 
@@ -35,32 +36,20 @@ bool among(const std::string& name, const std::string_view (&names)[N]) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
-using Matrix = std::array<double, 12>;  // rows of a 3 x 4 matrix
-
-Matrix product(const Matrix& a, const Matrix& b) {
-  Matrix out{};
-  for (size_t r = 0; r < 3; ++r)
-    for (size_t c = 0; c < 4; ++c) {
-      double sum = c == 3 ? a[r * 4 + 3] : 0;
-      for (size_t k = 0; k < 3; ++k) sum += a[r * 4 + k] * b[k * 4 + c];
-      out[r * 4 + c] = sum;
-    }
-  return out;
-}
-
 // Translation x rotation x scale; the quaternion is x, y, z, w.
-Matrix matrix_of(const double t[3], const double q[4], const double s[3]) {
+glm::dmat4x3 matrix_of(const double t[3], const double q[4], const double s[3]) {
   const double length = std::sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
   const bool usable = std::isfinite(length) && length > 0;
   const double x = usable ? q[0] / length : 0, y = usable ? q[1] / length : 0, z = usable ? q[2] / length : 0, w = usable ? q[3] / length : 1;
-  return {s[0] * (1 - 2 * (y * y + z * z)), s[1] * 2 * (x * y - z * w), s[2] * 2 * (x * z + y * w), t[0],
-          s[0] * 2 * (x * y + z * w), s[1] * (1 - 2 * (x * x + z * z)), s[2] * 2 * (y * z - x * w), t[1],
-          s[0] * 2 * (x * z - y * w), s[1] * 2 * (y * z + x * w), s[2] * (1 - 2 * (x * x + y * y)), t[2]};
+  return {s[0] * (1 - 2 * (y * y + z * z)), s[0] * 2 * (x * y + z * w), s[0] * 2 * (x * z - y * w),
+          s[1] * 2 * (x * y - z * w), s[1] * (1 - 2 * (x * x + z * z)), s[1] * 2 * (y * z + x * w),
+          s[2] * 2 * (x * z + y * w), s[2] * 2 * (y * z - x * w), s[2] * (1 - 2 * (x * x + y * y)),
+          t[0], t[1], t[2]};
 }
 
-Matrix local_matrix(const Json& node, const std::string& where) {
+glm::dmat4x3 local_matrix(const Json& node, const std::string& where) {
   double m[16];
-  if (numbers(node, "matrix", m, where)) return {m[0], m[4], m[8], m[12], m[1], m[5], m[9], m[13], m[2], m[6], m[10], m[14]};  // the file has columns
+  if (numbers(node, "matrix", m, where)) return glm::dmat4x3(glm::make_mat4(m));
   double t[3] = {0, 0, 0}, q[4] = {0, 0, 0, 1}, s[3] = {1, 1, 1};
   numbers(node, "translation", t, where);
   numbers(node, "rotation", q, where);
@@ -81,7 +70,7 @@ class GltfScene {
  public:
   GltfScene(std::vector<uint8_t> file, bool z_up, const GltfOutside& outside, std::vector<std::string>& warnings, const GltfLimits& limits)
       : document_(std::move(file), outside), materials_(document_, outside, mesh_, warnings), warnings_(warnings), limits_(limits) {
-    if (z_up) root_ = {1, 0, 0, 0, 0, 0, 1, 0, 0, -1, 0, 0};  // (x, y, z) -> (x, z, -y)
+    if (z_up) root_ = kZUp;
   }
 
   Mesh read() {
@@ -99,7 +88,7 @@ class GltfScene {
 
  private:
   struct Placement {
-    Matrix to_world;
+    glm::dmat4x3 to_world;
     std::optional<uint64_t> node;  // that has weights of its own
   };
 
@@ -145,7 +134,7 @@ class GltfScene {
   void place_nodes() {
     struct Item {
       uint64_t node, parent;
-      Matrix to_world;  // of the parent
+      glm::dmat4x3 to_world;  // of the parent
     };
     constexpr uint64_t kNone = UINT64_MAX, kUnseen = UINT64_MAX - 1;
     std::vector<uint64_t> parent_of(document_.count("nodes"), kUnseen);
@@ -167,7 +156,7 @@ class GltfScene {
       }
       parent_of[item.node] = item.parent;
       if (const Json* const shown = extension(node, "KHR_node_visibility"); shown && member(*shown, "visible") && !truth(*shown, "visible")) continue;
-      const Matrix here = product(item.to_world, local_matrix(node, where));
+      const glm::dmat4x3 here = product(item.to_world, local_matrix(node, where));
       if (const auto mesh = whole_number(node, "mesh", where)) place_mesh(node, item.node, *mesh, here);
       const auto children = indices(node, "children", where);
       if (stack.size() + children.size() > limits_.nodes) too_many_nodes();
@@ -177,11 +166,11 @@ class GltfScene {
 
   void too_many_nodes() const { gltf_fault("it has more than " + std::to_string(limits_.nodes) + " nodes and instances."); }
 
-  void place_mesh(const Json& node, uint64_t index, uint64_t mesh, const Matrix& here) {
+  void place_mesh(const Json& node, uint64_t index, uint64_t mesh, const glm::dmat4x3& here) {
     const std::string where = place("nodes", index);
     document_.item("meshes", mesh, where + ".mesh");
     const std::optional<uint64_t> with_weights = member(node, "weights") ? std::optional(index) : std::nullopt;
-    const auto add = [&](const Matrix& to_world) {
+    const auto add = [&](const glm::dmat4x3& to_world) {
       if (++placed_ > limits_.nodes) too_many_nodes();
       placements_[mesh].push_back({to_world, with_weights});
     };
@@ -252,22 +241,17 @@ class GltfScene {
     make_room(mesh_.triangle_material, part.indices.size() / 3 * copies);
   }
 
-  void append(const GltfPart& part, uint32_t material, const Matrix& m, const std::vector<double>& weights) {
+  void append(const GltfPart& part, uint32_t material, const glm::dmat4x3& m, const std::vector<double>& weights) {
     const size_t first = mesh_.vertex_count(), count = part.positions.size() / 3;
     finite_.assign(count, true);
     for (size_t v = 0; v < count; ++v) {
-      double p[3] = {part.positions[v * 3], part.positions[v * 3 + 1], part.positions[v * 3 + 2]};
+      glm::dvec3 p = glm::make_vec3(&part.positions[v * 3]);
       for (size_t t = 0; t < std::min(weights.size(), part.targets.size()); ++t)
         if (!part.targets[t].empty())
-          for (size_t k = 0; k < 3; ++k) p[k] += weights[t] * part.targets[t][v * 3 + k];
-      float out[3];
-      bool all = true;
-      for (size_t r = 0; r < 3; ++r) {
-        out[r] = float(m[r * 4] * p[0] + m[r * 4 + 1] * p[1] + m[r * 4 + 2] * p[2] + m[r * 4 + 3]);
-        all = all && std::isfinite(out[r]);
-      }
-      finite_[v] = all;
-      for (const float value : out) mesh_.positions.push_back(all ? value : 0);
+          p += weights[t] * glm::dvec3(glm::make_vec3(&part.targets[t][v * 3]));
+      const glm::vec3 out(m * glm::dvec4(p, 1));
+      finite_[v] = std::isfinite(out.x) && std::isfinite(out.y) && std::isfinite(out.z);
+      for (int r = 0; r < 3; ++r) mesh_.positions.push_back(finite_[v] ? out[r] : 0);
     }
     for (size_t set = 0; set < part.uvs.size(); ++set) {
       const std::vector<float>& from = part.uvs[set];
@@ -327,7 +311,7 @@ class GltfScene {
   GltfMaterials materials_;
   std::vector<std::string>& warnings_;
   GltfLimits limits_;
-  Matrix root_{1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0};
+  glm::dmat4x3 root_{1};
   std::vector<std::vector<Placement>> placements_;  // by mesh
   uint64_t placed_ = 0;
   std::vector<std::vector<float>> uvs_;  // by set

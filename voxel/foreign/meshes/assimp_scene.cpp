@@ -9,13 +9,13 @@
 #include <assimp/scene.h>
 
 #include <algorithm>
-#include <array>
 #include <assimp/Importer.hpp>
 #include <cmath>
 #include <cstring>
 
 #include "voxel/foreign/meshes/readers.hpp"
 #include "voxel/foreign/pipe/vertex_color.hpp"
+#include "voxel/foreign/gltf/affine.hpp"
 #include "voxel/foreign/gltf/reader.hpp"
 #include "voxel/foreign/meshes/collada.hpp"
 #include "voxel/foreign/meshes/ply.hpp"
@@ -179,26 +179,17 @@ class SceneReader {
   Result<void> expand_nodes() {
     struct Item {
       const aiNode* node;
-      std::array<double, 12> to_world;  // rows of a 3x4 matrix
+      glm::dmat4x3 to_world;
     };
     std::vector<Item> stack;
-    std::array<double, 12> root{1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0};
-    if (z_up_) root = {1, 0, 0, 0, 0, 0, 1, 0, 0, -1, 0, 0};  // (x, y, z) -> (x, z, -y)
-    stack.push_back({scene_->mRootNode, root});
+    stack.push_back({scene_->mRootNode, z_up_ ? kZUp : glm::dmat4x3(1)});
     uint64_t nodes = 0, triangles_given = 0;
     while (!stack.empty()) {
       const Item item = stack.back();
       stack.pop_back();
       if (++nodes > kMaxNodes) return fail(ErrorCode::malformed_input, "it has more than " + std::to_string(kMaxNodes) + " nodes.");
       const aiMatrix4x4& t = item.node->mTransformation;
-      const double local[12] = {t.a1, t.a2, t.a3, t.a4, t.b1, t.b2, t.b3, t.b4, t.c1, t.c2, t.c3, t.c4};
-      std::array<double, 12> here{};
-      for (size_t r = 0; r < 3; ++r)
-        for (size_t c = 0; c < 4; ++c) {
-          double sum = c == 3 ? item.to_world[r * 4 + 3] : 0;
-          for (size_t k = 0; k < 3; ++k) sum += item.to_world[r * 4 + k] * local[k * 4 + c];
-          here[r * 4 + c] = sum;
-        }
+      const glm::dmat4x3 here = product(item.to_world, {t.a1, t.b1, t.c1, t.a2, t.b2, t.c2, t.a3, t.b3, t.c3, t.a4, t.b4, t.c4});
       for (unsigned i = 0; i < item.node->mNumMeshes; ++i) {
         if (item.node->mMeshes[i] >= scene_->mNumMeshes)
           return fail(ErrorCode::malformed_input, "a node refers to a mesh that is not there.");
@@ -221,7 +212,7 @@ class SceneReader {
     return {};
   }
 
-  void append(const aiMesh& part, const std::array<double, 12>& m) {
+  void append(const aiMesh& part, const glm::dmat4x3& m) {
     if (!part.mVertices || !part.mFaces) return;
     const uint32_t material = part.mMaterialIndex < mesh_.materials.size() ? part.mMaterialIndex : 0;
     const size_t first = mesh_.vertex_count(), count = part.mNumVertices;
@@ -229,14 +220,9 @@ class SceneReader {
     mesh_.positions.reserve((first + count) * 3);
     for (size_t v = 0; v < count; ++v) {
       const aiVector3D& p = part.mVertices[v];
-      bool all = true;
-      float out[3];
-      for (size_t r = 0; r < 3; ++r) {
-        out[r] = float(m[r * 4] * p.x + m[r * 4 + 1] * p.y + m[r * 4 + 2] * p.z + m[r * 4 + 3]);
-        all = all && std::isfinite(out[r]);
-      }
-      finite[v] = all;
-      for (const float value : out) mesh_.positions.push_back(all ? value : 0);
+      const glm::vec3 out(m * glm::dvec4(p.x, p.y, p.z, 1));
+      finite[v] = std::isfinite(out.x) && std::isfinite(out.y) && std::isfinite(out.z);
+      for (int r = 0; r < 3; ++r) mesh_.positions.push_back(finite[v] ? out[r] : 0);
     }
     const aiVector3D* uv = part.mTextureCoords[uv_channel_[material]];
     if (!uv) uv = part.mTextureCoords[0];

@@ -5,48 +5,46 @@
 
 #include <algorithm>
 #include <cmath>
+#include <glm/geometric.hpp>
+#include <glm/vec2.hpp>
+#include <glm/vec3.hpp>
 
 namespace quarry::mesh_reader {
 namespace {
 
 using CornerPlace = std::array<float, 3>;
-using Vector3 = std::array<double, 3>;
-using FlatPoint = std::array<double, 2>;
+using FlatPoint = glm::dvec2;
 
-Vector3 way_between(const CornerPlace& a, const CornerPlace& b) { return {double(b[0]) - a[0], double(b[1]) - a[1], double(b[2]) - a[2]}; }
-double dot3(const Vector3& a, const Vector3& b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
+glm::dvec3 way_between(const CornerPlace& a, const CornerPlace& b) { return glm::dvec3(b[0], b[1], b[2]) - glm::dvec3(a[0], a[1], a[2]); }
 
-double angle_between(const Vector3& a, const Vector3& b) {
-  const double lengths = std::sqrt(dot3(a, a) * dot3(b, b));
-  return lengths > 0 ? std::acos(std::clamp(dot3(a, b) / lengths, -1.0, 1.0)) : 0;
+double angle_between(const glm::dvec3& a, const glm::dvec3& b) {
+  const double lengths = std::sqrt(glm::dot(a, a) * glm::dot(b, b));
+  return lengths > 0 ? std::acos(std::clamp(glm::dot(a, b) / lengths, -1.0, 1.0)) : 0;
 }
 
 // The corner from which both diagonals' triangles are inside: the one of a dent, if there is one. It need not lie in a plane.
 uint32_t first_of_four(std::span<const CornerPlace> p) {
   for (uint32_t i = 0; i < 4; ++i) {
-    const Vector3 across = way_between(p[i], p[(i + 2) % 4]);
+    const glm::dvec3 across = way_between(p[i], p[(i + 2) % 4]);
     if (angle_between(way_between(p[i], p[(i + 1) % 4]), across) + angle_between(way_between(p[i], p[(i + 3) % 4]), across) > 3.14159266) return i;
   }
   return 0;
 }
 
 // Twice the signed area of a, b, c: above zero if they run counter-clockwise.
-double twice_area(const FlatPoint& a, const FlatPoint& b, const FlatPoint& c) { return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]); }
+double twice_area(const FlatPoint& a, const FlatPoint& b, const FlatPoint& c) { return (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x); }
 
 // The places along the axis that is nearest to the mean normal (Newell's), turned so that they run counter-clockwise; empty: they have no area.
 std::vector<FlatPoint> in_plane(std::span<const CornerPlace> p) {
-  Vector3 normal{};
-  for (size_t i = 0; i < p.size(); ++i) {
-    const Vector3 a = way_between(p[0], p[i]), b = way_between(p[0], p[(i + 1) % p.size()]);
-    for (size_t k = 0; k < 3; ++k) normal[k] += a[(k + 1) % 3] * b[(k + 2) % 3] - a[(k + 2) % 3] * b[(k + 1) % 3];
-  }
-  size_t axis = 0;
-  for (size_t k = 1; k < 3; ++k)
+  glm::dvec3 normal{};
+  for (size_t i = 0; i < p.size(); ++i) normal += glm::cross(way_between(p[0], p[i]), way_between(p[0], p[(i + 1) % p.size()]));
+  int axis = 0;
+  for (int k = 1; k < 3; ++k)
     if (std::abs(normal[k]) > std::abs(normal[axis])) axis = k;
   std::vector<FlatPoint> flat;
   if (!(std::abs(normal[axis]) > 0)) return flat;
-  const size_t u = (axis + (normal[axis] > 0 ? 1 : 2)) % 3, v = (axis + (normal[axis] > 0 ? 2 : 1)) % 3;
-  for (const CornerPlace& place : p) flat.push_back({place[u], place[v]});
+  const auto u = size_t(axis + (normal[axis] > 0 ? 1 : 2)) % 3, v = size_t(axis + (normal[axis] > 0 ? 2 : 1)) % 3;
+  for (const CornerPlace& place : p) flat.emplace_back(place[u], place[v]);
   return flat;
 }
 

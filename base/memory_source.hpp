@@ -1,4 +1,4 @@
-// memory_source.hpp - where big arrays get their memory: plain host memory here, CUDA memory in executor_cuda, memory shared with
+// memory_source.hpp - where big arrays get their memory: plain host memory here, CUDA memory in hashgrid/cuda_executor.cu, memory shared with
 // Vulkan in engine/shared_buffer. Grid, BrickPool and OccupancyPyramid never allocate behind their owner's back.
 #pragma once
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <utility>
 
-#include "hashgrid/view.hpp"
+#include "hashgrid/pairs/view.hpp"
 
 namespace quarry::engine {
 namespace {

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "hashgrid/compact/passes.hpp"
-#include "hashgrid/bulk/page_lists.cuh"
+#include "hashgrid/cuda/page_lists.cuh"
 
 namespace quarry::hashgrid::kernels {
 

@@ -2,10 +2,11 @@
 
 #include <cub/device/device_scan.cuh>
 
-#include "hashgrid/arguments.hpp"
+#include "hashgrid/compact/arguments.hpp"
 #include "hashgrid/compact/find.cuh"
 #include "hashgrid/compact/kernels.cuh"
-#include "hashgrid/bulk/key_kernels.cuh"
+#include "hashgrid/cuda/device_scope.cuh"
+#include "hashgrid/cuda/key_kernels.cuh"
 
 namespace quarry::hashgrid {
 namespace {
@@ -15,7 +16,7 @@ using kernels::kCompactThreads;
 
 constexpr size_t kMostBatch = size_t{1} << 28;   // list positions are 32-bit
 constexpr size_t kLeastBatch = size_t{1} << 18;  // below, five launches cost more than they save
-// As for the pairs layout (pairs/merge.cu): a page through shared memory, or brought to the L2 cache, against keys one by one.
+// As for the pairs layout (pairs/cuda/merge.cu): a page through shared memory, or brought to the L2 cache, against keys one by one.
 constexpr uint32_t kLeastKeysPerPage = 240, kLeastKeysPerFreshPage = 120, kLeastKeysPerWindow = 256;
 constexpr uint32_t kWindowThreads = 512;
 

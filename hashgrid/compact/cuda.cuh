@@ -1,11 +1,12 @@
-// cuda.cuh - the bulk operations on tables of the compact layout on a CUDA device; a part of the CUDA executor.
+// cuda.cuh - the bulk operations on tables of the compact layout on a CUDA device.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <memory>
 
-#include "hashgrid/executor.hpp"
+#include "hashgrid/compact/view.hpp"
+#include "hashgrid/table/operations.hpp"
 
 namespace quarry::hashgrid {
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "hashgrid/compact/view.hpp"
-#include "hashgrid/bulk/sector_loads.cuh"
+#include "hashgrid/cuda/sector_loads.cuh"
 
 namespace quarry::hashgrid::kernels {
 

@@ -8,7 +8,7 @@
 
 #include <bit>
 
-#include "hashgrid/bulk/cuda_stream.cuh"
+#include "hashgrid/cuda_stream.cuh"
 #include "voxel/bricks/voxel_list_stage.hpp"
 
 namespace quarry::voxel_list_detail {

@@ -14,7 +14,7 @@
 #include <bit>
 #include <string>
 
-#include "hashgrid/bulk/cuda_stream.cuh"
+#include "hashgrid/cuda_stream.cuh"
 #include "voxel/voxelize/kernels.cuh"
 #include "voxel/voxelize/stage.hpp"
 

@@ -20,7 +20,7 @@
 #include "engine/render/ray_marcher.hpp"
 #include "engine/vulkan/timeline.hpp"
 #include "engine/vulkan/functions.hpp"
-#include "hashgrid/view.hpp"
+#include "hashgrid/pairs/view.hpp"
 #include "tests/engine/scene_world.hpp"
 #include "tests/engine/test_device.hpp"
 #include "tests/test_data.hpp"

@@ -1,0 +1,2 @@
+# The component "quarry" of the installed package.
+include(${CMAKE_CURRENT_LIST_DIR}/quarry-targets.cmake)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// memory_source.hpp - where big arrays get their memory: plain host memory here, CUDA memory in
-// hashgrid/executor_cuda.cu, memory shared with Vulkan in engine/sharing. Grid, BrickPool and OccupancyPyramid never
-// allocate behind their owner's back.
+// memory_source.hpp - where big arrays get their memory: plain host memory here, CUDA memory in hashgrid/cuda_executor.cu, memory shared with
+// Vulkan in engine/sharing. Grid, BrickPool and OccupancyPyramid never allocate behind their owner's back.
 #pragma once
 
 #include <cstddef>

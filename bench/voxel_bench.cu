@@ -11,9 +11,10 @@
 
 #include "bench/render/scenes.hpp"
 #include "bench/hashgrid/timing.cuh"
-#include "hashgrid/pairs/find_warp.cuh"
-#include "hashgrid/bulk/cuda_stream.cuh"
+#include "hashgrid/pairs/cuda/find_warp.cuh"
+#include "hashgrid/cuda_stream.cuh"
 #include "voxel/bricks/voxel_list.hpp"
+#include "voxel/neighbours/bulk.hpp"
 
 namespace {
 using namespace quarry;
@@ -77,7 +78,7 @@ __global__ void __launch_bounds__(kThreads) look_up_stencil(VoxelBricks bricks, 
     found = material_of(bricks, own, p);
 #pragma unroll
     for (uint32_t side = 0; side < 6; ++side) {
-      const hashgrid::Step step = hashgrid::step_of<hashgrid::Neighbourhood::faces>(side);
+      const NeighbourStep step = step_of<Neighbourhood::faces>(side);
       const Int3 q{p.x + step.x, p.y + step.y, p.z + step.z};
       const bool leaves = uint32_t((p.x ^ q.x) | (p.y ^ q.y) | (p.z ^ q.z)) > 7u;
       found += material_of(bricks, leaves ? __ldg(bricks.beside + uint64_t(side) * bricks.count + own) : own, q);
@@ -191,7 +192,7 @@ void measure(hashgrid::Executor& executor, cudaStream_t s, int scene, bool small
     auto* const beside = device_array<uint32_t>(size_t(6) * arrays.brick_count);
     const VoxelBricks bricks{builder.grid().view(), reinterpret_cast<const uint8_t*>(arrays.materials), beside, arrays.brick_count};
     const auto ask_beside = [&] {
-      if (!executor.find_neighbours(bricks.grid, arrays.keys, arrays.brick_count, hashgrid::Neighbourhood::faces, beside)) ++wrong;
+      if (!find_neighbours(executor, bricks.grid, arrays.keys, arrays.brick_count, Neighbourhood::faces, beside)) ++wrong;
     };
     const auto timed = [&](auto kernel, uint32_t each, const auto& first, unsigned long long& result) {
       const double seconds = seconds_of([&] { first(); launch_each("look up", (count + each - 1) / each, s, kernel, bricks, at, count, sum); },

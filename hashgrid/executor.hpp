@@ -1,108 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// executor.hpp - who does the work: host threads or CUDA streams, behind one interface; and the bulk operations they do.
-// executor_host.cpp is always built; executor_cuda.cu where a CUDA toolkit is. The tests run one text on both.
+// executor.hpp - who does the work: host threads or a CUDA stream, behind one interface. host_executor.cpp is always built; cuda_executor.cu where
+// a CUDA toolkit is. The tests run one text on both.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
-#include "hashgrid/compact/view.hpp"
 #include "base/cuda/device_uuid.hpp"
 #include "base/memory_source.hpp"
-#include "hashgrid/pairs/neighbours.hpp"
 #include "base/result.hpp"
-#include "hashgrid/stats.hpp"
+#include "hashgrid/compact/view.hpp"
+#include "hashgrid/pairs/view.hpp"
+#include "hashgrid/table/operations.hpp"
 
 namespace quarry::hashgrid {
-
-// What a bulk call did, counted over its keys.
-struct BulkReport {
-  uint64_t inserted = 0, present = 0, assigned = 0, erased = 0, absent = 0, full = 0, reserved = 0;
-};
-inline void add(BulkReport& sum, const BulkReport& part) {
-  sum.inserted += part.inserted;
-  sum.present += part.present;
-  sum.assigned += part.assigned;
-  sum.erased += part.erased;
-  sum.absent += part.absent;
-  sum.full += part.full;
-  sum.reserved += part.reserved;
-}
-inline void add(BulkReport& sum, Outcome of_one_key) {
-  switch (of_one_key) {
-    case Outcome::inserted: ++sum.inserted; break;
-    case Outcome::present: ++sum.present; break;
-    case Outcome::assigned: ++sum.assigned; break;
-    case Outcome::erased: ++sum.erased; break;
-    case Outcome::absent: ++sum.absent; break;
-    case Outcome::full: ++sum.full; break;
-    case Outcome::reserved: ++sum.reserved; break;
-  }
-}
-
-// The bulk operations on tables of one layout: View is GridView (pairs) or CompactView.
-//
-// All pointers are memory the executor can dereference: host memory for `host`; for `cuda`, device memory or pinned host memory.
-// Optional outputs may be null. Calls return when the work is done (they synchronise the executor's own stream); use
-// view.hpp or compact/view.hpp inside your own kernels, or the executor's stream, to stay asynchronous. Free-threaded.
-template <class View>
-class BulkOperations {
- public:
-  virtual ~BulkOperations() = default;
-
-  // Marks all pages empty and never used. Cost: one streaming write of the table.
-  virtual Result<void> clear(const View& view) = 0;
-
-  virtual Result<BulkReport> insert(const View& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) = 0;
-  // insert for a caller that has the table to itself: may stream whole pages instead of going to each key's place. `fresh`: the table has not
-  // been written since it was cleared. `full` of the report: keys to try `insert` on; those that it refuses too have found no place.
-  virtual Result<BulkReport> insert_alone(const View& view, const uint32_t* keys, const uint32_t* values, size_t count, bool fresh) {
-    (void)fresh;
-    return insert(view, keys, values, count, nullptr);
-  }
-  // assign, find_or_insert and erase for a caller who is the only one to write to the table; as for insert_alone, the table may be changed page by
-  // page, so of assign_alone and find_or_insert_alone there may be no readers either; beside erase_alone there may. `full` as above.
-  virtual Result<BulkReport> assign_alone(const View& view, const uint32_t* keys, const uint32_t* values, size_t count) {
-    return assign(view, keys, values, count, nullptr);
-  }
-  virtual Result<BulkReport> find_or_insert_alone(const View& view, const uint32_t* keys, uint32_t* values, size_t count) {
-    return find_or_insert(view, keys, values, count, nullptr);
-  }
-  virtual Result<BulkReport> erase_alone(const View& view, const uint32_t* keys, size_t count) { return erase(view, keys, count, nullptr, nullptr); }
-  virtual Result<BulkReport> assign(const View& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) = 0;
-  // values[i]: in, what to insert if absent; out, what the table holds.
-  virtual Result<BulkReport> find_or_insert(const View& view, const uint32_t* keys, uint32_t* values, size_t count, Outcome* outcomes) = 0;
-  // values_out[i] = kQryReservedValue for an absent key.
-  virtual Result<BulkReport> find(const View& view, const uint32_t* keys, size_t count, uint32_t* values_out, uint8_t* depths_out) = 0;
-  virtual Result<BulkReport> erase(const View& view, const uint32_t* keys, size_t count, uint32_t* old_values, Outcome* outcomes) = 0;
-
-  // Places the keys of a batch that `outcomes` calls `full`. Pairs: other keys of their pages are moved out of the way (cuckoo moves),
-  // or to the stash, which goes on to a load factor of about 0.96; the view carries a new phase. Compact: a sweep, which gives free what was reserved for
-  // erased keys. Their outcomes become `inserted`, `present` (a duplicate in the batch) or stay `full`; the
-  // report counts only them. No concurrent use.
-  virtual Result<BulkReport> settle(const View& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) = 0;
-
-  // Writes all pairs, page by page; within a page in memory order. Capacity in pairs; returns how many there are (which may be
-  // more than `capacity`: then only that many were written). Not to be run beside writers.
-  virtual Result<uint64_t> enumerate(const View& view, uint32_t* keys, uint32_t* values, size_t capacity) = 0;
-  // Moves every pair of `from` into the cleared table `to` (any page count), page by page, with cuckoo moves where a page is tight.
-  // Returns the pairs that found no place (0: success). No concurrent use.
-  virtual Result<uint64_t> rehash(const View& from, const View& to) = 0;
-  // Rebuilds each page in place: freed slots (compact: those reserved for erased keys) become never-used, keys move up to the first of
-  // their places that is free, state bits are exact again. Needs no room and cannot lose a key. No concurrent use.
-  virtual Result<void> sweep(const View& view) = 0;
-  // Beside writers the numbers are of no single instant.
-  virtual Result<Stats> stats(const View& view) = 0;
-};
 
 enum class ExecutorKind : uint8_t { host, cuda };
 inline const char* to_string(ExecutorKind kind) { return kind == ExecutorKind::cuda ? "cuda" : "host"; }
 
-// Who works, whose memory, and the operations on tables of the pairs layout. One executor may be used by several threads.
-class Executor : public BulkOperations<GridView> {
+// Who works and whose memory, and by them the bulk operations of each layout. One executor may be used by several threads.
+class Executor {
  public:
+  virtual ~Executor() = default;
+
   virtual ExecutorKind kind() const = 0;
   virtual uint32_t parallelism() const = 0;  // threads, or multiprocessors
 
@@ -112,12 +33,8 @@ class Executor : public BulkOperations<GridView> {
   virtual Result<void> upload(void* to, const void* from_host, size_t size_bytes) = 0;
   virtual Result<void> download(void* to_host, const void* from, size_t size_bytes) = 0;
 
-  // values_out[direction * count + i]: what the grid holds for the neighbour of bricks[i] (packed bricks, there or not) in that direction, in the
-  // order of neighbours.hpp; kQryReservedValue if there is none. May run beside anything; as linearizable as that many finds. Memory traffic a
-  // brick: 4 bytes read, 24 or 104 written, and in scan order in a grid of rows 0.7 sectors. Of the pairs layout only.
-  virtual Result<void> find_neighbours(const GridView& view, const uint32_t* bricks, size_t count, Neighbourhood which, uint32_t* values_out) = 0;
-
-  // The operations on tables of the compact layout, by the same threads or the same stream. Lives as long as the executor.
+  // The operations on tables of a layout, by the same threads or in the same stream. They live as long as the executor.
+  virtual BulkOperations<GridView>& pairs() = 0;
   virtual BulkOperations<CompactView>& compact() = 0;
 };
 

@@ -55,7 +55,7 @@ struct Grid::State {
   // The table has not been written since it was cleared, nor could a user's kernel have done so: no view was handed out.
   mutable std::atomic<bool> untouched{true};
   // Reading before writing matters: readers ask for a view per key, and threads that all write one line of cache wait for each other
-  // (a walk of 16 threads through a world was 70 times slower without it).
+  // (a walk of 16 threads through a table was 70 times slower without it).
   void handed_out() const {
     if (untouched.load(std::memory_order_relaxed)) untouched.store(false, std::memory_order_relaxed);
   }
@@ -74,7 +74,7 @@ struct Grid::State {
   auto on_layout(const Use& use) const {
     if (compact())
       return use(executor->compact(), [](const MemoryBlock& of, uint32_t pages) { return hashgrid::compact_view(of.data, pages); });
-    return use(static_cast<BulkOperations<GridView>&>(*executor), [this](const MemoryBlock& of, uint32_t pages) { return pairs_view(of, pages); });
+    return use(executor->pairs(), [this](const MemoryBlock& of, uint32_t pages) { return pairs_view(of, pages); });
   }
   // use(operations, view) for the table as it is now.
   template <class Use>
@@ -141,7 +141,7 @@ struct Grid::State {
 
   // Whether a batch in the host's memory is most likely one of known keys: all of a sample are. A few new ones among them may pass the bound of the
   // load factor, which the next batch then finds passed; many are refused, settled and grown for like any batch.
-  bool seem_known(std::span<const uint32_t> keys) const {
+  bool seem_known(Span<const uint32_t> keys) const {
     constexpr size_t kSample = 1024, kLeastBatch = 16 * kSample;
     if (keys.size() < kLeastBatch || &executor->memory() != &host_memory_source()) return false;
     uint32_t sample[kSample];
@@ -151,7 +151,7 @@ struct Grid::State {
   }
 
   // Before a batch is placed: sweeps what is reserved for erased keys if that is much, grows if the load factor could pass its bound.
-  Result<void> make_room(std::span<const uint32_t> keys) {
+  Result<void> make_room(Span<const uint32_t> keys) {
     // Places of erased keys may fill a sixteenth of the table beyond its load factor: so sweeps stay rare however small the batches.
     const double slots = double(page_count) * slots_per_page() * (options.max_load_factor + 1.0 / 16);
     if (compact() && erased != 0 && double(size + erased + keys.size()) > slots)
@@ -176,7 +176,7 @@ struct Grid::State {
   // Runs a batch until every key has its place or the table may not grow. operate(outcomes) does the batch once; what it refuses is
   // first settled (BulkOperations::settle), then by growth. operate_alone(fresh) does the same for a caller that has the table to itself.
   template <class Operate, class OperateAlone>
-  Result<BulkReport> place_all(std::span<const uint32_t> keys, const uint32_t* values, std::vector<uint64_t>* refused, const char* what,
+  Result<BulkReport> place_all(Span<const uint32_t> keys, const uint32_t* values, std::vector<uint64_t>* refused, const char* what,
                                bool assigns, const Operate& operate, const OperateAlone& operate_alone) {
     if (refused != nullptr) refused->clear();
     begin_change();
@@ -313,7 +313,7 @@ Result<void> same_length(const char* what, size_t keys, size_t values) {
 }
 }  // namespace
 
-Result<BulkReport> Grid::insert(std::span<const uint32_t> keys, std::span<const uint32_t> values, std::vector<uint64_t>* refused) {
+Result<BulkReport> Grid::insert(Span<const uint32_t> keys, Span<const uint32_t> values, std::vector<uint64_t>* refused) {
   QRY_TRY(same_length("insert", keys.size(), values.size()));
   return state_->place_all(keys, values.data(), refused, "insert", false, [&](Outcome* outcomes) {
     return state_->on_table([&](auto& operations, const auto& view) { return operations.insert(view, keys.data(), values.data(), keys.size(), outcomes); });
@@ -322,7 +322,7 @@ Result<BulkReport> Grid::insert(std::span<const uint32_t> keys, std::span<const 
   });
 }
 
-Result<BulkReport> Grid::assign(std::span<const uint32_t> keys, std::span<const uint32_t> values, std::vector<uint64_t>* refused) {
+Result<BulkReport> Grid::assign(Span<const uint32_t> keys, Span<const uint32_t> values, std::vector<uint64_t>* refused) {
   QRY_TRY(same_length("assign", keys.size(), values.size()));
   return state_->place_all(keys, values.data(), refused, "assign", true, [&](Outcome* outcomes) {
     return state_->on_table([&](auto& operations, const auto& view) { return operations.assign(view, keys.data(), values.data(), keys.size(), outcomes); });
@@ -331,7 +331,7 @@ Result<BulkReport> Grid::assign(std::span<const uint32_t> keys, std::span<const 
   });
 }
 
-Result<BulkReport> Grid::find_or_insert(std::span<const uint32_t> keys, std::span<uint32_t> values, std::vector<uint64_t>* refused) {
+Result<BulkReport> Grid::find_or_insert(Span<const uint32_t> keys, Span<uint32_t> values, std::vector<uint64_t>* refused) {
   QRY_TRY(same_length("find_or_insert", keys.size(), values.size()));
   return state_->place_all(keys, values.data(), refused, "find_or_insert", false, [&](Outcome* outcomes) {
     return state_->on_table([&](auto& operations, const auto& view) { return operations.find_or_insert(view, keys.data(), values.data(), keys.size(), outcomes); });
@@ -340,21 +340,12 @@ Result<BulkReport> Grid::find_or_insert(std::span<const uint32_t> keys, std::spa
   });
 }
 
-Result<BulkReport> Grid::find(std::span<const uint32_t> keys, std::span<uint32_t> values_out) const {
+Result<BulkReport> Grid::find(Span<const uint32_t> keys, Span<uint32_t> values_out) const {
   QRY_TRY(same_length("find", keys.size(), values_out.size()));
   return state_->on_table([&](auto& operations, const auto& view) { return operations.find(view, keys.data(), keys.size(), values_out.data(), nullptr); });
 }
 
-Result<void> Grid::find_neighbours(std::span<const uint32_t> bricks, Neighbourhood which, std::span<uint32_t> values_out) const {
-  if (values_out.size() != bricks.size() * uint32_t(which))
-    return fail(ErrorCode::invalid_argument, "hash grid find_neighbours: " + std::to_string(bricks.size()) + " bricks want " +
-                                                 std::to_string(bricks.size() * uint32_t(which)) + " values, not " + std::to_string(values_out.size()));
-  if (state_->compact())
-    return fail(ErrorCode::unsupported, "hash grid find_neighbours: the compact layout has no neighbour look-up; take the pairs layout, or find()");
-  return state_->executor->find_neighbours(state_->pairs_view(state_->block, state_->page_count), bricks.data(), bricks.size(), which, values_out.data());
-}
-
-Result<BulkReport> Grid::erase(std::span<const uint32_t> keys) {
+Result<BulkReport> Grid::erase(Span<const uint32_t> keys) {
   state_->begin_change();
   auto report = state_->on_table([&](auto& operations, const auto& view) { return operations.erase_alone(view, keys.data(), keys.size()); });
   if (report) {

@@ -32,7 +32,8 @@ inline Result<int> device_count() {
 inline Result<CudaDevice> device_at(int ordinal) {
   cudaDeviceProp properties{};
   QRY_TRY(check(cudaGetDeviceProperties(&properties, ordinal), "ask the device"));
-  CudaDevice device{.ordinal = ordinal};
+  CudaDevice device;
+  device.ordinal = ordinal;
   static_assert(sizeof(properties.uuid.bytes) == sizeof(device.uuid));
   std::memcpy(device.uuid.data(), properties.uuid.bytes, sizeof(device.uuid));
   return device;

@@ -20,8 +20,9 @@
 #include "bench/hashgrid/ceilings.cuh"
 #include "bench/hashgrid/cuda.hpp"
 #include "bench/hashgrid/workloads.cuh"
-#include "hashgrid/bulk/cuda_stream.cuh"
+#include "hashgrid/cuda_stream.cuh"
 #include "hashgrid/grid.hpp"
+#include "voxel/neighbours/bulk.hpp"
 
 namespace quarry::bench {
 namespace {
@@ -105,7 +106,7 @@ __global__ void __launch_bounds__(256) six_finds(GridView view, const uint32_t* 
   const uint32_t i = blockIdx.x * 256 + threadIdx.x;
   if (i >= count) return;
   for (uint32_t d = 0; d < 6; ++d) {
-    const Step step = step_of<Neighbourhood::faces>(d);
+    const NeighbourStep step = step_of<Neighbourhood::faces>(d);
     out[size_t{d} * count + i] = find(view, neighbour_key(keys[i], step.x, step.y, step.z)).value;
   }
 }
@@ -307,43 +308,43 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
     const uint32_t count = uint32_t(l.load * l.pages * 4096.0);
     const GridView view{a.table, l.pages, 1};
     const std::string at = " at " + fixed(l.load, 2);
-    const auto clear = [&] { good(cuda.clear(view)); };
-    const auto fill = [&] { report = good(cuda.insert_alone(view, a.keys, a.values, count, true)); };
+    const auto clear = [&] { good(cuda.pairs().clear(view)); };
+    const auto fill = [&] { report = good(cuda.pairs().insert_alone(view, a.keys, a.values, count, true)); };
     const auto refill = [&] { clear(), fill(); };
     const auto look_wrong = [&](bool present) { return wrong_answers(present ? a.keys : a.absent, a.out, count, present, a.counter); };
 
     double s = time(fill, clear);
     const uint64_t refused = report.full;
-    good(cuda.find(view, a.keys, count, a.out, nullptr));
+    good(cuda.pairs().find(view, a.keys, count, a.out, nullptr));
     const uint64_t lost = look_wrong(true);
-    const Stats stats = good(cuda.stats(view));
+    const Stats stats = good(cuda.pairs().stats(view));
     table.add(
         {"pairs insert, bulk" + at, rate(count, s), "G/s", c.radix_16_bits, "two radix passes", lost == refused ? 0 : lost,
          "refused " + std::to_string(refused) + ", depth mean " + fixed(stats.depth_mean, 3) + " max " + std::to_string(stats.depth_max)});
-    s = time([&] { report = good(cuda.find(view, a.keys, count, a.out, nullptr)); }, nothing);
+    s = time([&] { report = good(cuda.pairs().find(view, a.keys, count, a.out, nullptr)); }, nothing);
     table.add(
         {"pairs find, present" + at, rate(count, s), "G/s", c.read_8, "random reads", report.absent == refused ? 0 : look_wrong(true), ""});
-    s = time([&] { report = good(cuda.find(view, a.absent, count, a.out, nullptr)); }, nothing);
+    s = time([&] { report = good(cuda.pairs().find(view, a.absent, count, a.out, nullptr)); }, nothing);
     table.add({"pairs find, absent" + at, rate(count, s), "G/s", c.read_8, "random reads", look_wrong(false), ""});
     const GridView next{a.table, l.pages, 2};
     if (l.load == 0.5 || l.load == 0.9) {
-      s = time([&] { report = good(cuda.erase(next, a.keys, count / 2, nullptr, nullptr)); }, refill);
+      s = time([&] { report = good(cuda.pairs().erase(next, a.keys, count / 2, nullptr, nullptr)); }, refill);
       table.add({"pairs erase half" + at, rate(count / 2, s), "G/s", c.swap_8, "random CAS", report.absent > refused, ""});
     }
     if (l.load < 0.9) {
-      s = time([&] { report = good(cuda.insert(view, a.keys, a.values, count, reinterpret_cast<Outcome*>(a.out))); }, clear);
+      s = time([&] { report = good(cuda.pairs().insert(view, a.keys, a.values, count, reinterpret_cast<Outcome*>(a.out))); }, clear);
       table.add(
           {"pairs insert, one by one" + at, rate(count, s), "G/s", c.swap_8, "random CAS", report.inserted + report.full != count, ""});
     }
     if (l.load == 0.5) {
       const uint32_t half = count / 2;
-      const auto half_full = [&] { clear(), good(cuda.insert_alone(view, a.keys, a.values, half, true)); };
-      s = time([&] { report = good(cuda.insert_alone(next, a.keys + half, a.values + half, half, false)); }, half_full);
-      good(cuda.find(view, a.keys, count, a.out, nullptr));
+      const auto half_full = [&] { clear(), good(cuda.pairs().insert_alone(view, a.keys, a.values, half, true)); };
+      s = time([&] { report = good(cuda.pairs().insert_alone(next, a.keys + half, a.values + half, half, false)); }, half_full);
+      good(cuda.pairs().find(view, a.keys, count, a.out, nullptr));
       table.add({"pairs insert into a grid in use, to 0.5", rate(half, s), "G/s", c.radix_16_bits, "two radix passes",
                  look_wrong(true) + report.full, ""});
-      s = time([&] { report = good(cuda.insert(next, a.keys + half, a.values + half, half, nullptr)); }, half_full);
-      good(cuda.find(view, a.keys, count, a.out, nullptr));
+      s = time([&] { report = good(cuda.pairs().insert(next, a.keys + half, a.values + half, half, nullptr)); }, half_full);
+      good(cuda.pairs().find(view, a.keys, count, a.out, nullptr));
       table.add(
           {"pairs the same, beside other operations", rate(half, s), "G/s", c.swap_8, "random CAS", look_wrong(true) + report.full, ""});
     }
@@ -351,23 +352,23 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
       refill();
       const double gb = double(l.pages) * kQryPageBytes * 1e-9;
       const double live = double(report.inserted);
-      s = time([&] { good(cuda.stats(view)); }, nothing);
+      s = time([&] { good(cuda.pairs().stats(view)); }, nothing);
       table.add({"statistics (bytes read)", gb / s, "GB/s", c.copy_gb, "copy", 0, fixed(s * 1e6, 0) + " us"});
-      s = time([&] { good(cuda.sweep(next)); }, nothing);
+      s = time([&] { good(cuda.pairs().sweep(next)); }, nothing);
       table.add({"sweep (bytes read and written)", 2 * gb / s, "GB/s", c.copy_gb, "copy", 0, ""});
       uint64_t listed = 0;
-      s = time([&] { listed = good(cuda.enumerate(view, a.out, a.absent, a.count)); }, nothing);
+      s = time([&] { listed = good(cuda.pairs().enumerate(view, a.out, a.absent, a.count)); }, nothing);
       table.add({"enumerate (bytes read twice and written)", (2 * gb + live * 8e-9) / s, "GB/s", c.copy_gb, "copy",
                  listed != report.inserted, ""});
       fill_uniform(a.absent, nullptr, a.count, a.count);
       // Half the pages grow to all of them.
       const uint32_t few = l.pages / 2, keys_in_few = count / 2;
       const GridView small{a.table + (size_t{1} << 27), few, 1}, large{a.table, l.pages, 1};
-      good(cuda.clear(small));
-      good(cuda.insert_alone(small, a.keys, a.values, keys_in_few, true));
+      good(cuda.pairs().clear(small));
+      good(cuda.pairs().insert_alone(small, a.keys, a.values, keys_in_few, true));
       uint64_t left = 0;
-      s = time([&] { left = good(cuda.rehash(small, large)); }, [&] { good(cuda.clear(large)); });
-      good(cuda.find(large, a.keys, keys_in_few, a.out, nullptr));
+      s = time([&] { left = good(cuda.pairs().rehash(small, large)); }, [&] { good(cuda.pairs().clear(large)); });
+      good(cuda.pairs().find(large, a.keys, keys_in_few, a.out, nullptr));
       table.add({"grow x2 (bytes read and written)", gb * 1.5 / s, "GB/s", c.copy_gb, "copy",
                  wrong_answers(a.keys, a.out, keys_in_few, true, a.counter) + left, fixed(rate(keys_in_few, s), 1) + " G keys/s"});
     }
@@ -381,9 +382,9 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
     const GridView view{a.table, pages, 1};
     launch_each("make copies", a.count, nullptr, make_copies, a.keys, a.values, a.count, distinct);
     const double s =
-        time([&] { report = good(cuda.insert_alone(view, a.keys, a.values, a.count, true)); }, [&] { good(cuda.clear(view)); });
-    good(cuda.find(view, a.keys, a.count, a.out, nullptr));
-    const Stats stats = good(cuda.stats(view));
+        time([&] { report = good(cuda.pairs().insert_alone(view, a.keys, a.values, a.count, true)); }, [&] { good(cuda.pairs().clear(view)); });
+    good(cuda.pairs().find(view, a.keys, a.count, a.out, nullptr));
+    const Stats stats = good(cuda.pairs().stats(view));
     table.add({"pairs insert, 4 copies of each key", rate(a.count, s), "G/s", c.radix_16_bits, "two radix passes",
                wrong_answers(a.keys, a.out, a.count, true, a.counter) + report.full + (stats.live != report.inserted), ""});
   }
@@ -391,23 +392,23 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
   {  // Churn: a window of keys slides on by 1/16 of the capacity; 1600 times, which inserts 100 capacities.
     const uint32_t pages = 4096, slots = pages * kQrySlotsPerPage, live = uint32_t(slots * 0.7), step = slots / 16, rounds = 1600;
     GridView view{a.table, pages, 1};
-    good(cuda.clear(view));
+    good(cuda.pairs().clear(view));
     fill_uniform(a.keys, a.values, a.count, 0);
     const uint32_t turn = (a.count / step - 16) * step;  // the keys come round again long after they were erased
     const auto key_at = [&](uint64_t position) { return a.keys + position % turn; };
     const auto value_at = [&](uint64_t position) { return a.values + position % turn; };
-    uint64_t full = good(cuda.insert_alone(view, a.keys, a.values, live / step * step, true)).full, begin = 0;
+    uint64_t full = good(cuda.pairs().insert_alone(view, a.keys, a.values, live / step * step, true)).full, begin = 0;
     double first = 0, last = 0;
     for (uint32_t r = 0; r < rounds; ++r) {
       const uint64_t end = begin + live / step * step;
       const double s = seconds_of(
           [&] {
             ++view.phase;
-            good(cuda.erase(view, key_at(begin), step, nullptr, nullptr));
+            good(cuda.pairs().erase(view, key_at(begin), step, nullptr, nullptr));
             ++view.phase;
-            full += good(cuda.insert_alone(view, key_at(end), value_at(end), step, false)).full;
+            full += good(cuda.pairs().insert_alone(view, key_at(end), value_at(end), step, false)).full;
             ++view.phase;
-            if (r % 16 == 15) good(cuda.sweep(view));  // once a capacity; its time counts
+            if (r % 16 == 15) good(cuda.pairs().sweep(view));  // once a capacity; its time counts
           },
           nothing, stream, 0);
       begin += step;
@@ -456,20 +457,20 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
       const GridView view{a.table, pages, 1, locality};
       const std::string how = locality == kQryPlain ? ", plain" : ", rows";
       const uint32_t* const keys = a.keys;
-      double s = time([&] { report = good(cuda.insert_alone(view, keys, a.values, count, true)); }, [&] { good(cuda.clear(view)); });
-      const Stats stats = good(cuda.stats(view));
+      double s = time([&] { report = good(cuda.pairs().insert_alone(view, keys, a.values, count, true)); }, [&] { good(cuda.pairs().clear(view)); });
+      const Stats stats = good(cuda.pairs().stats(view));
       table.add({"V: scan insert" + how, rate(count, s), "G/s", c.radix_16_bits, "two radix passes", report.inserted != count,
                  std::to_string(count) + " bricks, depth mean " + fixed(stats.depth_mean, 3) + " max " + std::to_string(stats.depth_max)});
-      s = time([&] { report = good(cuda.find(view, keys, count, a.out, nullptr)); }, nothing);
+      s = time([&] { report = good(cuda.pairs().find(view, keys, count, a.out, nullptr)); }, nothing);
       table.add({"V: self" + how, rate(count, s), "G/s", c.read_8, "random reads", counted(values_right), ""});
-      s = time([&] { good(cuda.find_neighbours(view, keys, count, Neighbourhood::faces, around)); }, nothing);
+      s = time([&] { good(find_neighbours(cuda, view, keys, count, Neighbourhood::faces, around)); }, nothing);
       table.add({"V: nbr6" + how, rate(6.0 * count, s), "G/s", c.read_8, "random reads", counted(neighbours_right(false)), "24 bytes written"});
       s = time([&] { launch_each("six finds", count, stream, six_finds, view, keys, count, around); }, nothing);
       table.add({"V: nbr6 by six finds" + how, rate(6.0 * count, s), "G/s", c.read_8, "random reads", counted(neighbours_right(false)), ""});
-      s = time([&] { good(cuda.find_neighbours(view, keys, count, Neighbourhood::all, around)); }, nothing);
+      s = time([&] { good(find_neighbours(cuda, view, keys, count, Neighbourhood::all, around)); }, nothing);
       table.add({"V: nbr26" + how, rate(26.0 * count, s), "G/s", c.read_8, "random reads", counted(neighbours_right(true)), "104 bytes written"});
-      s = time([&] { report = good(cuda.erase({a.table, pages, 2, locality}, keys, count / 2, nullptr, nullptr)); },
-               [&] { good(cuda.clear(view)), good(cuda.insert_alone(view, keys, a.values, count, true)); });
+      s = time([&] { report = good(cuda.pairs().erase({a.table, pages, 2, locality}, keys, count / 2, nullptr, nullptr)); },
+               [&] { good(cuda.pairs().clear(view)), good(cuda.pairs().insert_alone(view, keys, a.values, count, true)); });
       table.add({"V: erase half in scan order" + how, rate(count / 2, s), "G/s", c.swap_8, "random CAS", report.absent, ""});
     }
     cudaFree(around);
@@ -488,8 +489,8 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
       const uint32_t count = uint32_t(load * slots);
       const GridView view{a.table, pages, 1};
       const double pairs =
-          time([&] { report = good(cuda.insert_alone(view, a.keys, a.values, count, true)); }, [&] { good(cuda.clear(view)); });
-      const Stats stats = good(cuda.stats(view));
+          time([&] { report = good(cuda.pairs().insert_alone(view, a.keys, a.values, count, true)); }, [&] { good(cuda.pairs().clear(view)); });
+      const Stats stats = good(cuda.pairs().stats(view));
       const CompactView compact = compact_view(a.table, pages);
       const double built =
           time([&] { good(cuda.compact().insert_alone(compact, a.keys, a.values, count, true)); }, [&] { good(cuda.compact().clear(compact)); });

@@ -8,7 +8,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "hashgrid/layout.h"
+#include "hashgrid/pairs/layout.h"
 #include "base/memory_source.hpp"
 #include "base/parallel.hpp"
 

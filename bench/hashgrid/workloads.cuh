@@ -11,7 +11,7 @@
 #include <cub/device/device_radix_sort.cuh>
 
 #include "bench/hashgrid/timing.cuh"
-#include "hashgrid/layout.h"
+#include "hashgrid/pairs/layout.h"
 
 namespace quarry::bench {
 

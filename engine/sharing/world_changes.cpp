@@ -7,7 +7,7 @@
 #include <bit>
 #include <utility>
 
-#include "hashgrid/view.hpp"
+#include "hashgrid/pairs/view.hpp"
 
 namespace quarry::engine {
 namespace {

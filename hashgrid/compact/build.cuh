@@ -6,7 +6,8 @@
 #pragma once
 
 #include "hashgrid/compact/passes.hpp"
-#include "hashgrid/bulk/split.cuh"
+#include "hashgrid/cuda/page_lists.cuh"
+#include "hashgrid/cuda/tuning.cuh"
 
 namespace quarry::hashgrid::kernels {
 

@@ -4,10 +4,12 @@
 
 #include <cub/device/device_scan.cuh>
 
-#include "hashgrid/arguments.hpp"
+#include "base/cuda/launch.cuh"
+#include "base/cuda/scratch.cuh"
+#include "hashgrid/compact/arguments.hpp"
 #include "hashgrid/compact/kernels.cuh"
-#include "hashgrid/bulk/key_kernels.cuh"
-#include "hashgrid/bulk/page_lists.cuh"
+#include "hashgrid/cuda/key_kernels.cuh"
+#include "hashgrid/cuda/page_lists.cuh"
 
 namespace quarry::hashgrid {
 namespace {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda.cuh - the bulk operations on tables of the compact layout on a CUDA device; a part of the CUDA executor.
+// cuda.cuh - the bulk operations on tables of the compact layout on a CUDA device.
 #pragma once
 
 #include <memory>
 
-#include "hashgrid/executor.hpp"
 #include "base/cuda/scratch.cuh"
+#include "hashgrid/compact/view.hpp"
+#include "hashgrid/table/operations.hpp"
 
 namespace quarry::hashgrid {
 

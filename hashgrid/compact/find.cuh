@@ -2,12 +2,12 @@
 // find.cuh - look-ups in a compact table by whole warps, two lanes to a sector: for the bulk find and for kernels of your own.
 //
 // Lane pairs read both their sectors together, 16 bytes each in one instruction at device scope, and exchange halves: the even half has all
-// the tags. pairs/find_warp.cuh says why: one lane that reads its sector alone (find() of compact/view.hpp) asks the L2 cache twice, and a kernel of
+// the tags. pairs/cuda/find_warp.cuh says why: one lane that reads its sector alone (find() of compact/view.hpp) asks the L2 cache twice, and a kernel of
 // nothing but look-ups is a third slower.
 #pragma once
 
 #include "hashgrid/compact/view.hpp"
-#include "hashgrid/bulk/sector_loads.cuh"
+#include "hashgrid/cuda/sector_loads.cuh"
 
 namespace quarry::hashgrid::kernels {
 

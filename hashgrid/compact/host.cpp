@@ -6,9 +6,8 @@
 #include <atomic>
 #include <vector>
 
-#include "hashgrid/arguments.hpp"
+#include "hashgrid/compact/arguments.hpp"
 #include "hashgrid/compact/passes.hpp"
-#include "hashgrid/bulk/page_passes.hpp"
 #include "base/parallel.hpp"
 
 namespace quarry::hashgrid {

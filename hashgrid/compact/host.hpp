@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// host.hpp - the bulk operations on tables of the compact layout by host threads; a part of the host executor.
+// host.hpp - the bulk operations on tables of the compact layout by host threads.
 #pragma once
 
 #include <memory>
 
-#include "hashgrid/executor.hpp"
+#include "hashgrid/compact/view.hpp"
+#include "hashgrid/table/operations.hpp"
 
 namespace quarry::hashgrid {
 

@@ -5,8 +5,8 @@
 
 #include "hashgrid/compact/build.cuh"
 #include "hashgrid/compact/find.cuh"
-#include "hashgrid/bulk/sector_loads.cuh"
-#include "hashgrid/bulk/stats_sums.cuh"
+#include "hashgrid/cuda/sector_loads.cuh"
+#include "hashgrid/cuda/stats_sums.cuh"
 
 namespace quarry::hashgrid::kernels {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// layout.h - how a table of the compact layout lies in memory and where a key may be: one text for C++, CUDA and GLSL, as layout.h is.
+// layout.h - how a table of the compact layout lies in memory and where a key may be: one text for C++, CUDA and GLSL, as pairs/layout.h is.
 //
 // What it is:     the formats of a sector, how pages are shared out, the arithmetic from key to sector and tag. Nothing here touches memory.
 // What it is not: the operations (compact/view.hpp for host and CUDA, shaders/library/compact_find.glsl for shaders).
@@ -23,7 +23,8 @@
 #ifndef QRY_HASHGRID_COMPACT_LAYOUT_H
 #define QRY_HASHGRID_COMPACT_LAYOUT_H
 
-#include "hashgrid/layout.h"
+#include "hashgrid/table/key_hash.h"
+#include "hashgrid/table/page.h"
 
 QRY_CONST kQryCompactEmptyTags = 0x7FFFFFFFu;  // a word of tags, in every format
 QRY_CONST kQryCompactWentOn = 0x80000000u;

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "hashgrid/compact/view.hpp"
-#include "hashgrid/bulk/page_passes.hpp"
+#include "hashgrid/table/stats.hpp"
 
 namespace quarry::hashgrid::detail {
 
@@ -12,9 +12,7 @@ constexpr uint32_t kSectorWords = 8;
 constexpr uint32_t kCompactSlotsPerPage = kQryPageBytes / kQrySlotBytes;  // what a load factor is counted against
 
 inline void finish_compact_stats(Stats& stats, uint32_t page_count) {
-  finish_stats(stats, page_count);
-  stats.slots = uint64_t{page_count} * kCompactSlotsPerPage;
-  stats.load_factor = double(stats.live) / double(stats.slots);
+  finish_stats(stats, page_count, kCompactSlotsPerPage);
 }
 
 // Where an entry stands.

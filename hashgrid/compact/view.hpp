@@ -18,14 +18,15 @@
 //      exchanges for "none", find loads: one instruction decides each, so per key the operations take effect one after the other there.
 //  Bounded: a claim that is lost uses up one of the sequence's slots.
 //
-// Memory order: as in view_impl.hpp. Host: loads acquire, changes acquire-release. Device: relaxed at device scope; a claim behind a sector
+// Memory order: as in pairs/view_impl.hpp. Host: loads acquire, changes acquire-release. Device: relaxed at device scope; a claim behind a sector
 // whose bit was just set releases.
 //
 // Price: a tag and its value are two words, so an insert costs two atomics in one sector.
 #pragma once
 
 #include "hashgrid/compact/layout.h"
-#include "hashgrid/view.hpp"
+#include "hashgrid/table/outcome.hpp"
+#include "hashgrid/table/words.hpp"
 
 namespace quarry::hashgrid {
 
@@ -121,11 +122,10 @@ __device__ inline decltype(auto) with_format_on_device(uint32_t fields, const Us
 
 // The table's words, touched by any number of threads.
 struct CompactWords {
+  using Ref = AtomicRef<uint32_t>;
 #if defined(__CUDA_ARCH__)
-  using Ref = cuda::atomic_ref<uint32_t, cuda::thread_scope_device>;
   static constexpr auto kLoad = cuda::memory_order_relaxed, kSwap = cuda::memory_order_relaxed, kAfterBit = cuda::memory_order_release;
 #else
-  using Ref = std::atomic_ref<uint32_t>;
   static constexpr auto kLoad = std::memory_order_acquire, kSwap = std::memory_order_acq_rel, kAfterBit = std::memory_order_acq_rel;
 #endif
   QRY_HD static uint32_t load(const uint32_t* word) { return Ref(*const_cast<uint32_t*>(word)).load(kLoad); }

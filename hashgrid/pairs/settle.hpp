@@ -6,7 +6,7 @@
 // M. Kaminsky, "MemC3", 2013, and X. Li et al., "Algorithmic improvements for fast concurrent cuckoo hashing", 2014; the stash, that of A. Kirsch, M. Mitzenmacher, U. Wieder, "More robust hashing: cuckoo hashing with a stash", 2009.
 #pragma once
 
-#include "hashgrid/bulk/page_passes.hpp"
+#include "hashgrid/pairs/page_passes.hpp"
 
 namespace quarry::hashgrid::detail {
 

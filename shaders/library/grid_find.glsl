@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // grid_find.glsl - the GLSL twin of hashgrid::find (view_impl.hpp `locate`): the same probe order, bit for bit the same answer.
-// The including shader has defined QRY_GLSL, included hashgrid/layout.h, and enabled GL_EXT_buffer_reference,
+// The including shader has defined QRY_GLSL, included hashgrid/pairs/layout.h, and enabled GL_EXT_buffer_reference,
 // GL_EXT_scalar_block_layout and GL_EXT_shader_explicit_arithmetic_types_int64.
 #ifndef QRY_GRID_FIND_GLSL
 #define QRY_GRID_FIND_GLSL

@@ -11,7 +11,7 @@
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 
 #define QRY_GLSL 1
-#include "hashgrid/layout.h"
+#include "hashgrid/pairs/layout.h"
 #include "shaders/shared/world_root.h"
 #include "shaders/library/grid_find.glsl"
 

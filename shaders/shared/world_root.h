@@ -2,7 +2,7 @@
 // world_root.h - where a world lies in memory, as shaders see it: one text for C++ (engine/sharing/world.cpp) and GLSL (world.glsl).
 // All addresses are buffer device addresses. Scalar layout in GLSL = natural alignment in C++; static_asserts in sharing/world.cpp.
 //
-//   QryWorldRoot --> grid       pages of hashgrid/layout.h
+//   QryWorldRoot --> grid       pages of hashgrid/pairs/layout.h, by the keys of voxel/bricks/key.h
 //                --> slabs      tables of addresses: masks (64 B a brick), materials (512 B a brick, or packed: voxel/bricks/pool.hpp)
 //                --> pyramid    nodes and brick indices, granules of 16 bytes, as voxel/bricks/occupancy.hpp says
 //                --> palette    256 x 32 B, as voxel/worlds/palette.hpp says
@@ -10,7 +10,8 @@
 #ifndef QRY_WORLD_ROOT_H
 #define QRY_WORLD_ROOT_H
 
-#include "hashgrid/layout.h"
+#include "hashgrid/pairs/layout.h"
+#include "voxel/bricks/key.h"
 
 #if defined(QRY_GLSL)
 #define QRY_I32 int

@@ -40,7 +40,7 @@ class On {
     if constexpr (std::is_same_v<View, CompactView>)
       return executor_.compact();
     else
-      return executor_;
+      return executor_.pairs();
   }
   Result<Grid> create_grid(GridOptions options, MemorySource* memory = nullptr) const {
     options.layout = compact ? Layout::compact : Layout::pairs;

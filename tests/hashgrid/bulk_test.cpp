@@ -78,7 +78,7 @@ TEST_CASE("A large batch at a load of 0.95: every key is in without growth, in e
     REQUIRE(report.inserted == keys.size());
     REQUIRE(table.find(keys) == values);
     REQUIRE(table.fault() == "");
-    const auto stats = executor.stats(table.view());
+    const auto stats = executor.pairs().stats(table.view());
     REQUIRE(stats->live == report.inserted);
     REQUIRE(stats->overflow_live > 1000);
     REQUIRE(stats->depth_max <= 8);
@@ -94,7 +94,7 @@ TEST_CASE("A large batch at a load of 0.95: every key is in without growth, in e
 
     // Swept, filled up beyond 0.97 and emptied again: whatever the stash held is found, then gone.
     table.next_phase();
-    REQUIRE(executor.sweep(table.view()).has_value());
+    REQUIRE(executor.pairs().sweep(table.view()).has_value());
     REQUIRE(table.fault() == "");
     table.next_phase();
     const std::vector<uint32_t> more = some_keys(97, 12000);
@@ -104,11 +104,11 @@ TEST_CASE("A large batch at a load of 0.95: every key is in without growth, in e
     table.next_phase();
     const BulkReport gone = table.erase(keys);
     REQUIRE(gone.erased >= report.inserted);
-    REQUIRE(executor.stats(table.view())->live == report.inserted + added.inserted - gone.erased);
+    REQUIRE(executor.pairs().stats(table.view())->live == report.inserted + added.inserted - gone.erased);
     table.next_phase();
-    REQUIRE(executor.sweep(table.view()).has_value());
+    REQUIRE(executor.pairs().sweep(table.view()).has_value());
     REQUIRE(table.fault() == "");
-    REQUIRE(executor.stats(table.view())->overflow_live < 600);
+    REQUIRE(executor.pairs().stats(table.view())->overflow_live < 600);
   });
 }
 
@@ -122,14 +122,14 @@ TEST_CASE("All keys in one page: the stash of its group takes what the page cann
     REQUIRE(direct.full == 0);
     REQUIRE(table.find(keys) == values);
     REQUIRE(table.fault() == "");
-    auto stats = executor.stats(table.view());
+    auto stats = executor.pairs().stats(table.view());
     REQUIRE(stats->overflow_live >= 6500 - 3968);
     REQUIRE(stats->depth_max <= 8);
     REQUIRE(stats->depth_max > 3);
     // The same key erased and inserted again: the freed slot waits for the next phase, the key does not.
     table.next_phase();
     REQUIRE(table.erase(keys).erased == keys.size());
-    REQUIRE(table.insert(keys, values_of(keys, 1)).inserted + executor.stats(table.view())->freed >= keys.size());
+    REQUIRE(table.insert(keys, values_of(keys, 1)).inserted + executor.pairs().stats(table.view())->freed >= keys.size());
     REQUIRE(table.fault() == "");
     table.next_phase();
     table.insert(keys, values_of(keys, 1));
@@ -181,14 +181,14 @@ TEST_CASE("Large batches of inserts, assigns and erases change what they say, wh
       REQUIRE(assigned.assigned + assigned.inserted + assigned.full == batch.size());
       for (const uint32_t key : batch)
         if (known.count(key) != 0) known[key] = value_of(key, 3);
-      REQUIRE(executor.stats(table.view())->live == known.size() + assigned.inserted);
+      REQUIRE(executor.pairs().stats(table.view())->live == known.size() + assigned.inserted);
       require_found(table, known, 0);
       REQUIRE(table.fault() == "");
       table.next_phase();
       size_t there = assigned.inserted;
       for (const uint32_t key : batch) there += known.erase(key);
       REQUIRE(table.erase(batch).erased == there);
-      REQUIRE(executor.stats(table.view())->live == known.size());
+      REQUIRE(executor.pairs().stats(table.view())->live == known.size());
       require_found(table, known, 0);
       REQUIRE(table.fault() == "");
     }
@@ -210,14 +210,14 @@ TEST_CASE("Large batches of several threads at once, inserts, assigns and erases
         std::vector<std::jthread> callers;
         for (size_t t = 0; t < reports.size(); ++t)
           callers.emplace_back([&, t] {
-            const auto report = t == 0   ? executor.insert(table.view(), k.data(), v.data(), keys.size(), nullptr)
-                                : t == 1 ? executor.assign(table.view(), k.data(), v.data(), keys.size(), nullptr)
-                                : t == 2 ? executor.erase(table.view(), k.data(), keys.size(), nullptr, nullptr)
-                                         : executor.find(table.view(), k.data(), keys.size(), nullptr, nullptr);
+            const auto report = t == 0   ? executor.pairs().insert(table.view(), k.data(), v.data(), keys.size(), nullptr)
+                                : t == 1 ? executor.pairs().assign(table.view(), k.data(), v.data(), keys.size(), nullptr)
+                                : t == 2 ? executor.pairs().erase(table.view(), k.data(), keys.size(), nullptr, nullptr)
+                                         : executor.pairs().find(table.view(), k.data(), keys.size(), nullptr, nullptr);
             if (report) reports[t] = *report;
           });
       }
-      const auto before = executor.stats(table.view());
+      const auto before = executor.pairs().stats(table.view());
       int64_t balance = 0;
       for (const BulkReport& report : reports) {
         REQUIRE(report.inserted + report.present + report.assigned + report.erased + report.absent + report.full == keys.size());
@@ -326,8 +326,8 @@ TEST_CASE("Two copies of each key at a load of 0.94: each once, in a bucket or i
     REQUIRE(report.inserted + report.present + report.full == 2 * distinct);
     REQUIRE(report.full < distinct / 8);  // copies take slots until they are dropped: plain insertion has the rest
     REQUIRE(table.fault() == "");
-    REQUIRE(executor.stats(table.view())->live == report.inserted);
-    REQUIRE(executor.stats(table.view())->overflow_live > 0);
+    REQUIRE(executor.pairs().stats(table.view())->live == report.inserted);
+    REQUIRE(executor.pairs().stats(table.view())->overflow_live > 0);
     std::unordered_map<uint32_t, uint32_t> known;
     for (const uint32_t key : keys) known[key] = value_of(key);
     require_found(table, known, report.full);

@@ -292,9 +292,9 @@ TEST_CASE("Wrong arguments are refused with a message, not a crash") {
     REQUIRE(grid->erase({}).has_value());
     REQUIRE(Grid::create(executor, {.max_load_factor = 0}).error().code == ErrorCode::invalid_argument);
     REQUIRE(Grid::create(executor, {.max_load_factor = 1.5}).error().code == ErrorCode::invalid_argument);
-    REQUIRE(executor.clear({}).error().code == ErrorCode::invalid_argument);
-    REQUIRE(executor.find({grid->view().words, 1, 0}, nullptr, 3, nullptr, nullptr).error().code == ErrorCode::invalid_argument);
-    REQUIRE(executor.clear({grid->view().words, 1, kQryPhaseNever}).error().code == ErrorCode::invalid_argument);
+    REQUIRE(executor.pairs().clear({}).error().code == ErrorCode::invalid_argument);
+    REQUIRE(executor.pairs().find({grid->view().words, 1, 0}, nullptr, 3, nullptr, nullptr).error().code == ErrorCode::invalid_argument);
+    REQUIRE(executor.pairs().clear({grid->view().words, 1, kQryPhaseNever}).error().code == ErrorCode::invalid_argument);
   });
 #if !defined(QRY_HAVE_CUDA)
   REQUIRE(make_cuda_executor().error().code == ErrorCode::unsupported);

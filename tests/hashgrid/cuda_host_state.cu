@@ -2,7 +2,7 @@
 // cuda_host_state.cu - what a process has set up in CUDA, read and compared.
 #include "tests/hashgrid/cuda_host_state.hpp"
 
-#include "hashgrid/bulk/cuda_stream.cuh"
+#include "hashgrid/cuda_stream.cuh"
 #include "base/cuda/launch.cuh"
 
 namespace quarry::hashgrid::test {

@@ -29,14 +29,14 @@ void use(Executor& executor) {
   REQUIRE(executor.upload(memory->data, keys.data(), keys.size() * sizeof(uint32_t)));
   const GridView view{static_cast<uint64_t*>(table->data), kPages, 1};
   auto* const on_device = static_cast<uint32_t*>(memory->data);
-  REQUIRE(executor.clear(view));
-  const auto inserted = executor.insert(view, on_device, on_device + kKeys, kKeys, nullptr);
+  REQUIRE(executor.pairs().clear(view));
+  const auto inserted = executor.pairs().insert(view, on_device, on_device + kKeys, kKeys, nullptr);
   REQUIRE(inserted);
   CHECK(inserted->inserted == kKeys);
-  const auto found = executor.find(view, on_device, kKeys, on_device + kKeys, nullptr);
+  const auto found = executor.pairs().find(view, on_device, kKeys, on_device + kKeys, nullptr);
   REQUIRE(found);
   CHECK(found->present == kKeys);
-  const auto stats = executor.stats(view);
+  const auto stats = executor.pairs().stats(view);
   REQUIRE(stats);
   CHECK(stats->live == kKeys);
   executor.memory().release(*table);

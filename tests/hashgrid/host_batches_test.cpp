@@ -5,7 +5,7 @@
 #include <random>
 #include <unordered_map>
 
-#include "hashgrid/view.hpp"
+#include "hashgrid/pairs/view.hpp"
 #include "tests/hashgrid/backends.hpp"
 
 namespace quarry::hashgrid::test {
@@ -147,7 +147,7 @@ TEST_CASE("Bulk look-ups answer as look-ups of one key do, with as many sectors 
                                size_t{129}, size_t{4096}, asked.size()}) {
       Keys values(count);
       std::vector<uint8_t> depths(count);
-      const auto report = executor->find(view, asked.data(), count, values.data(), depths.data());
+      const auto report = executor->pairs().find(view, asked.data(), count, values.data(), depths.data());
       REQUIRE(report.has_value());
       size_t wrong = 0, present = 0, reserved = 0;
       for (size_t i = 0; i < count; ++i) {
@@ -176,7 +176,7 @@ TEST_CASE("A page whose keys are all gone begins anew with the next large batch,
   REQUIRE(grid->insert(keys, values).has_value());
   REQUIRE(grid->page_count() == 1);
   std::vector<uint8_t> depths(keys.size());
-  REQUIRE(executor->find(grid->view(), keys.data(), keys.size(), nullptr, depths.data()).has_value());
+  REQUIRE(executor->pairs().find(grid->view(), keys.data(), keys.size(), nullptr, depths.data()).has_value());
   Keys in_buckets, in_stash;
   for (size_t i = 0; i < keys.size(); ++i) (depths[i] <= 2 ? in_buckets : in_stash).push_back(keys[i]);
   REQUIRE(in_stash.size() >= 32);

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "hashgrid/layout.h"
+#include "hashgrid/pairs/layout.h"
 
 namespace {
 
@@ -179,18 +179,6 @@ TEST_CASE("State words and shifts give each of the 1024 sectors its own two bits
   }
   REQUIRE(bits.size() == 1024);
   REQUIRE(*bits.rbegin() == 2046);
-}
-
-TEST_CASE("Brick coordinates survive packing, and only the corner brick has the reserved key") {
-  for (const int x : {-1024, -1, 0, 5, 1023})
-    for (const int y : {-512, -1, 0, 7, 511})
-      for (const int z : {-1024, -1, 0, 9, 1023}) {
-        const uint32_t key = qry_pack_brick(x, y, z);
-        CHECK(qry_brick_x(key) == x);
-        CHECK(qry_brick_y(key) == y);
-        CHECK(qry_brick_z(key) == z);
-        CHECK((key == kQryReservedKey) == (x == 1023 && y == 511 && z == 1023));
-      }
 }
 
 }  // namespace

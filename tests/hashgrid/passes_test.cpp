@@ -158,7 +158,7 @@ TEST_CASE("Settling places refused keys by moves, up to a load factor of 0.95, a
     table.next_phase();
     const Array<uint32_t> k(executor, keys), v(executor, values);
     const Array<Outcome> o(executor, outcomes);
-    const auto settled = executor.settle(table.view(), k.data(), v.data(), keys.size(), o.data());
+    const auto settled = executor.pairs().settle(table.view(), k.data(), v.data(), keys.size(), o.data());
     REQUIRE(settled.has_value());
     REQUIRE(settled->inserted == direct.full);
     REQUIRE(settled->full + settled->present + settled->reserved == 0);
@@ -166,7 +166,7 @@ TEST_CASE("Settling places refused keys by moves, up to a load factor of 0.95, a
     REQUIRE(std::count(then.begin(), then.end(), Outcome::inserted) == std::ptrdiff_t(keys.size()));
     REQUIRE(table.find(keys) == values);
     REQUIRE(table.fault() == "");
-    const auto stats = executor.stats(table.view());
+    const auto stats = executor.pairs().stats(table.view());
     REQUIRE(stats->load_factor > 0.949);
     REQUIRE(stats->depth_mean < 1.5);
   });

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "hashgrid/compact/view.hpp"
+#include "hashgrid/pairs/view.hpp"
 
 namespace quarry::hashgrid::test {
 

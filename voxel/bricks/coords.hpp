@@ -9,7 +9,7 @@
 #include <compare>
 #include <cstdint>
 
-#include "hashgrid/layout.h"
+#include "voxel/bricks/key.h"
 
 namespace quarry {
 

@@ -9,8 +9,8 @@
 
 #include <bit>
 
-#include "hashgrid/bulk/cuda_stream.cuh"
 #include "base/cuda/launch.cuh"
+#include "hashgrid/cuda_stream.cuh"
 #include "voxel/bricks/voxel_list_kernels.cuh"
 #include "voxel/bricks/voxel_list_stage.hpp"
 

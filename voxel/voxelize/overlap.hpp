@@ -16,7 +16,7 @@
 
 #include <cstdint>
 
-#include "hashgrid/view.hpp"
+#include "hashgrid/pairs/view.hpp"
 
 namespace quarry::voxelize_detail {
 

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "hashgrid/view.hpp"
+#include "hashgrid/pairs/view.hpp"
 #include "voxel/bricks/coords.hpp"
 #include "voxel/voxelize/mesh.hpp"
 #include "voxel/voxelize/overlap.hpp"

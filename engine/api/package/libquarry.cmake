@@ -45,9 +45,6 @@ configure_file(api/quarry.hpp ${PROJECT_BINARY_DIR}/include/quarry/quarry.hpp CO
 target_include_directories(qry_libquarry INTERFACE $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>)
 
 if(QRY_INSTALL)
-  include(GNUInstallDirs)
-  include(CMakePackageConfigHelpers)
-  set(qry_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/quarry)
   install(TARGETS qry_libquarry EXPORT quarry-targets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development
     RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime
@@ -56,12 +53,8 @@ if(QRY_INSTALL)
   install(FILES ${PROJECT_SOURCE_DIR}/docs/plugin.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT development)
 
   install(EXPORT quarry-targets NAMESPACE quarry:: DESTINATION ${qry_cmake_dir} COMPONENT development)
-  configure_package_config_file(${qry_package_dir}/config.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/quarry-config.cmake
-    INSTALL_DESTINATION ${qry_cmake_dir} NO_SET_AND_CHECK_MACRO)
-  # While the major version is 0, a minor version may break what the one before promised.
-  write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/quarry-config-version.cmake COMPATIBILITY SameMinorVersion)
-  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/quarry-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/quarry-config-version.cmake
-    DESTINATION ${qry_cmake_dir} COMPONENT development)
+  configure_file(${qry_package_dir}/component.cmake ${CMAKE_CURRENT_BINARY_DIR}/quarry-component-quarry.cmake COPYONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/quarry-component-quarry.cmake DESTINATION ${qry_cmake_dir} COMPONENT development)
 
   # Relocatable: the prefix is counted back from where the .pc file lies.
   set(qry_pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

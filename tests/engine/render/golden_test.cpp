@@ -10,7 +10,7 @@
 
 #include "engine/pictures/png_file.hpp"
 #include "engine/render/ray_marcher.hpp"
-#include "hashgrid/view.hpp"
+#include "hashgrid/pairs/view.hpp"
 #include "tests/engine/picture_compare.hpp"
 #include "tests/engine/scene_world.hpp"
 #include "tests/engine/test_device.hpp"

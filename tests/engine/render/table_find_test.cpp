@@ -75,7 +75,7 @@ TEST_CASE("grid_find: GLSL and host answer alike, value and sectors read, for pl
       auto memory = DeviceMemory::create(*device, BufferHome::host_upload, size_t{pages} * kQryPageBytes, "table of pairs");
       REQUIRE(memory);
       const hashgrid::GridView first{static_cast<uint64_t*>((*memory)->mapped()), pages, 1, locality}, table{first.words, pages, 2, locality};
-      REQUIRE(executor->clear(first));
+      REQUIRE(executor->pairs().clear(first));
       // Rows of bricks with gaps, and keys by themselves: as many as the pages hold, and the first page as full as it gets.
       std::mt19937 random(pages);
       std::vector<uint32_t> keys;
@@ -87,7 +87,7 @@ TEST_CASE("grid_find: GLSL and host answer alike, value and sectors read, for pl
       for (uint32_t stored = 0; stored < 400; ++stored) keys.push_back(qry_key_of_stored(stored, locality));
       std::vector<uint32_t> values;
       for (const uint32_t key : keys) values.push_back(key * 0x9E3779B1u >> 1);
-      const auto put = executor->insert(first, keys.data(), values.data(), keys.size(), nullptr);
+      const auto put = executor->pairs().insert(first, keys.data(), values.data(), keys.size(), nullptr);
       REQUIRE(put);
       CHECK(put->inserted > keys.size() * 3 / 4);
       for (size_t i = 0; i < keys.size(); i += 3) erase(table, keys[i]);

@@ -10,7 +10,7 @@
 
 #include "engine/render/ray_marcher.hpp"
 #include "base/parallel.hpp"
-#include "hashgrid/view.hpp"
+#include "hashgrid/pairs/view.hpp"
 #include "tests/engine/ray_reference.hpp"
 #include "tests/engine/scene_world.hpp"
 #include "tests/engine/test_device.hpp"

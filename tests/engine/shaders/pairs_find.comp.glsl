@@ -8,7 +8,7 @@
 #extension GL_GOOGLE_include_directive : require
 
 #define QRY_GLSL
-#include "hashgrid/layout.h"
+#include "hashgrid/pairs/layout.h"
 #include "shaders/library/grid_find.glsl"
 #include "tests/engine/shaders/find_push.h"
 

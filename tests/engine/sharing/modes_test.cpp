@@ -7,7 +7,7 @@
 
 #include "engine/render/ray_marcher.hpp"
 #include "find_spirv.h"
-#include "hashgrid/view.hpp"
+#include "hashgrid/pairs/view.hpp"
 #include "tests/engine/picture_compare.hpp"
 #include "tests/engine/scene_world.hpp"
 #include "tests/engine/render/shader_find.hpp"

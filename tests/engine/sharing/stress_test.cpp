@@ -23,7 +23,7 @@
 #include "engine/vulkan/timeline.hpp"
 #include "engine/vulkan/functions.hpp"
 #include "find_spirv.h"
-#include "hashgrid/view.hpp"
+#include "hashgrid/pairs/view.hpp"
 #include "tests/engine/scene_world.hpp"
 #include "tests/engine/render/shader_find.hpp"
 #include "tests/engine/test_device.hpp"

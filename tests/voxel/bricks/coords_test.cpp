@@ -58,6 +58,18 @@ Int3 random_voxel(std::mt19937& random, int reach) {
 
 }  // namespace
 
+TEST_CASE("Brick coordinates survive packing, and only the corner brick has the reserved key") {
+  for (const int x : {-1024, -1, 0, 5, 1023})
+    for (const int y : {-512, -1, 0, 7, 511})
+      for (const int z : {-1024, -1, 0, 9, 1023}) {
+        const uint32_t key = qry_pack_brick(x, y, z);
+        CHECK(qry_brick_x(key) == x);
+        CHECK(qry_brick_y(key) == y);
+        CHECK(qry_brick_z(key) == z);
+        CHECK((key == kQryReservedKey) == (x == 1023 && y == 511 && z == 1023));
+      }
+}
+
 TEST_CASE("coords: a brick's key unpacks to the brick, at every corner and in between") {
   std::mt19937 random(1);
   std::vector<Int3> bricks = {{-1024, -512, -1024}, {1023, 511, 1022}, {1022, 511, 1023}, {1023, 510, 1023}, {0, 0, 0}, {-1, -1, -1}};

@@ -237,29 +237,16 @@ TEST_CASE("world: a mirror fed by the dirty keys alone equals the world") {
 TEST_CASE("world: an executor that is not the host's is refused by name") {
   struct Elsewhere final : hashgrid::Executor {
     std::unique_ptr<hashgrid::Executor> host = hashgrid::make_host_executor(1);
-    using View = hashgrid::GridView;
-    using Report = Result<hashgrid::BulkReport>;
-    const char* name() const override { return "elsewhere"; }
+    hashgrid::ExecutorKind kind() const override { return hashgrid::ExecutorKind::cuda; }
     uint32_t parallelism() const override { return 1; }
     MemorySource& memory() override { return host->memory(); }
     Result<void> upload(void* to, const void* from, size_t n) override { return host->upload(to, from, n); }
     Result<void> download(void* to, const void* from, size_t n) override { return host->download(to, from, n); }
-    Result<void> clear(const View& v) override { return host->clear(v); }
-    Report insert(const View& v, const uint32_t* k, const uint32_t* x, size_t n, hashgrid::Outcome* o) override { return host->insert(v, k, x, n, o); }
-    Report assign(const View& v, const uint32_t* k, const uint32_t* x, size_t n, hashgrid::Outcome* o) override { return host->assign(v, k, x, n, o); }
-    Report find_or_insert(const View& v, const uint32_t* k, uint32_t* x, size_t n, hashgrid::Outcome* o) override { return host->find_or_insert(v, k, x, n, o); }
-    Report find(const View& v, const uint32_t* k, size_t n, uint32_t* x, uint8_t* d) override { return host->find(v, k, n, x, d); }
-    Result<void> find_neighbours(const View& v, const uint32_t* k, size_t n, hashgrid::Neighbourhood w, uint32_t* x) override { return host->find_neighbours(v, k, n, w, x); }
+    hashgrid::BulkOperations<hashgrid::GridView>& pairs() override { return host->pairs(); }
     hashgrid::BulkOperations<hashgrid::CompactView>& compact() override { return host->compact(); }
-    Report erase(const View& v, const uint32_t* k, size_t n, uint32_t* x, hashgrid::Outcome* o) override { return host->erase(v, k, n, x, o); }
-    Report settle(const View& v, const uint32_t* k, const uint32_t* x, size_t n, hashgrid::Outcome* o) override { return host->settle(v, k, x, n, o); }
-    Result<uint64_t> enumerate(const View& v, uint32_t* k, uint32_t* x, size_t n) override { return host->enumerate(v, k, x, n); }
-    Result<uint64_t> rehash(const View& a, const View& b) override { return host->rehash(a, b); }
-    Result<void> sweep(const View& v) override { return host->sweep(v); }
-    Result<hashgrid::Stats> stats(const View& v) override { return host->stats(v); }
   } elsewhere;
   const auto world = World::create({.executor = &elsewhere});
   REQUIRE_FALSE(world);
   REQUIRE(world.error().code == ErrorCode::unsupported);
-  REQUIRE(world.error().message.find("elsewhere") != std::string::npos);
+  REQUIRE(world.error().message.find("cuda") != std::string::npos);
 }

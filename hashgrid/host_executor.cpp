@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// host_executor.cpp - the host executor: its threads and its memory. What it does on tables is in pairs/host/ and compact/host.cpp.
+#include <cstring>
+
+#include "base/parallel.hpp"
+#include "hashgrid/compact/host.hpp"
+#include "hashgrid/executor.hpp"
+#include "hashgrid/pairs/host/operations.hpp"
+
+namespace quarry::hashgrid {
+namespace {
+
+class HostExecutor final : public Executor {
+ public:
+  explicit HostExecutor(uint32_t threads) : threads_(threads), pairs_(make_host_pairs(threads_)), compact_(make_host_compact(threads_)) {}
+
+  ExecutorKind kind() const override { return ExecutorKind::host; }
+  uint32_t parallelism() const override { return threads_; }
+  MemorySource& memory() override { return host_memory_source(); }
+  Result<void> upload(void* to, const void* from_host, size_t size_bytes) override {
+    if (size_bytes != 0) std::memcpy(to, from_host, size_bytes);
+    return {};
+  }
+  Result<void> download(void* to_host, const void* from, size_t size_bytes) override {
+    if (size_bytes != 0) std::memcpy(to_host, from, size_bytes);
+    return {};
+  }
+  BulkOperations<GridView>& pairs() override { return *pairs_; }
+  BulkOperations<CompactView>& compact() override { return *compact_; }
+
+ private:
+  uint32_t threads_;
+  std::unique_ptr<BulkOperations<GridView>> pairs_;
+  std::unique_ptr<BulkOperations<CompactView>> compact_;
+};
+
+}  // namespace
+
+std::unique_ptr<Executor> make_host_executor(uint32_t threads) { return std::make_unique<HostExecutor>(threads == 0 ? thread_count() : threads); }
+
+}  // namespace quarry::hashgrid

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// block_list.cuh - a list in shared memory that the lanes of a block add to: of look-ups that the block goes on with together.
+#pragma once
+
+#include <cstdint>
+
+namespace quarry::hashgrid::kernels {
+
+// Room for this lane's `count` entries in a list that the block shares.
+__device__ inline uint32_t list_places(uint32_t* listed, uint32_t count) {
+  const uint32_t lane = threadIdx.x % 32;
+  uint32_t upto = count;
+#pragma unroll
+  for (uint32_t step = 1; step < 32; step *= 2) {
+    const uint32_t left = __shfl_up_sync(0xFFFFFFFFu, upto, step);
+    if (lane >= step) upto += left;
+  }
+  uint32_t begin = 0;
+  if (lane == 31 && upto != 0) begin = atomicAdd(listed, upto);
+  return __shfl_sync(0xFFFFFFFFu, begin, 31) + upto - count;
+}
+
+}  // namespace quarry::hashgrid::kernels

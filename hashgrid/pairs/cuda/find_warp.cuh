@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// find_warp.cuh - look-ups in the pairs layout by whole warps, two lanes to a sector, for the bulk find and for kernels of your own.
+// Lane pairs read both their sectors together, 16 bytes each in one instruction, and exchange what they saw.
+//
+// Loads stay at device scope, served by the L2 cache: a find sees every insert that ended before it began, also of other kernels. One lane
+// reading its sector by two such loads asks the L2 cache twice for it and is a third slower (24 against 39 G finds/s on an H200); the
+// same two loads through L1 reach the same 39, but may be out of date. The pair's request is one, so it needs no L1.
+#pragma once
+
+#include "hashgrid/cuda/sector_loads.cuh"
+#include "hashgrid/pairs/view.hpp"
+
+namespace quarry::hashgrid::kernels {
+
+// The same answer as find(view, key), of a view of plain keys. All 32 lanes of a warp call it together; a lane with nothing to ask gives
+// kQryReservedKey. For kernels of your own that look keys up beside other work.
+__device__ inline Found find_in_warp(const GridView& view, uint32_t key) {
+  const bool odd = threadIdx.x & 1;
+  const uint32_t stored = qry_stored_key(key, kQryPlain);
+  const QryPlace place = qry_place_stored(stored, view.page_count);
+  const uint64_t* const page = detail::page_of(view, place);
+  const uint32_t other_stored = __shfl_xor_sync(0xFFFFFFFFu, stored, 1);
+  // Each lane looks for its partner's key too: one value goes across, not a sector. `wanted` is false where this lane needs no sector;
+  // its partner may need one. Returns the value, or the reserved one, and whether the sector has a never-used slot.
+  const auto look = [&](const uint64_t* mine, bool wanted) {
+    const auto other = reinterpret_cast<const uint64_t*>(__shfl_xor_sync(0xFFFFFFFFu, reinterpret_cast<unsigned long long>(mine), 1));
+    const bool other_wanted = __shfl_xor_sync(0xFFFFFFFFu, wanted, 1);
+    ulonglong2 a = make_ulonglong2(0, 0), b = make_ulonglong2(0, 0);
+    if (odd ? other_wanted : wanted) a = load_two_words((odd ? other : mine) + (odd ? 2 : 0));
+    if (odd ? wanted : other_wanted) b = load_two_words((odd ? mine : other) + (odd ? 2 : 0));
+    const auto value_in = [](const ulonglong2& two, uint32_t looked_for) {
+      uint32_t value = kQryReservedValue;
+      if (detail::low(two.x) == looked_for) value = detail::high(two.x);
+      if (detail::low(two.y) == looked_for) value = detail::high(two.y);
+      return value;
+    };
+    const auto never_in = [](const ulonglong2& two) { return uint32_t{two.x == detail::kNeverUsed || two.y == detail::kNeverUsed}; };
+    const uint32_t value_a = value_in(a, odd ? other_stored : stored), value_b = value_in(b, odd ? stored : other_stored);
+    const uint32_t never_a = never_in(a), never_b = never_in(b);
+    const uint32_t got = __shfl_xor_sync(0xFFFFFFFFu, odd ? value_a : value_b, 1);
+    const uint32_t got_never = __shfl_xor_sync(0xFFFFFFFFu, odd ? never_a : never_b, 1);
+    // No value is the reserved one, all ones: the smaller of the two is the one that was found.
+    return make_uint2(min(odd ? value_b : value_a, got), (odd ? never_b : never_a) | got_never);
+  };
+  const bool asked = key != kQryReservedKey;
+  const uint2 home = look(page + place.home_sector * kQrySlotsPerSector, asked);
+  uint32_t value = home.x, sectors = 1;
+  const bool further = asked && value == kQryReservedValue && home.y == 0;
+  if (__any_sync(0xFFFFFFFFu, further)) {
+    const uint32_t state = further ? detail::bucket_state<detail::SharedWords>(page, place.home_sector) : 0;
+    const bool spilled = (state & kQryBucketSpilled) != 0;
+    const uint32_t next = look(page + place.next_sector * kQrySlotsPerSector, spilled).x;
+    if (spilled) {
+      value = next;
+      sectors = 2;
+      if (value == kQryReservedValue && (state & kQryBucketToStash) != 0) {
+        const detail::Located at = detail::locate_in_stash<detail::SharedWords>(view, place, stored);
+        sectors = at.sectors;
+        if (at.slot != nullptr) value = detail::high(at.word);
+      }
+    }
+  }
+  if (!asked) return {kQryReservedValue, 0, false};
+  return {value, sectors, value != kQryReservedValue};
+}
+
+}  // namespace quarry::hashgrid::kernels

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// outcome.hpp - what an operation on one key answers, in every layout.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hashgrid/table/page.h"
+
+// Before what host threads and CUDA kernels both call.
+#if defined(__CUDACC__)
+#define QRY_HD __host__ __device__
+#else
+#define QRY_HD
+#endif
+
+namespace quarry::hashgrid {
+
+enum class Outcome : uint8_t {
+  inserted,  // the key was absent and is now present
+  present,   // the key was there already (insert, find_or_insert: unchanged; find: found)
+  assigned,  // the key was there and has the new value
+  erased,    // the key was there and is gone
+  absent,    // the key was not there
+  full,      // no place for the key; nothing changed
+  reserved,  // key or value is the reserved 0xFFFFFFFF; nothing changed
+};
+
+struct Found {
+  uint32_t value;    // kQryReservedValue if absent
+  uint32_t sectors;  // sectors of slots that were read: the probe depth
+  bool hit;
+};
+
+}  // namespace quarry::hashgrid

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// span.hpp - a row of elements in somebody's memory: what std::span is, which C++17 has not, in as much as this library's interface takes.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+namespace quarry::hashgrid {
+
+// Made from a pointer and a size, an array, or whatever has data() and size(): std::vector, std::array, std::span. Owns nothing.
+template <class T>
+class Span {
+ public:
+  constexpr Span() = default;
+  constexpr Span(T* data, size_t size) : data_(data), size_(size) {}
+  template <size_t kSize>
+  constexpr Span(T (&array)[kSize]) : data_(array), size_(kSize) {}
+  template <class Range, class Element = std::remove_pointer_t<decltype(std::declval<Range&>().data())>,
+            class = std::enable_if_t<std::is_convertible_v<Element (*)[], T (*)[]>>, class = decltype(std::declval<Range&>().size())>
+  constexpr Span(Range&& range) : data_(range.data()), size_(range.size()) {}
+
+  constexpr T* data() const { return data_; }
+  constexpr size_t size() const { return size_; }
+  constexpr T& operator[](size_t i) const { return data_[i]; }
+
+ private:
+  T* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace quarry::hashgrid

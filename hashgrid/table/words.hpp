@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// words.hpp - words of a table that any number of threads touch, for host threads and kernels.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "hashgrid/table/outcome.hpp"
+
+#if defined(__CUDACC__)
+#include <cuda/atomic>
+#endif
+
+namespace quarry::hashgrid::detail {
+
+// The halves of a 64-bit word.
+QRY_HD constexpr uint32_t low(uint64_t word) { return uint32_t(word); }
+QRY_HD constexpr uint32_t high(uint64_t word) { return uint32_t(word >> 32); }
+
+// A word as an atomic. On the host what std::atomic_ref is, which C++17 has not: the compiler's own atomics.
+#if defined(__CUDA_ARCH__)
+template <class Word>
+using AtomicRef = cuda::atomic_ref<Word, cuda::thread_scope_device>;
+#else
+template <class Word>
+class AtomicRef {
+ public:
+  explicit AtomicRef(Word& word) : word_(&word) {}
+  Word load(std::memory_order order) const { return __atomic_load_n(word_, int(order)); }
+  Word exchange(Word desired, std::memory_order order) const { return __atomic_exchange_n(word_, desired, int(order)); }
+  bool compare_exchange_strong(Word& expected, Word desired, std::memory_order success, std::memory_order failure) const {
+    return __atomic_compare_exchange_n(word_, &expected, desired, false, int(success), int(failure));
+  }
+  Word fetch_or(Word bits, std::memory_order order) const { return __atomic_fetch_or(word_, bits, int(order)); }
+
+ private:
+  Word* word_;
+};
+#endif
+
+}  // namespace quarry::hashgrid::detail

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "tests/voxel/scene_cells.hpp"
+#include "voxel/io/formats.hpp"
 
 using namespace quarry;
 using namespace quarry::test;

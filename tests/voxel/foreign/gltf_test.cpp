@@ -13,6 +13,7 @@
 #include "tests/voxel/foreign/gltf_seeds.hpp"
 #include "tests/voxel/scene_cells.hpp"
 #include "voxel/foreign/mesh_client.hpp"
+#include "voxel/io/formats.hpp"
 
 using namespace quarry;
 using test::Gltf, test::gltf_box, test::gltf_square, test::box_corners, test::box_triangles, test::each, test::GltfJson;

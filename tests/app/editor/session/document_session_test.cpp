@@ -12,6 +12,7 @@
 #include "app/editor/session/recovery.hpp"
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
+#include "voxel/io/formats.hpp"
 
 using namespace quarry;
 using namespace quarry::app;

@@ -8,6 +8,8 @@
 #include <glm/geometric.hpp>
 #include <random>
 
+#include "voxel/worlds/document.hpp"
+
 using namespace quarry;
 using namespace quarry::app;
 

@@ -5,6 +5,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "voxel/worlds/document.hpp"
+
 using namespace quarry;
 using namespace quarry::app;
 

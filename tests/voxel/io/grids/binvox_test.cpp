@@ -6,6 +6,7 @@
 #include "tests/test_data.hpp"
 #include "tests/voxel/io/grids/binvox_seeds.hpp"
 #include "tests/voxel/foreign_file.hpp"
+#include "voxel/io/formats.hpp"
 
 using namespace quarry;
 using io::parse_binvox;

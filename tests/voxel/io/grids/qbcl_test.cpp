@@ -6,6 +6,7 @@
 #include "tests/voxel/io/grids/qbcl_seeds.hpp"
 #include "voxel/worlds/flatten.hpp"
 #include "voxel/io/grids/qb.hpp"
+#include "voxel/io/formats.hpp"
 
 using namespace quarry;
 using test::Bytes;

@@ -5,6 +5,7 @@
 #include "tests/test_data.hpp"
 #include "tests/voxel/foreign_file.hpp"
 #include "tests/voxel/io/grids/raw_seeds.hpp"
+#include "voxel/io/formats.hpp"
 
 using namespace quarry;
 using test::Bytes;

@@ -10,6 +10,7 @@
 #include "tests/voxel/foreign_file.hpp"
 #include "voxel/generate/scenes.hpp"
 #include "voxel/foreign/pipe/voxel_stream.hpp"
+#include "voxel/io/formats.hpp"
 
 using namespace quarry;
 using test::Bytes;

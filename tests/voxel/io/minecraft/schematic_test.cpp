@@ -12,6 +12,7 @@
 #include "tests/voxel/io/minecraft/schematic_seeds.hpp"
 #include "voxel/io/minecraft/blocks.hpp"
 #include "voxel/io/minecraft/nbt.hpp"
+#include "voxel/io/formats.hpp"
 
 using namespace quarry;
 using io::parse_minecraft;

@@ -10,6 +10,7 @@
 #include "tests/test_data.hpp"
 #include "tests/voxel/foreign_file.hpp"
 #include "tests/voxel/io/pictures/heightmap_seeds.hpp"
+#include "voxel/io/formats.hpp"
 
 using namespace quarry;
 using io::parse_heightmap;

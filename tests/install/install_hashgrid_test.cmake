@@ -62,7 +62,7 @@ if(WITH_CUDA)
 endif()
 
 set(absent)
-foreach(package absl assimp Imath meshoptimizer nlohmann_json OpenEXR PkgConfig PNG pugixml SQLite3 TBB Vulkan X11 ZLIB fmt)
+foreach(package absl assimp glm Imath meshoptimizer nlohmann_json OpenEXR PkgConfig PNG pugixml SQLite3 TBB Vulkan X11 ZLIB fmt)
   list(APPEND absent -DCMAKE_DISABLE_FIND_PACKAGE_${package}=ON)
 endforeach()
 run("configure the hash grid alone" ${CMAKE_COMMAND} -S ${SOURCE_DIR} -B ${WORK_DIR}/alone -DQRY_ONLY_HASHGRID=ON -DQRY_CUDA=off

@@ -8,7 +8,7 @@
 namespace quarry::hashgrid::detail {
 
 inline Result<void> check_view(const CompactView& view) {
-  if (auto ok = check_memory(view.words, view.page_count); !ok) return ok;
+  QRY_TRY(check_memory(view.words, view.page_count));
   if (view.layout.table.pages + view.layout.stash.pages != view.page_count)
     return fail(ErrorCode::invalid_argument, "hash grid: the view's layout is not that of its pages; make it by compact_view()");
   return {};
@@ -16,7 +16,7 @@ inline Result<void> check_view(const CompactView& view) {
 
 // `inputs`: a second array the call reads, or the keys again.
 inline Result<void> check_batch(const CompactView& view, const uint32_t* keys, const uint32_t* inputs, size_t count) {
-  if (auto ok = check_arrays(keys, inputs, count); !ok) return ok;
+  QRY_TRY(check_arrays(keys, inputs, count));
   return check_view(view);
 }
 

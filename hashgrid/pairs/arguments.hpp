@@ -8,14 +8,14 @@
 namespace quarry::hashgrid::detail {
 
 inline Result<void> check_view(const GridView& view) {
-  if (auto ok = check_memory(view.words, view.page_count); !ok) return ok;
+  QRY_TRY(check_memory(view.words, view.page_count));
   if (view.phase == kQryPhaseNever) return fail(ErrorCode::invalid_argument, "hash grid: phase 0xFFFFFFFF means never used; begin at 0");
   return {};
 }
 
 // `inputs`: a second array the call reads, or the keys again.
 inline Result<void> check_batch(const GridView& view, const uint32_t* keys, const uint32_t* inputs, size_t count) {
-  if (auto ok = check_arrays(keys, inputs, count); !ok) return ok;
+  QRY_TRY(check_arrays(keys, inputs, count));
   return check_view(view);
 }
 

@@ -15,6 +15,8 @@
 #include "tests/test_data.hpp"
 #include "voxel/voxelize/overlap.hpp"
 #include "voxel/voxelize/palette.hpp"
+#include "voxel/foreign/mesh_client.hpp"
+#include "voxel/io/meshes/formats.hpp"
 
 using namespace quarry;
 

@@ -13,6 +13,7 @@
 #include "voxel/io/minecraft/blocks.hpp"
 #include "voxel/io/minecraft/nbt.hpp"
 #include "voxel/io/formats.hpp"
+#include "voxel/io/streams/inflate.hpp"
 
 using namespace quarry;
 using io::parse_minecraft;

@@ -63,13 +63,13 @@ struct ContextCalls {
     find("cuCtxGetCurrent", reinterpret_cast<void**>(&get));
     find("cuCtxSetCurrent", reinterpret_cast<void**>(&set));
   }
-  static void find(const char* name, void** call) {
-    constexpr unsigned int kVersion = 12000;  // both are older
+  // `version`: of CUDA, whose declaration the call has.
+  static void find(const char* name, void** call, unsigned int version = 12000) {
     cudaDriverEntryPointQueryResult found{};
 #if CUDART_VERSION >= 12050
-    const cudaError_t error = cudaGetDriverEntryPointByVersion(name, call, kVersion, cudaEnableDefault, &found);
+    const cudaError_t error = cudaGetDriverEntryPointByVersion(name, call, version, cudaEnableDefault, &found);
 #else
-    (void)kVersion;
+    (void)version;
     const cudaError_t error = cudaGetDriverEntryPoint(name, call, cudaEnableDefault, &found);
 #endif
     if (error == cudaSuccess && found == cudaDriverEntryPointSuccess) return;

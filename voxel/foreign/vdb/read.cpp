@@ -200,7 +200,9 @@ Result<void> read_file(const std::filesystem::path& file, uint64_t max_bricks, i
 
   Grids sender(looks, max_bricks, out);
   size_t sent = 0;
-  for (const auto& [name, grid] : grids) {
+  for (const auto& entry : grids) {
+    const std::string& name = entry.first;  // by name: clang 14 lets no lambda have a structured binding
+    const GridBase::Ptr& grid = entry.second;
     if (grid.get() == static_cast<const GridBase*>(looks.material.get())) continue;
     Result<void> done;
     const bool shape = with_shape(*grid, [&](const auto& typed) {

@@ -86,7 +86,8 @@ TEST_CASE("quarry validate: 0 for sound files, 1 for none, 3 for some, each bad 
   const std::string world = small_world(dir / "w.quarry");
   CHECK(run_quarry({"validate", world}).code == 0);
   std::vector<uint8_t> bytes = file_bytes(world);
-  const auto frame = std::ranges::search(bytes, std::array{0x28, 0xb5, 0x2f, 0xfd}).begin();
+  const std::array magic{0x28, 0xb5, 0x2f, 0xfd};
+  const auto frame = std::search(bytes.begin(), bytes.end(), magic.begin(), magic.end());
   REQUIRE(bytes.end() - frame > 20);
   frame[20] ^= 0x55;
   write_bytes(world, bytes);

@@ -48,9 +48,9 @@ struct Flat {
 Flat flat(const SurfaceResult& result) {
   Flat out;
   out.palette = result.palette;
-  for (const SurfacePiece& piece : result.pieces) {
-    out.bricks.insert(out.bricks.end(), piece.bricks.begin(), piece.bricks.end());
-    out.materials.insert(out.materials.end(), piece.materials.begin(), piece.materials.end());
+  for (const SurfaceBlock& block : result.blocks) {
+    out.bricks.insert(out.bricks.end(), block.bricks.begin(), block.bricks.end());
+    out.materials.insert(out.materials.end(), block.materials.begin(), block.materials.end());
   }
   return out;
 }

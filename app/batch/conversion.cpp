@@ -102,12 +102,12 @@ Result<Scene> coarser(const Scene& scene, bool mesh, int64_t level) {
 Result<void> check_free(const fs::path& file, const ConversionJob& job, const ConversionOptions& options, OutputNames& names, Conversion& done) {
   std::error_code error;
   QRY_TRY(check_output(file, options.overwrite && options.picture != PictureKind::slices));
-  const fs::path beside_it = io::companion_of(file);
+  const fs::path sidecar = io::sidecar_of(file);
   for (const Input& input : job.inputs)
-    if (fs::equivalent(input.file, file, error) || (!beside_it.empty() && fs::equivalent(input.file, beside_it, error)))
+    if (fs::equivalent(input.file, file, error) || (!sidecar.empty() && fs::equivalent(input.file, sidecar, error)))
       return fail(ErrorCode::conflict, shown(input.file) + ": input and output are the same file");
   if (!names.take(file, job)) return fail(ErrorCode::conflict, shown(file) + ": another input or part of this run has this name already");
-  if (std::string beside = replaced_beside(file); !beside.empty()) done.warnings.push_back(std::move(beside));
+  if (std::string sidecars = replaced_sidecars(file); !sidecars.empty()) done.warnings.push_back(std::move(sidecars));
   return {};
 }
 
@@ -135,7 +135,7 @@ class PassingWorld {
   const io::Destination& to() const { return to_; }
 
  private:
-  io::SyncLater never_;  // nobody settles it: what goes again need not come to disk
+  io::DeferredSync never_;  // nobody settles it: what goes again need not come to disk
   io::Destination to_;
 };
 
@@ -152,7 +152,7 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
   const io::Destination target(file, options.overwrite, options.sync_later);
   io::ReadOptions read = options.load.read_options();
   read.budget = options.budget;
-  read.asked_for = &done.asked_for;
+  read.accessed_files = &done.accessed_files;
   read.warnings = &done.warnings;
   read.progress = progress;
   std::optional<io::StoreWriter> writer;
@@ -162,9 +162,9 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
   quiet.cancel = progress.cancel;
   RegionSink sink;
   sink.beside = file;
-  sink.room = [&] {
+  sink.available_bytes = [&] {
     malloc_trim(0);
-    return options.budget->room();
+    return options.budget->available_bytes();
   };
   sink.begin = [&](const Scene& scene) -> Result<void> {
     if (!from_world) palette_loss(scene, done.losses);
@@ -197,7 +197,7 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
     passing.forget();
     std::vector<Box3> bounds;
     for (const io::VolumeSummary& v : volumes) bounds.push_back(v.bounds);
-    const auto visible = io::VisibleRegions::of(store, bounds, sink.room, progress);
+    const auto visible = io::VisibleRegions::of(store, bounds, sink.available_bytes, progress);
     const auto written = visible ? (*to)->write_regions(*visible, target, progress) : tl::unexpected<Error>(visible.error());
     if (!written) return fail(written.error().code, shown(visible ? file : input) + ": " + written.error().message);
     done.regions = std::max(done.regions, visible->read_regions());
@@ -224,7 +224,7 @@ Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& op
   for (const Input& input : job.inputs) {
     io::ReadOptions read = options.load.read_options();
     read.budget = options.budget;
-    read.asked_for = &done.asked_for;
+    read.accessed_files = &done.accessed_files;
     std::vector<std::string> warnings;
     read.warnings = &warnings;
     read.progress = progress;

@@ -13,7 +13,7 @@
 #include "app/console/load.hpp"
 #include "app/batch/scene_steps.hpp"
 #include "voxel/io/export_loss.hpp"
-#include "voxel/io/files/sync_later.hpp"
+#include "voxel/io/files/deferred_sync.hpp"
 
 namespace quarry::app {
 
@@ -30,7 +30,7 @@ struct ConversionOptions {
   PictureKind picture = PictureKind::top;
   bool in_regions = false;    // convert region by region (only if why_whole() says nothing)
   const MemoryBudget* budget = nullptr;  // what this process and its children may hold; needed for that, else null is no limit
-  io::SyncLater* sync_later = nullptr;  // waits for the disk at the batch's end; null: each file does
+  io::DeferredSync* sync_later = nullptr;  // waits for the disk at the batch's end; null: each file does
 };
 
 struct ConversionJob {
@@ -47,7 +47,7 @@ struct Conversion {
   uint64_t voxels = 0, bytes = 0;  // voxels of all instances of what was written
   uint64_t regions = 0;            // it was converted region by region, in so many; 0: as a whole
   double seconds = 0;
-  std::vector<std::filesystem::path> asked_for;  // beside the inputs: files that reading opened or looked for, absolute
+  std::vector<std::filesystem::path> accessed_files;  // beside the inputs: files that reading opened or looked for, absolute
   std::vector<std::string> warnings;        // of readers: what was skipped or mended
   std::vector<io::ExportLoss> losses;       // of salvage, of steps and of the format
   bool salvaged = false;                    // an input was damaged, and something of it is missing

@@ -84,11 +84,11 @@ int64_t file_clock_now() {
   return in_nanoseconds(now);
 }
 
-Dependencies dependencies_now(const fs::path& folder, const std::vector<fs::path>& asked_for, int64_t since, const std::atomic<bool>* cancel) {
+Dependencies dependencies_now(const fs::path& folder, const std::vector<fs::path>& accessed_files, int64_t since, const std::atomic<bool>* cancel) {
   Dependencies out;
   std::error_code ignored;
   const fs::path from = fs::absolute(folder, ignored).lexically_normal();
-  for (const fs::path& file : asked_for) out.files.push_back(file.lexically_proximate(from).generic_string());
+  for (const fs::path& file : accessed_files) out.files.push_back(file.lexically_proximate(from).generic_string());
   std::ranges::sort(out.files);
   out.files.erase(std::unique(out.files.begin(), out.files.end()), out.files.end());
   size_t bytes = 0;

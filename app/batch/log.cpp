@@ -172,9 +172,9 @@ void BatchLog::planned(const ConversionJob& what, const std::string& output, con
   json out = start_of("planned", what);
   out.update({{"output", output}, {"memory_bytes", estimate.memory_bytes}, {"in_regions", estimate.saves_memory}, {"note", note}});
   event(what.values.index - 1, std::move(out));
-  std::string said = note;
-  if (estimate.saves_memory) said += fmt::format("{}region by region: as a whole it may need {}", said.empty() ? "" : "; ", bytes_text(estimate.memory_bytes));
-  if (!json_) line(fmt::format("{} -> {}{}", subject(what), output, said.empty() ? "" : " (" + said + ")"));
+  std::string message = note;
+  if (estimate.saves_memory) message += fmt::format("{}region by region: as a whole it may need {}", message.empty() ? "" : "; ", bytes_text(estimate.memory_bytes));
+  if (!json_) line(fmt::format("{} -> {}{}", subject(what), output, message.empty() ? "" : " (" + message + ")"));
 }
 
 Progress BatchLog::progress_of_one(const std::string& subject_name, const std::atomic<bool>* cancel) {

@@ -15,7 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "voxel/io/files/bytes.hpp"
-#include "voxel/io/files/sync_later.hpp"
+#include "voxel/io/files/deferred_sync.hpp"
 #include "voxel/io/files/temporary_name.hpp"
 
 namespace quarry::app {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// completion.cpp - `quarry completion SHELL` and `quarry man`: texts made from the commands' own definitions (shell_texts.hpp).
+// completion.cpp - `quarry completion SHELL` and `quarry man`: texts made from the commands' own definitions (shell_completion.hpp).
 #include <fmt/format.h>
 
-#include "app/commands/shell_texts.hpp"
+#include "app/commands/shell_completion.hpp"
 #include "app/console/terminal.hpp"
 
 namespace quarry::app {

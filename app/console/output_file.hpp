@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // output_file.hpp - where commands may write: never over a file that is there unless told so, never over their own input, never in place of what is no
-// file. The writers look again at the end (voxel/io/files/whole_file.hpp); this is before any work.
+// file. The writers look again at the end (voxel/io/files/atomic_file.hpp); this is before any work.
 #pragma once
 
 #include <filesystem>
@@ -18,7 +18,7 @@ void remove_left_behind(const std::filesystem::path& output);
 Result<void> check_output(const std::filesystem::path& output, bool overwrite);
 // What replacing or making that world takes away beside it, for people to hear: edits of a world whose log is damaged; or under which name a log that is
 // not its own is kept. "": nothing.
-std::string replaced_beside(const std::filesystem::path& output);
+std::string replaced_sidecars(const std::filesystem::path& output);
 
 // A report (--report) may go into a new file, into an empty one, over a report of ours, and into what takes text without being replaced: a character
 // device, a FIFO that somebody reads, this program's own streams. Nothing else is touched.

@@ -189,11 +189,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   static const FileInMemory file;
   file.set(bytes);
-  std::vector<std::string> said, said_whole;
-  const auto whole = io::parse_vox(bytes, &said_whole);
+  std::vector<std::string> warnings, warnings_whole;
+  const auto whole = io::parse_vox(bytes, &warnings_whole);
   Parts parts;
-  const auto done = io::read_vox_regions(file.path(), kLongest, &said, {}, parts.sink());
-  require(said == said_whole && done.has_value() == whole.has_value() && parts.scene.has_value() == whole.has_value());
+  const auto done = io::read_vox_regions(file.path(), kLongest, &warnings, {}, parts.sink());
+  require(warnings == warnings_whole && done.has_value() == whole.has_value() && parts.scene.has_value() == whole.has_value());
   if (!whole) {
     require(done.error().code == whole.error().code && done.error().message == whole.error().message && !done.error().message.empty());
     return 0;

@@ -90,7 +90,7 @@ Result<void> OccupancyPyramid::ensure_room() {
   return move_to(wanted + (next_ - kLevel3Nodes) / 4 + 1024);
 }
 
-Result<void> OccupancyPyramid::fit(bool edits_to_come) {
+Result<void> OccupancyPyramid::shrink_to_fit(bool edits_to_come) {
   const uint64_t spare = edits_to_come ? kSpareGranules + (next_ - kLevel3Nodes) / 64 : 64;
   if (const uint64_t granules = next_ + spare; granules * kGranuleBytes < block_.size_bytes)
     QRY_TRY(move_to(granules));

@@ -57,7 +57,7 @@ class OccupancyPyramid {
   void clear();
   // Moves to a smaller block, without room to spare or, where edits are to come, with a sixty-fourth; has another id() from then on.
   // Errors: out_of_memory, and then nothing has changed.
-  Result<void> fit(bool edits_to_come);
+  Result<void> shrink_to_fit(bool edits_to_come);
   Result<void> rebuild(std::span<const uint32_t> keys, std::span<const uint32_t> bricks);
 
   // The pool index of a brick, found as a shader finds it.
@@ -71,7 +71,7 @@ class OccupancyPyramid {
   const OccupancyNode* nodes() const { return static_cast<const OccupancyNode*>(block_.data); }
   const uint32_t* table(const OccupancyNode& chunk) const { return reinterpret_cast<const uint32_t*>(nodes() + chunk.child); }
   const MemoryBlock& block() const { return block_; }
-  uint64_t id() const { return id_; }              // another number for every pyramid of this process, and after fit()
+  uint64_t id() const { return id_; }              // another number for every pyramid of this process, and after shrink_to_fit()
   uint64_t block_id() const { return block_id_; }  // and for every block that any of them ever had
   uint64_t used_bytes() const { return uint64_t(next_) * kGranuleBytes; }  // of the block, from its start; behind it are at least 64 granules
   uint64_t size_bytes() const { return block_.size_bytes; }

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "base/byte_store.hpp"
+#include "base/byte_buffer.hpp"
 #include "voxel/io/streams/format.hpp"
 
 namespace quarry {
@@ -28,7 +28,7 @@ struct ReaderProgram {
 };
 
 struct ReaderAnswer {
-  ByteStore stream;
+  ByteBuffer stream;
   std::optional<Error> end;  // what to say if the stream turns out not to be whole
   uint64_t memory_limit_bytes = 0;  // that the program was given: ReadOptions::memory_limit_bytes, or the budget's room if that was less
 };

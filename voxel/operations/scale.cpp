@@ -19,7 +19,7 @@ constexpr uint32_t kMaxFactor = 64;
 BrickMap enlarged(const BrickMap& bricks, int32_t n) {
   BrickMap out;
   std::vector<std::pair<Int3, const Brick*>> slab;  // source bricks of one x: their images fill x slabs in rising order
-  const auto lay = [&] {
+  const auto enlarge_slab = [&] {
     for (int32_t x = 0; x < n; ++x)
       for (const auto& [at, brick] : slab)
         for (int32_t y = 0; y < n; ++y)
@@ -34,10 +34,10 @@ BrickMap enlarged(const BrickMap& bricks, int32_t n) {
     slab.clear();
   };
   for (const auto& [at, brick] : bricks.bricks()) {
-    if (!slab.empty() && slab.front().first.x != at.x) lay();
+    if (!slab.empty() && slab.front().first.x != at.x) enlarge_slab();
     slab.emplace_back(at, &brick);
   }
-  lay();
+  enlarge_slab();
   return out;
 }
 

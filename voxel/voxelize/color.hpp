@@ -21,7 +21,7 @@ class Surface {
   Surface(const Surface&) = delete;
   Surface& operator=(const Surface&) = delete;
 
-  // True if every triangle looks the same everywhere: then any look is the look.
+  // True if every triangle has the same colour everywhere: then any point gives it.
   bool uniform() const { return uniform_; }
   // Pointers into this object and the mesh.
   const SurfaceView& view() const { return view_; }

@@ -11,7 +11,7 @@
 namespace quarry::voxelize_detail {
 namespace {
 
-constexpr size_t kFillTrianglesPerPiece = 2048;
+constexpr size_t kFillTrianglesPerTask = 2048;
 
 // A crossing of a centre line: +1 or -1 by direction, from the first voxel on whose centre is not below it. One word; its order groups
 // lines: along x within a layer of bricks (each layer is swept once), along y and z over their whole length. Local coordinates, 15 bits.
@@ -97,7 +97,7 @@ struct InsideLayers::State {
     std::vector<uint64_t> open(sides());
     if (rule == FillRule::winding) count_x.assign(sides() * 64, 0);
     for (size_t t = 0; t < job.mesh.triangle_count(); ++t) {
-      if (t % kFillTrianglesPerPiece == 0 && !job.going()) return;
+      if (t % kFillTrianglesPerTask == 0 && !job.going()) return;
       const FixedTriangle f = mesh.triangle(t);
       const CellRange range = cells_of(f, kFractionBits);
       int64_t v[3][3], n[3];
@@ -138,9 +138,9 @@ struct InsideLayers::State {
   void load(const uint32_t* triangles, size_t count, int32_t layers) {
     const int32_t first = base[0] / 8 + loaded;
     loaded += layers;
-    std::vector<std::array<std::vector<Crossing>, 3>> found((count + kFillTrianglesPerPiece - 1) / kFillTrianglesPerPiece);
-    job.in_parallel(0.94, 0.95, count, kFillTrianglesPerPiece, [&](size_t begin, size_t end) {
-      auto& out = found[begin / kFillTrianglesPerPiece];
+    std::vector<std::array<std::vector<Crossing>, 3>> found((count + kFillTrianglesPerTask - 1) / kFillTrianglesPerTask);
+    job.in_parallel(0.94, 0.95, count, kFillTrianglesPerTask, [&](size_t begin, size_t end) {
+      auto& out = found[begin / kFillTrianglesPerTask];
       for (size_t i = begin; i < end; ++i) {
         const FixedTriangle f = mesh.triangle(triangles ? triangles[i] : i);
         CellRange touched = cells_of(f, kBrickShift);

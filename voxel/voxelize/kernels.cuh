@@ -173,7 +173,7 @@ struct ColorJob {
 };
 
 // One thread a voxel, in the order of bricks and of the masks' bits.
-__global__ void __launch_bounds__(kThreads) looks_of_voxels(ColorJob job, uint32_t voxels, PackedLook* looks) {
+__global__ void __launch_bounds__(kThreads) packed_materials_of_voxels(ColorJob job, uint32_t voxels, PackedMaterial* packed) {
   const uint32_t v = thread_index();
   if (v >= voxels) return;
   // The last brick that begins at or before v. (One without voxels begins where the next one does.)
@@ -197,7 +197,7 @@ __global__ void __launch_bounds__(kThreads) looks_of_voxels(ColorJob job, uint32
   const double cell[3] = {double(at.x), double(at.y), double(at.z)}, centre[3] = {at.x + 0.5, at.y + 0.5, at.z + 0.5};
   const bool one = !(job.shared[uint64_t(b) * 8 + word] & bit);
   const uint32_t end = b + 1 < job.bricks ? job.starts[b + 1] : job.pair_count;
-  LookSum sum;
+  SurfaceColorSum sum;
   for (uint32_t i = job.starts[b];; ++i) {
     while (i < end && !(job.pair_masks[uint64_t(i) * 8 + word] & bit)) ++i;
     if (i >= end) break;
@@ -205,21 +205,21 @@ __global__ void __launch_bounds__(kThreads) looks_of_voxels(ColorJob job, uint32
     double corner[3][3], w[3];
     corners_in_brick(job.mesh.triangle(t), brick_of_pair(job.pairs[i]), corner);
     nearest_point(corner, centre, w);
-    sum.add(look_at(job.surface, t, w, job.levels[t]), one ? 1 : weight_in_cell(corner, cell));
+    sum.add(surface_color_at(job.surface, t, w, job.levels[t]), one ? 1 : weight_in_cell(corner, cell));
   }
-  looks[v] = pack(*job.surface.srgb, sum.mean());
+  packed[v] = pack(*job.surface.srgb, sum.mean());
 }
 
-// Looks to materials: `distinct` rises, materials[i] belongs to distinct[i]; each look is there.
-__global__ void __launch_bounds__(kThreads) materials_of_voxels(const PackedLook* looks, uint32_t voxels, const PackedLook* distinct,
+// Packed materials to indices: `distinct` rises, materials[i] belongs to distinct[i]; each voxel's is there.
+__global__ void __launch_bounds__(kThreads) materials_of_voxels(const PackedMaterial* packed, uint32_t voxels, const PackedMaterial* distinct,
                                                                 const uint8_t* materials, uint32_t count, uint8_t* out) {
   const uint32_t v = thread_index();
   if (v >= voxels) return;
-  const PackedLook look = looks[v];
+  const PackedMaterial own = packed[v];
   uint32_t low = 0, high = count;
   while (high - low > 1) {
     const uint32_t middle = (low + high) / 2;
-    if (distinct[middle] <= look) low = middle; else high = middle;
+    if (distinct[middle] <= own) low = middle; else high = middle;
   }
   out[v] = materials[low];
 }

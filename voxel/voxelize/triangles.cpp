@@ -53,7 +53,7 @@ Result<void> build_solid(VoxelizeJob& job, SurfaceResult& surface, BrickMap& bri
   const FixedMesh mesh = fixed_mesh(job);
   InsideLayers layers(job, mesh, job.options.fill);
   layers.load(nullptr, job.mesh.triangle_count(), layers.count());
-  SolidBuilder builder(surface.pieces, job.options.surface != SurfaceVoxels::none, most_frequent(surface.pieces), bricks);
+  SolidBuilder builder(surface.blocks, job.options.surface != SurfaceVoxels::none, most_frequent(surface.blocks), bricks);
   for (int32_t layer = 0; layer < layers.count(); ++layer) {
     QRY_TRY(job.going());
     job.options.progress.say("voxelise", 0.96 + 0.04 * layer / layers.count());
@@ -68,7 +68,7 @@ Result<Scene> scene_of(VoxelizeJob& job) {
   job.options.progress.say("voxelise", 0.94);
   Scene scene = scene_without_bricks(job, surface.palette, surface.distinct, surface.rms_error);
   BrickMap& bricks = scene.volumes[0].bricks;
-  const auto built = job.options.fill == FillRule::none ? build_shell(job, surface.pieces, bricks) : build_solid(job, surface, bricks);
+  const auto built = job.options.fill == FillRule::none ? build_shell(job, surface.blocks, bricks) : build_solid(job, surface, bricks);
   QRY_TRY(built);
   if (bricks.empty()) return tl::unexpected(too_thin());
   job.options.progress.say("voxelise", 1);

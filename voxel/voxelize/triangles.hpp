@@ -42,7 +42,7 @@ struct VoxelizeOptions {
 
 // One volume holding the voxels, coloured from texture, vertex colours and factors, quantised to a palette of at most 255 materials (exact
 // if they suffice; the error is in the metadata); one instance, resting on y = 0 and centred in x and z. The same voxels and colours
-// whatever the number of threads and the executor. Metadata: voxel_size (in the mesh's units), mesh_triangles, palette_distinct (looks
+// whatever the number of threads and the executor. Metadata: voxel_size (in the mesh's units), mesh_triangles, palette_distinct (materials
 // before quantisation), palette_rms_error (of sRGB bytes, 0 if exact), voxelize_surface, voxelize_fill.
 // Memory: some 100 bytes a brick that the surface touches and 16 a pair of brick and triangle, beside the scene's 650 bytes a brick (inside
 // bricks too); solid: 8 bytes for each time a line through voxels' centres crosses the surface, and one layer of bricks of the bounds.

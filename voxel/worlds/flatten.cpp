@@ -33,7 +33,7 @@ uint32_t ordered_key(const std::array<int64_t, 3>& b) { return uint32_t(b[0] + 1
 Int3 brick_of_ordered_key(uint32_t key) { return {int32_t(key >> 21) - 1024, int32_t(key >> 11 & 1023u) - 512, int32_t(key & 2047u) - 1024}; }
 
 // Puts the voxels of `source` that fall into `part` where `target` is still empty.
-void lay(const BrickRemap& remap, uint32_t part, const Brick& source, Brick& target) {
+void place_brick(const BrickRemap& remap, uint32_t part, const Brick& source, Brick& target) {
   if (remap.aligned) {
     for (size_t i = 0; i < kVoxelsPerBrick; ++i) target.materials[i] = target.materials[i] ? target.materials[i] : source.materials[i];
     for (size_t w = 0; w < 8; ++w) target.mask[w] |= source.mask[w];
@@ -175,7 +175,7 @@ Result<BrickMap> Flattener::all(uint32_t threads) const {
             const size_t stop = firsts[done + i + 1];
             const auto remap_of = [&](const Contribution& from) { return placed_[uint32_t(from.order) >> 3].remap; };
             if (remap_of(contributions[c])->aligned) target = *contributions[c++].source; else target = Brick{};
-            for (; c < stop; ++c) lay(*remap_of(contributions[c]), uint32_t(contributions[c].order & 7u), *contributions[c].source, target);
+            for (; c < stop; ++c) place_brick(*remap_of(contributions[c]), uint32_t(contributions[c].order & 7u), *contributions[c].source, target);
           }
         },
         threads);
@@ -202,7 +202,7 @@ std::vector<Flattener::Candidate> Flattener::candidates(const Box3& world_bricks
   return found;
 }
 
-void Flattener::lay_all(const std::vector<Candidate>& from, Int3 world_brick, Brick& out) const {
+void Flattener::place_all(const std::vector<Candidate>& from, Int3 world_brick, Brick& out) const {
   out = Brick{};
   for (const Candidate& candidate : from) {
     bool reaches = true;
@@ -214,14 +214,14 @@ void Flattener::lay_all(const std::vector<Candidate>& from, Int3 world_brick, Br
     for (uint32_t part = 0; part < 8; ++part) {
       Int3 source;
       if (!(placed.parts >> part & 1u) || !source_of(placed, world_brick, part, &source)) continue;
-      if (const Brick* brick = bricks.find(source)) lay(*placed.remap, part, *brick, out);
+      if (const Brick* brick = bricks.find(source)) place_brick(*placed.remap, part, *brick, out);
     }
   }
 }
 
 Brick Flattener::brick(Int3 world_brick) const {
   Brick out;
-  lay_all(candidates({world_brick, world_brick}), world_brick, out);
+  place_all(candidates({world_brick, world_brick}), world_brick, out);
   return out;
 }
 
@@ -232,7 +232,7 @@ void Flattener::bricks(std::span<const Int3> world_bricks, std::span<Brick> out,
   parallel_for(
       world_bricks.size(), 64,
       [&](size_t begin, size_t end) {
-        for (size_t i = begin; i < end; ++i) lay_all(near, world_bricks[i], out[i]);
+        for (size_t i = begin; i < end; ++i) place_all(near, world_bricks[i], out[i]);
       },
       threads);
 }

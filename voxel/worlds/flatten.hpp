@@ -62,7 +62,7 @@ class Flattener {
   static std::array<int64_t, 3> target_of(const Placed& placed, Int3 source);
   static bool source_of(const Placed& placed, Int3 world_brick, uint32_t part, Int3* source);
   std::vector<Candidate> candidates(const Box3& world_bricks) const;
-  void lay_all(const std::vector<Candidate>& from, Int3 world_brick, Brick& out) const;
+  void place_all(const std::vector<Candidate>& from, Int3 world_brick, Brick& out) const;
   Error outside(const Placed& placed) const;
 
   const Scene* scene_;

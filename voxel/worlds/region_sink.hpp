@@ -18,7 +18,7 @@ namespace quarry {
 // Called on the thread that makes the regions. An error ends the run and is its result.
 struct RegionSink {
   // How many bytes may be taken now, beside all that the process holds already; asked when what does not depend on regions is there.
-  std::function<uint64_t()> room;
+  std::function<uint64_t()> available_bytes;
   // A file beside which, without a name, what will be needed again may wait; empty: it is made again instead.
   std::filesystem::path beside;
   // The scene without its bricks, once, before the first region.

@@ -57,7 +57,7 @@ class World {
   // built or has lost much. Moves little, unless a sixteenth of the pool or more lies idle between bricks: then all of them, with both copies
   // in memory until it is done. Voxels and version stay, indices of bricks may not, and a device is given the whole world anew. Nothing to do
   // for a packed world. On failure (out_of_memory) the world is as before. One thread at a time, and none that reads beside it.
-  Result<void> fit();
+  Result<void> shrink_to_fit();
 
   uint64_t version() const;          // rises with every successful write
   uint64_t voxel_count() const;

@@ -27,7 +27,7 @@ constexpr double kMovingMs = 30;          // for a picture while something moves
 constexpr double kTileMs = 25;            // for a tile, which input may have to wait for
 constexpr double kTileWaitSeconds = 0.002;
 constexpr double kShownSeconds = 0.1;     // how long only tiles come before the window shows them
-constexpr double kHearSeconds = 0.03;     // for input before a frame
+constexpr double kInputSeconds = 0.03;     // for input before a frame
 constexpr double kStatisticsSeconds = 0.1;
 
 double seconds_since(Clock::time_point then) { return std::chrono::duration<double>(Clock::now() - then).count(); }
@@ -57,7 +57,7 @@ Editor::Editor(Window& window_in, engine::Device& device_in, engine::SharingMode
 Editor::~Editor() {
   // Frames first, then what they read; the session's world lives in `shared`'s memory and so must go before it.
   presenter.reset();
-  interface.reset();
+  imgui.reset();
   tracer.reset();
   renderer.reset();
 }
@@ -66,7 +66,7 @@ Result<void> Editor::set_up() {
   QRY_TRY_ASSIGN(auto made_renderer, engine::Renderer::create(device, Presenter::kFrames + 1));
   renderer = std::move(made_renderer);
   QRY_TRY_ASSIGN(auto surface, window.create_surface(device.instance()));
-  interface = std::make_unique<Interface>(window, window.content_scale());
+  imgui = std::make_unique<ImGuiLayer>(window, window.content_scale());
   int width = 0, height = 0;
   window.framebuffer_size(width, height);
   QRY_TRY_ASSIGN(auto made_presenter, Presenter::create(device, *renderer, surface, static_cast<uint32_t>(width), static_cast<uint32_t>(height)));
@@ -135,11 +135,11 @@ bool Editor::save_as(const std::filesystem::path& file) {
   std::string lost;
   if (const auto format = io::format_for_writing(file))
     for (const io::ExportLoss& loss : io::export_losses(session.scene(), **format)) lost += (lost.empty() ? "" : ", ") + loss.text;
-  const std::string beside = replaced_beside(file);
+  const std::string sidecars = replaced_sidecars(file);
   if (!messages.report(session.save_as(file))) return false;
-  if (!beside.empty()) say_warning(file.string(), beside);
+  if (!sidecars.empty()) say_warning(file.string(), sidecars);
   if (!lost.empty()) say_warning(file.string(), "not in it, for there is no place for it in such files: " + lost);
-  messages.say(fmt::format("Saved as {}{}{}", file.string(), lost.empty() ? "" : "; not in it: " + lost, beside.empty() ? "" : "; " + beside));
+  messages.say(fmt::format("Saved as {}{}{}", file.string(), lost.empty() ? "" : "; not in it: " + lost, sidecars.empty() ? "" : "; " + sidecars));
   if (questions.after_saving && !session.unsaved()) {
     const auto next = std::exchange(questions.after_saving, {});
     next();
@@ -359,10 +359,10 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_paths(FrameRequest::Scen
 
 // Piece after piece, each in a frame of Dear ImGui that only the last one shows: there nothing is left to hear, and the panels are as the input
 // before has made them.
-void Editor::hear(double seconds) {
+void Editor::process_input(double seconds) {
   const auto begun = Clock::now();
   while (true) {
-    const std::vector<InputEvent> events = interface->feed(seconds);
+    const std::vector<InputEvent> events = imgui->feed(seconds);
     ImGui::NewFrame();
     const bool asked = modal();  // a key that answers a question does nothing else
     draw_panels(*this);
@@ -370,7 +370,7 @@ void Editor::hear(double seconds) {
     if (session.previews_palette() && !ImGui::IsAnyItemActive()) messages.report(session.set_palette(Palette(session.scene().palette)));
     handle_keys(events, asked);
     viewport.handle(events, modal());
-    if (events.empty() || seconds_since(begun) > kHearSeconds) return;
+    if (events.empty() || seconds_since(begun) > kInputSeconds) return;
     ImGui::EndFrame();
     seconds = 0;
   }
@@ -393,14 +393,14 @@ Result<void> Editor::frame(bool screenshot) {
   QRY_TRY(presenter->begin());
   shared->frame_completed(presenter->completed());
   const double waited = lap();
-  hear(seconds);
-  viewport.draw_overlay(interface->scale());
+  process_input(seconds);
+  viewport.draw_overlay(imgui->scale());
   take_statistics();
   ImGui::Render();
   window.set_cursor(ImGui::GetMouseCursor());
   window.set_title(fmt::format("{}{} - Quarry", session.unsaved() ? "* " : "", session.title()));
 
-  const double heard = lap();
+  const double input = lap();
 
   int width = 0, height = 0;
   window.framebuffer_size(width, height);
@@ -417,7 +417,7 @@ Result<void> Editor::frame(bool screenshot) {
   const double readied = lap(), rays = request.scene && !request.scene->tracer ? double(request.scene->settings.width) * request.scene->settings.height : 0;
   QRY_TRY_ASSIGN(const auto shown, presenter->draw(request, static_cast<uint32_t>(width), static_cast<uint32_t>(height)));
   const double drawn = lap();
-  log_.frame(waited, heard, readied, drawn, rays, presenter->picture_ms());
+  log_.frame(waited, input, readied, drawn, rays, presenter->picture_ms());
   // Frames take no more than a third of the time that tiles could have.
   shown_ = Clock::now();
   tiles_alone_ = std::clamp((readied + drawn) * 2e-3, kShownSeconds, 0.5);

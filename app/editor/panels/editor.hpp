@@ -46,7 +46,7 @@ struct Editor {
   engine::SharingMode sharing;
   std::unique_ptr<engine::Renderer> renderer;
   std::unique_ptr<engine::PathTracer> tracer;  // once it was asked for
-  std::unique_ptr<Interface> interface;
+  std::unique_ptr<ImGuiLayer> imgui;
   std::unique_ptr<Presenter> presenter;
   std::shared_ptr<engine::SharedWorld> shared, prepared;  // of the document, and of one being made
   Session session;
@@ -97,7 +97,7 @@ struct Editor {
   bool converging() const;  // paths are still wanted
   bool software() const { return device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU; }
   PixelRect scene_pixels() const;
-  void hear(double seconds);  // all input until now, and the panels after it
+  void process_input(double seconds);  // all input until now, and the panels after it
   // What this frame itself is to draw; none, and perhaps sharpening_, if it is nothing or comes in tiles.
   Result<std::optional<FrameRequest::Scene>> next_picture(const PixelRect& pixels);
   Result<std::optional<FrameRequest::Scene>> next_paths(FrameRequest::Scene scene);

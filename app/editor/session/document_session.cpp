@@ -186,7 +186,7 @@ Result<void> Session::keep_safe() {
 }
 
 // What is not on disk must not look done: the document takes a change back whose commit fails.
-Document::Keep Session::commit_with(Result<void> (io::Store::*commit)(const Scene&, std::span<const UndoRecord>)) {
+Document::Persist Session::commit_with(Result<void> (io::Store::*commit)(const Scene&, std::span<const UndoRecord>)) {
   if (!store_) return {};
   return [this, commit](std::span<const UndoRecord> records) { return ((*store_).*commit)(document_->scene(), records); };
 }

@@ -113,7 +113,7 @@ class Session {
   void end_preview();
   void take_warnings(const std::vector<std::string>& warnings);
   Result<void> step(bool back);
-  Document::Keep commit_with(Result<void> (io::Store::*commit)(const Scene&, std::span<const UndoRecord>));
+  Document::Persist commit_with(Result<void> (io::Store::*commit)(const Scene&, std::span<const UndoRecord>));
   Edit in_volume_axes(const Edit& edit, const Instance& instance) const;
   void drop_recovery_file();
 

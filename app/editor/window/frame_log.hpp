@@ -16,7 +16,7 @@ class FrameLog {
   bool on() const { return file_ != nullptr; }
   // Milliseconds: waited for the frame before, took input and drew panels, prepared the picture, recorded and showed it. `rays` of its picture,
   // 0: it shows the last one; `ms` that the newest such picture took the device.
-  void frame(double waited, double heard, double prepared, double drawn, double rays, double ms);
+  void frame(double waited, double input, double prepared, double drawn, double rays, double ms);
   // A tile that is done, of a picture of that size. `steps` of light paths, 0: quick shading.
   void tile(const engine::Tile& tile, uint32_t width, uint32_t height, uint32_t steps, double ms);
 

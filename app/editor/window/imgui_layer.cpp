@@ -19,7 +19,7 @@ constexpr const char* kFonts[] = {
     "/usr/share/fonts/truetype/liberation/LiberationSans-Regular.ttf", "/usr/share/fonts/truetype/freefont/FreeSans.ttf",
 };
 
-void load_letters(float scale) {
+void load_font(float scale) {
   ImGuiIO& io = ImGui::GetIO();
   // Latin and the punctuation of our own texts.
   static const ImWchar ranges[] = {0x0020, 0x00FF, 0x2010, 0x2027, 0};
@@ -96,7 +96,7 @@ void apply_theme(float scale) {
 
 }  // namespace
 
-Interface::Interface(Window& window, float scale) : window_(window), scale_(scale) {
+ImGuiLayer::ImGuiLayer(Window& window, float scale) : window_(window), scale_(scale) {
   IMGUI_CHECKVERSION();
   ImGui::CreateContext();
   ImGuiIO& io = ImGui::GetIO();
@@ -114,19 +114,19 @@ Interface::Interface(Window& window, float scale) : window_(window), scale_(scal
   };
   for (const auto& [imgui_key, key] : keys) io.KeyMap[imgui_key] = key;
   io.ClipboardUserData = this;
-  io.SetClipboardTextFn = [](void* self, const char* text) { static_cast<Interface*>(self)->window_.set_clipboard(text); };
+  io.SetClipboardTextFn = [](void* self, const char* text) { static_cast<ImGuiLayer*>(self)->window_.set_clipboard(text); };
   io.GetClipboardTextFn = [](void* data) {
-    auto* self = static_cast<Interface*>(data);
+    auto* self = static_cast<ImGuiLayer*>(data);
     self->clipboard_ = self->window_.clipboard();
     return self->clipboard_.c_str();
   };
-  load_letters(scale);
+  load_font(scale);
   apply_theme(scale);
 }
 
-Interface::~Interface() { ImGui::DestroyContext(); }
+ImGuiLayer::~ImGuiLayer() { ImGui::DestroyContext(); }
 
-std::vector<InputEvent> Interface::feed(double seconds_since_last) {
+std::vector<InputEvent> ImGuiLayer::feed(double seconds_since_last) {
   ImGuiIO& io = ImGui::GetIO();
   int width = 0, height = 0, pixel_width = 0, pixel_height = 0;
   window_.size(width, height);

@@ -271,18 +271,18 @@ TEST_CASE("run_batch: no more than the threads asked for, the largest first, and
   CHECK(order.front() >= 36);
   CHECK(most <= 3);
   CHECK(too_many == 0);
-  size_t told = 0;
+  size_t reported = 0;
   options.in_order = true;
   options.threads = 1;
   run_batch(items, options, [&](size_t i, const app::ItemContext&) -> Result<void> { return i == 5 ? fail(ErrorCode::io, "x") : Result<void>(); }, [&](size_t, const Result<void>& result) {
-    ++told;
+    ++reported;
     return result.has_value();
   });
-  CHECK(told == 6);
+  CHECK(reported == 6);
   std::atomic<bool> cancel{true};
   options.cancel = &cancel;
-  run_batch(items, options, [&](size_t, const app::ItemContext&) -> Result<void> { return {}; }, [&](size_t, const Result<void>&) { return ++told, true; });
-  CHECK(told == 6);
+  run_batch(items, options, [&](size_t, const app::ItemContext&) -> Result<void> { return {}; }, [&](size_t, const Result<void>&) { return ++reported, true; });
+  CHECK(reported == 6);
 }
 
 TEST_CASE("convert: --memory makes jobs wait, and one that cannot fit fails by itself") {
@@ -316,8 +316,8 @@ TEST_CASE("convert: steps are done in the order of the command line") {
     const Outcome outcome = run_quarry(words);
     INFO(outcome.err);
     REQUIRE(outcome.code == 0);
-    const json told = info(dir / "out.quarry");
-    return json{told["min"], told["max"], told["voxels"]};
+    const json reported = info(dir / "out.quarry");
+    return json{reported["min"], reported["max"], reported["voxels"]};
   };
   // File (x,y,z) with pivot 2 is world (x-2, z-2, 1-y): (-2,-2,1), (-1,-2,1), (1,1,-2).
   CHECK(bounds({}) == json{{-2, -2, -2}, {1, 1, 1}, 3});
@@ -434,18 +434,18 @@ TEST_CASE("convert: the size of a voxel and the place in the source's units go w
     return dir / name;
   };
   const fs::path world = to(dir / "t.obj", "t.quarry", {"--voxel-size", "0.5"});
-  const json told = info(world);
-  CHECK(told["metadata"]["voxel_size"] == "0.5");
+  const json reported = info(world);
+  CHECK(reported["metadata"]["voxel_size"] == "0.5");
   // The first voxel's corner, brought back, is at or just below the mesh's own.
   double origin[3] = {0, 0, 0};
-  std::istringstream(told["metadata"]["origin"].get<std::string>()) >> origin[0] >> origin[1] >> origin[2];
-  const double low_x = origin[0] + told["min"][0].get<int>() * 0.5;
+  std::istringstream(reported["metadata"]["origin"].get<std::string>()) >> origin[0] >> origin[1] >> origin[2];
+  const double low_x = origin[0] + reported["min"][0].get<int>() * 0.5;
   CHECK(low_x <= 10);
   CHECK(low_x > 9);
   const json again = info(to(to(world, "t.nrrd"), "back.quarry"));
   CHECK(again["metadata"]["voxel_size"] == "0.5");
-  CHECK(again["metadata"]["origin"] == told["metadata"]["origin"]);
-  CHECK(again["pos_sum"] == told["pos_sum"]);
+  CHECK(again["metadata"]["origin"] == reported["metadata"]["origin"]);
+  CHECK(again["pos_sum"] == reported["pos_sum"]);
   CHECK(has(file_text(to(world, "t.glb")), "\"voxel_size\":0.5"));
   CHECK(has(file_text(to(world, "t.ply")), "comment voxel_size 0.5, origin "));
   CHECK(has(file_text(to(world, "half.quarry", {"--lod", "1"})), "origin"));
@@ -538,9 +538,9 @@ TEST_CASE("convert: a world with a damaged log of edits fails everywhere with th
   bytes[32 + 24 + 500] ^= 4;
   bytes.resize(bytes.size() - 100);
   write_bytes(log, bytes);
-  const auto told = run_quarry({"validate", file});
-  CHECK(told.code == 0);
-  CHECK(has(told.err, "ends in an edit that is not whole"));
+  const auto reported = run_quarry({"validate", file});
+  CHECK(reported.code == 0);
+  CHECK(has(reported.err, "ends in an edit that is not whole"));
   CHECK(run_quarry({"validate", "--strict", file}).code == 1);
 }
 

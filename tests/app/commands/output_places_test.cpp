@@ -52,9 +52,9 @@ void check_refused(const Outcome& outcome, const fs::path& output, std::initiali
   CHECK(outcome.code == 1);
   CHECK(has(outcome.err, "quarry: "));
   CHECK(has(outcome.err, output.filename().string()));
-  bool said = false;
-  for (const char* reason : reasons) said = said || has(outcome.err, reason);
-  CHECK(said);
+  bool found = false;
+  for (const char* reason : reasons) found = found || has(outcome.err, reason);
+  CHECK(found);
 }
 
 mode_t kind_of(const fs::path& file) {
@@ -161,14 +161,14 @@ TEST_CASE("output: a companion's place that is a device or a FIFO is refused bef
   const fs::path dir = scratch_dir("places-companion");
   const fs::path in = scene_in(dir), null = device(dir, "null", 3);
   if (null.empty()) return;
-  for (const auto& [name, companion] : {std::pair("o.obj", "o.mtl"), std::pair("o.raw", "o.nhdr")})
+  for (const auto& [name, sidecar] : {std::pair("o.obj", "o.mtl"), std::pair("o.raw", "o.nhdr")})
     for (const bool fifo : {false, true}) {
       const fs::path out = empty_folder(dir / "out");
-      if (fifo) REQUIRE(::mkfifo((out / companion).c_str(), 0666) == 0);
-      else fs::create_symlink(null, out / companion);
-      check_refused(convert(in, out / name), out / companion, {"not a regular file"});
-      CHECK(names_in(out) == std::vector<std::string>{companion});
-      CHECK(kind_of(out / companion) == (fifo ? S_IFIFO : S_IFLNK));
+      if (fifo) REQUIRE(::mkfifo((out / sidecar).c_str(), 0666) == 0);
+      else fs::create_symlink(null, out / sidecar);
+      check_refused(convert(in, out / name), out / sidecar, {"not a regular file"});
+      CHECK(names_in(out) == std::vector<std::string>{sidecar});
+      CHECK(kind_of(out / sidecar) == (fifo ? S_IFIFO : S_IFLNK));
       CHECK(kind_of(null) == S_IFCHR);
     }
 }

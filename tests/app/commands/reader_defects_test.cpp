@@ -133,12 +133,12 @@ TEST_CASE("quarry convert: a COLLADA file whose numbers do not fit its arrays is
   INFO(good.err);
   CHECK(good.code == 0);
   fs::remove(dir / "a.quarry");
-  for (const auto& [accessor, last, said] : {std::tuple<std::string, std::string, std::string>{"count=\"4000\" stride=\"3\"", "19", "<accessor> of 's': it needs 12000 numbers"}, {"count=\"4\" stride=\"3\"", "-3", "found '-3'"},
+  for (const auto& [accessor, last, message] : {std::tuple<std::string, std::string, std::string>{"count=\"4000\" stride=\"3\"", "19", "<accessor> of 's': it needs 12000 numbers"}, {"count=\"4\" stride=\"3\"", "-3", "found '-3'"},
                                              {"count=\"4\" stride=\"1000\"", "2", "it needs 3003 numbers"}, {"count=\"4\" stride=\"2\"", "2", "its stride is 2"}, {"count=\"4\" stride=\"3\"", "500", "index 11 is 500"}}) {
     const Outcome bad = dae(accessor, last);
     CHECK(bad.code == 1);
     CHECK(has(bad.err, (dir / "a.dae").string() + ": byte "));
-    CHECK(has(bad.err, said));
+    CHECK(has(bad.err, message));
     CHECK_FALSE(fs::exists(dir / "a.quarry"));
   }
 }

@@ -356,10 +356,10 @@ TEST_CASE("gltf: names of files are percent-decoded, and names that are not enco
   std::vector<std::string> asked;
   {
     io::ReadOptions options;
-    std::vector<fs::path> asked_for;
-    options.asked_for = &asked_for;
+    std::vector<fs::path> accessed_files;
+    options.accessed_files = &accessed_files;
     REQUIRE(read_mesh(files.dir() / "blank.gltf", options));
-    for (const fs::path& p : asked_for) asked.push_back(p.filename().string());
+    for (const fs::path& p : accessed_files) asked.push_back(p.filename().string());
   }
   CHECK(asked == std::vector<std::string>{"my pic.png", "my data.bin"});
   check_refused(files.put("none.gltf", g.text("not%20there.bin")), "buffers[0].uri \"not%20there.bin\": there is no such file beside the mesh");

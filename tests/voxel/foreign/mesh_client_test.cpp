@@ -271,10 +271,10 @@ TEST_CASE("mesh: a file that needs more memory than allowed says so") {
 TEST_CASE("mesh stream: what is written is read back the same") {
   const Mesh m = small_mesh();
   std::vector<std::string> warnings;
-  std::vector<std::filesystem::path> asked_for;
-  const auto back = parse_mesh_stream(stream_of(m), &warnings, &asked_for);
+  std::vector<std::filesystem::path> accessed_files;
+  const auto back = parse_mesh_stream(stream_of(m), &warnings, &accessed_files);
   REQUIRE(back);
-  CHECK(asked_for == std::vector<std::filesystem::path>{"/there/a picture.png"});
+  CHECK(accessed_files == std::vector<std::filesystem::path>{"/there/a picture.png"});
   CHECK(warnings == std::vector<std::string>{"a warning"});
   CHECK(back->positions == m.positions);
   CHECK(back->uvs == m.uvs);

@@ -353,21 +353,21 @@ TEST_CASE("voxelize: vertex colours are interpolated, and too many colours are q
 
 TEST_CASE("voxelize: the palette is exact up to 255 looks and near the best beyond") {
   using namespace voxelize_detail;
-  std::vector<LookCount> looks;
-  for (uint64_t i = 0; i < 255; ++i) looks.push_back({i * 2654435761u % 0xFFFFFF | 0xFF000000u, i + 1});
-  std::sort(looks.begin(), looks.end(), [](auto a, auto b) { return a.look < b.look; });
-  const Quantised exact = quantise(looks, 2);
+  std::vector<MaterialCount> materials;
+  for (uint64_t i = 0; i < 255; ++i) materials.push_back({i * 2654435761u % 0xFFFFFF | 0xFF000000u, i + 1});
+  std::sort(materials.begin(), materials.end(), [](auto a, auto b) { return a.material < b.material; });
+  const Quantised exact = quantise(materials, 2);
   CHECK(exact.rms_error == 0);
-  for (const LookCount& l : looks) CHECK(exact.palette.materials[exact.of(l.look)] == material_of(l.look));
+  for (const MaterialCount& l : materials) CHECK(exact.palette.materials[exact.of(l.material)] == material_of(l.material));
   // A cube of 16^3 colours: 255 cells of it have an error near that of a lattice, 255 / 16 / sqrt(12) * (4096 / 255)^(1/3) / 2.
-  looks.clear();
+  materials.clear();
   for (uint64_t r = 0; r < 16; ++r)
     for (uint64_t g = 0; g < 16; ++g)
-      for (uint64_t b = 0; b < 16; ++b) looks.push_back({r * 17 | g * 17 << 8 | b * 17 << 16 | 0xFF000000u, 1});
-  const Quantised many = quantise(looks, 2);
+      for (uint64_t b = 0; b < 16; ++b) materials.push_back({r * 17 | g * 17 << 8 | b * 17 << 16 | 0xFF000000u, 1});
+  const Quantised many = quantise(materials, 2);
   CHECK(many.rms_error > 5);
   CHECK(many.rms_error < 14);
-  for (const LookCount& l : looks) CHECK(many.of(l.look) != 0);
+  for (const MaterialCount& l : materials) CHECK(many.of(l.material) != 0);
 }
 
 TEST_CASE("voxelize: what cannot be voxelised is refused with a reason") {

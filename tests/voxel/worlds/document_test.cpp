@@ -340,7 +340,7 @@ TEST_CASE("document: a change that cannot be kept elsewhere leaves scene, world 
   const size_t entries = document.history().size(), position = document.history_position();
   REQUIRE(entries > position);
   size_t asked = 0;
-  const Document::Keep refuse = [&](std::span<const UndoRecord> records) -> Result<void> {
+  const Document::Persist refuse = [&](std::span<const UndoRecord> records) -> Result<void> {
     asked += records.size();
     REQUIRE_FALSE((volumes_of(document) == before && document.scene().palette == palette));  // it is asked with the change in place
     return fail(ErrorCode::io, "the disk is full");

@@ -46,9 +46,9 @@ Json parse(std::string_view text) {
     return Json::parse(text.begin(), text.end());
   } catch (const Json::exception& e) {
     // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
-    const std::string_view said = e.what();
-    const size_t end = said.find("] ");
-    gltf_fault("its JSON is broken: " + std::string(said.substr(end == said.npos ? 0 : end + 2).substr(0, 200)) + ".");
+    const std::string_view message = e.what();
+    const size_t end = message.find("] ");
+    gltf_fault("its JSON is broken: " + std::string(message.substr(end == message.npos ? 0 : end + 2).substr(0, 200)) + ".");
   }
 }
 

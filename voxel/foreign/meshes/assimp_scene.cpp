@@ -76,15 +76,15 @@ class SceneReader {
   }
 
  private:
-  Result<Mesh> failed(std::string said) const {
-    if (said.find("bad_alloc") != std::string::npos || said.find("allocation failed") != std::string::npos)
+  Result<Mesh> failed(std::string message) const {
+    if (message.find("bad_alloc") != std::string::npos || message.find("allocation failed") != std::string::npos)
       return fail(ErrorCode::out_of_memory, "");
-    if (said.find("has no faces") != std::string::npos) return fail(ErrorCode::malformed_input, "it has no faces (" + said + ").");
-    if (said.find("recursive reference") != std::string::npos)
-      return fail(ErrorCode::malformed_input, "its nodes refer to themselves, so the scene has no end (" + said + ").");
-    if (said.empty()) said = "no reason given";
-    while (!said.empty() && said.back() == '.') said.pop_back();
-    return fail(ErrorCode::malformed_input, "the mesh library cannot read it: " + said + ".");
+    if (message.find("has no faces") != std::string::npos) return fail(ErrorCode::malformed_input, "it has no faces (" + message + ").");
+    if (message.find("recursive reference") != std::string::npos)
+      return fail(ErrorCode::malformed_input, "its nodes refer to themselves, so the scene has no end (" + message + ").");
+    if (message.empty()) message = "no reason given";
+    while (!message.empty() && message.back() == '.') message.pop_back();
+    return fail(ErrorCode::malformed_input, "the mesh library cannot read it: " + message + ".");
   }
 
   void warn(const std::string& text) { textures_.warn(text); }

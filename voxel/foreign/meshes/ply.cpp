@@ -68,7 +68,7 @@ struct PlyCornerHash {
 
 class PlyReader {
  public:
-  PlyReader(io::FilePieces& bytes, const fs::path& file, bool z_up, std::vector<std::string>& warnings, ReferencedFiles& files)
+  PlyReader(io::BufferedReader& bytes, const fs::path& file, bool z_up, std::vector<std::string>& warnings, ReferencedFiles& files)
       : bytes_(bytes), z_up_(z_up), textures_(file, mesh_, warnings, files) {}
 
   Result<Mesh> read() {
@@ -373,7 +373,7 @@ class PlyReader {
   }
   static void put_uv(std::vector<float>& uvs, const std::array<float, 2>& uv) { uvs.insert(uvs.end(), uv.begin(), uv.end()); }
 
-  io::FilePieces& bytes_;
+  io::BufferedReader& bytes_;
   bool z_up_ = false, faces_waited_ = false;
   io::PlyHeader header_;
   const PlyElement* vertices_ = nullptr;
@@ -400,12 +400,12 @@ bool is_ply(const fs::path& file) {
   return head && head->size() == 4 && std::memcmp(head->data(), "ply", 3) == 0 && ((*head)[3] == '\n' || (*head)[3] == '\r');
 }
 
-Result<Mesh> parse_ply(io::FilePieces& bytes, const fs::path& file, bool z_up, std::vector<std::string>& warnings, ReferencedFiles& files) {
+Result<Mesh> parse_ply(io::BufferedReader& bytes, const fs::path& file, bool z_up, std::vector<std::string>& warnings, ReferencedFiles& files) {
   return PlyReader(bytes, file, z_up, warnings, files).read();
 }
 
 Result<Mesh> read_ply(const fs::path& file, bool z_up, std::vector<std::string>& warnings, ReferencedFiles& files) {
-  QRY_TRY_ASSIGN(auto bytes, io::FilePieces::open(file, kMaxPlyBytes));
+  QRY_TRY_ASSIGN(auto bytes, io::BufferedReader::open(file, kMaxPlyBytes));
   return parse_ply(bytes, file, z_up, warnings, files);
 }
 

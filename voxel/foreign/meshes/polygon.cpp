@@ -48,15 +48,15 @@ std::vector<FlatPoint> in_plane(std::span<const CornerPlace> p) {
   return flat;
 }
 
-class EarCutter {
+class EarClipper {
  public:
-  explicit EarCutter(const std::vector<FlatPoint>& points) : points_(points), next_(points.size()), before_(points.size()) {
+  explicit EarClipper(const std::vector<FlatPoint>& points) : points_(points), next_(points.size()), before_(points.size()) {
     const uint32_t n = uint32_t(points.size());
     for (uint32_t i = 0; i < n; ++i) next_[i] = (i + 1) % n, before_[i] = (i + n - 1) % n;
     for (uint32_t i = 0; i < n; ++i)
-      if (turn(i) <= 0) dents_.push_back(i);
+      if (turn(i) <= 0) reflex_.push_back(i);
   }
-  bool convex() const { return std::none_of(dents_.begin(), dents_.end(), [&](uint32_t i) { return turn(i) < 0; }); }
+  bool convex() const { return std::none_of(reflex_.begin(), reflex_.end(), [&](uint32_t i) { return turn(i) < 0; }); }
 
   void cut(std::vector<uint32_t>& triangles) {
     uint32_t at = 0;
@@ -67,7 +67,7 @@ class EarCutter {
       next_[before_[ear]] = next_[ear];
       before_[next_[ear]] = before_[ear];
       at = next_[ear];
-      std::erase_if(dents_, [&](uint32_t i) { return i == ear || ((i == before_[ear] || i == next_[ear]) && turn(i) > 0); });
+      std::erase_if(reflex_, [&](uint32_t i) { return i == ear || ((i == before_[ear] || i == next_[ear]) && turn(i) > 0); });
     }
   }
 
@@ -77,14 +77,14 @@ class EarCutter {
     const FlatPoint &a = points_[before_[i]], &b = points_[i], &c = points_[next_[i]];
     if (twice_area(a, b, c) <= 0) return false;
     // Only corners of dents can lie inside.
-    return std::none_of(dents_.begin(), dents_.end(), [&](uint32_t d) {
+    return std::none_of(reflex_.begin(), reflex_.end(), [&](uint32_t d) {
       const FlatPoint& p = points_[d];
       return p != a && p != b && p != c && twice_area(a, b, p) >= 0 && twice_area(b, c, p) >= 0 && twice_area(c, a, p) >= 0;
     });
   }
 
   const std::vector<FlatPoint>& points_;
-  std::vector<uint32_t> next_, before_, dents_;
+  std::vector<uint32_t> next_, before_, reflex_;
 };
 
 }  // namespace
@@ -96,7 +96,7 @@ void triangulate(std::span<const CornerPlace> p, std::vector<uint32_t>& triangle
     first = first_of_four(p);
   } else if (n > 4 && std::all_of(p.begin(), p.end(), [](const CornerPlace& a) { return std::isfinite(a[0]) && std::isfinite(a[1]) && std::isfinite(a[2]); })) {
     const std::vector<FlatPoint> flat = in_plane(p);
-    EarCutter ears(flat);
+    EarClipper ears(flat);
     if (!ears.convex()) return ears.cut(triangles);
   }
   for (uint32_t i = 1; i + 1 < n; ++i) triangles.insert(triangles.end(), {first, (first + i) % n, (first + i + 1) % n});

@@ -24,11 +24,11 @@ class ReferencedFiles {
   // Says that `place` was opened, or was looked for, by a library.
   void note(const std::filesystem::path& place);
   // In the order of first asking, absolute, each once, without the mesh file itself.
-  const std::vector<std::filesystem::path>& asked_for() const { return asked_for_; }
+  const std::vector<std::filesystem::path>& accessed_files() const { return accessed_files_; }
 
  private:
   std::filesystem::path mesh_file_;
-  std::vector<std::filesystem::path> asked_for_;
+  std::vector<std::filesystem::path> accessed_files_;
 };
 
 // %41 becomes A; what is no such code stays.

@@ -107,7 +107,7 @@ Result<std::vector<uint8_t>> read_input(const std::filesystem::path& file, uint6
   });
 }
 
-Result<void> ByteWindow::move(size_t begin, size_t end) {
+Result<void> ByteView::move(size_t begin, size_t end) {
   if (!file_) return {};
   if (progress_->cancelled()) return fail(ErrorCode::cancelled, "stopped");
   if (begin < from_ || begin > to_) {  // back to what is gone, or on to what nobody looked at

@@ -44,11 +44,11 @@ class LazyFile {
 
 // Bytes that are looked at from front to back, once or several times: those of a file come as they are needed and go again, so that a file of any
 // length takes a few MiB; those that lie in memory are there. One thread.
-class ByteWindow {
+class ByteView {
  public:
-  explicit ByteWindow(std::span<const uint8_t> bytes) : all_(bytes), to_(bytes.size()) {}
+  explicit ByteView(std::span<const uint8_t> bytes) : all_(bytes), to_(bytes.size()) {}
   // Both must outlive it. A file that `progress` says is to be read no longer ends with ErrorCode::cancelled.
-  ByteWindow(LazyFile& file, const Progress& progress) : all_(file.span()), file_(&file), progress_(&progress) {}
+  ByteView(LazyFile& file, const Progress& progress) : all_(file.span()), file_(&file), progress_(&progress) {}
 
   size_t size() const { return all_.size(); }
   // All of the bytes' places: only what look() gave may be looked at, until a look() from behind it.

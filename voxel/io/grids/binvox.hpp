@@ -20,7 +20,7 @@ constexpr int32_t kBinvoxMaxEdge = 16384;  // the world's longest
 // offset and what was expected there; unsupported for edges above the limit or more bricks than BrickBudget gives.
 // Memory: at most 640 MiB + 40 times the bytes given.
 Result<Scene> parse_binvox(std::span<const uint8_t> bytes, std::vector<std::string>* warnings = nullptr);
-Result<Scene> parse_binvox(ByteWindow& file, std::vector<std::string>* warnings, const BrickRoom& room);
+Result<Scene> parse_binvox(ByteView& file, std::vector<std::string>* warnings, const BrickLimits& limits);
 Result<Scene> read_binvox(const std::filesystem::path& file, const ReadOptions& options);
 Result<RegionsDone> read_binvox_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
 

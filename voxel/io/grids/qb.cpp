@@ -113,16 +113,16 @@ QbExtent read_qb_extent(ByteReader& in) {
 }
 
 Result<Scene> parse_qb(std::span<const uint8_t> bytes, std::vector<std::string>* warnings) {
-  ByteWindow all(bytes);
+  ByteView all(bytes);
   return parse_qb(all, warnings, {});
 }
 
-Result<Scene> parse_qb(ByteWindow& bytes, std::vector<std::string>* warnings, const BrickRoom& room) {
+Result<Scene> parse_qb(ByteView& bytes, std::vector<std::string>* warnings, const BrickLimits& limits) {
   ByteReader check(bytes);
   const QbHeader h = read_header(check);
   const size_t begin = check.at();
-  BrickBudget budget(bytes.size(), room);
-  ColorTable colours(room.memory);
+  BrickBudget budget(bytes.size(), limits);
+  ColorTable colours(limits.memory);
   uint64_t voxels = 0;
   for (uint32_t i = 0; i < h.matrices && check.ok(); ++i) {
     const Matrix m = read_matrix(check, h);
@@ -182,15 +182,15 @@ bool looks_like_qb(std::span<const uint8_t> head) {
 Result<Scene> read_qb(const std::filesystem::path& file, const ReadOptions& options) {
   options.progress.say("read", -1);
   QRY_TRY_ASSIGN(auto bytes, LazyFile::open(file, kMaxQbBytes));
-  ByteWindow window(bytes, options.progress);
+  ByteView window(bytes, options.progress);
   return parse_qb(window, options.warnings, {options.budget, nullptr});
 }
 
 Result<RegionsDone> read_qb_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
   options.progress.say("read", -1);
   QRY_TRY_ASSIGN(auto bytes, LazyFile::open(file, kMaxQbBytes));
-  ByteWindow window(bytes, options.progress);
-  return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return parse_qb(window, options.warnings, room); });
+  ByteView window(bytes, options.progress);
+  return read_with_spilling(options, sink, [&](const BrickLimits& limits) { return parse_qb(window, options.warnings, limits); });
 }
 
 constinit const Format kQbFormat{

@@ -162,10 +162,10 @@ struct SortedRectangle : Rectangle {
 // numbers, then by y and by z -> for each plane its rectangles and its corners, which are all that its triangles need -> indices by material.
 // Slabs along an axis give its own rectangles, plane by plane. They also give those of the next axis, whose rows rise along it: what is open at
 // the end of a slab goes on in the next one. So no slab is as wide and as deep as the two longer axes.
-class SurfaceMaker {
+class SurfaceBuilder {
  public:
-  SurfaceMaker(const VisibleRegions& voxels, const fs::path& file, const Progress& progress)
-      : voxels_(voxels), file_(file), progress_(progress), finder_(voxels.scene().palette), sort_bytes_(std::clamp<uint64_t>(voxels.room() / 24, 1 << 20, 64 << 20)) {}
+  SurfaceBuilder(const VisibleRegions& voxels, const fs::path& file, const Progress& progress)
+      : voxels_(voxels), file_(file), progress_(progress), finder_(voxels.scene().palette), sort_bytes_(std::clamp<uint64_t>(voxels.available_bytes() / 24, 1 << 20, 64 << 20)) {}
 
   Result<std::unique_ptr<SurfaceSource>> make() {
     auto out = std::make_unique<SurfaceOnDisk>();
@@ -495,7 +495,7 @@ Result<std::unique_ptr<SurfaceSource>> surface_of(const Scene& scene, const Prog
 }
 
 Result<std::unique_ptr<SurfaceSource>> surface_of(const VisibleRegions& voxels, const fs::path& file, const Progress& progress) {
-  return SurfaceMaker(voxels, file, progress).make();
+  return SurfaceBuilder(voxels, file, progress).make();
 }
 
 Result<void> VertexNumbers::use(const SurfaceSource& surface, size_t part) {

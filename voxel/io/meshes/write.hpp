@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "voxel/io/files/whole_file.hpp"
+#include "voxel/io/files/atomic_file.hpp"
 #include "voxel/operations/surface_mesh.hpp"
 
 namespace quarry::io {
@@ -18,7 +18,7 @@ namespace quarry::io {
 class VisibleRegions;
 
 // All: the file whole or not at all (OBJ: its .mtl first). Errors: invalid_argument (no visible voxel), out_of_bounds (flatten), unsupported
-// (too many vertices or bytes), cancelled; conflict where an .mtl that Quarry did not write has the name that is needed; those of WholeFile.
+// (too many vertices or bytes), cancelled; conflict where an .mtl that Quarry did not write has the name that is needed; those of AtomicFile.
 Result<void> write_ply(const Scene& scene, const Destination& to, const Progress& progress);
 Result<void> write_obj(const Scene& scene, const Destination& to, const Progress& progress);
 Result<void> write_gltf(const Scene& scene, const Destination& to, const Progress& progress);  // .glb: binary, else JSON with its data inside

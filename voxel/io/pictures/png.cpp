@@ -86,7 +86,7 @@ bool write_rows(png_structp png, png_infop info, const PngPixels& pixels) {
 
 }  // namespace
 
-Result<void> write_png(const PngPixels& pixels, WholeFile& to) {
+Result<void> write_png(const PngPixels& pixels, AtomicFile& to) {
   assert(pixels.bytes.size() == size_t(pixels.width) * pixels.height * pixels.channels * (pixels.bits / 8));
   Source messages{nullptr, 0};
   png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &messages, keep_error, keep_warning);

@@ -10,7 +10,7 @@
 
 #include "base/result.hpp"
 #include "base/memory_budget.hpp"
-#include "voxel/io/files/whole_file.hpp"
+#include "voxel/io/files/atomic_file.hpp"
 
 namespace quarry::io {
 
@@ -39,6 +39,6 @@ struct PngPixels {
 
 // Puts a PNG file, not interlaced, into `to`, which the caller commits. A failed write is told by commit() alone. Errors: io, with libpng's own words
 // (no memory, an edge that it does not write).
-Result<void> write_png(const PngPixels& pixels, WholeFile& to);
+Result<void> write_png(const PngPixels& pixels, AtomicFile& to);
 
 }  // namespace quarry::io

@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "base/result.hpp"
-#include "voxel/io/files/whole_file.hpp"
+#include "voxel/io/files/atomic_file.hpp"
 #include "base/progress.hpp"
 #include "voxel/worlds/scene.hpp"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "voxel/io/files/pieces.hpp"
+#include "voxel/io/files/buffered_reader.hpp"
 #include "voxel/io/ply/header.hpp"
 
 namespace quarry::io {
@@ -19,7 +19,7 @@ class PlyBody {
   // An item of a list: the property's number, the item's, and its value. Called in their order.
   using Item = std::function<void(size_t property, uint64_t item, double value)>;
 
-  PlyBody(const PlyHeader& header, FilePieces& bytes) : header_(header), bytes_(bytes) {}
+  PlyBody(const PlyHeader& header, BufferedReader& bytes) : header_(header), bytes_(bytes) {}
 
   // The next one of `element`, the `number`th: the value of each property (of a list its length) into `values`, which has room for all.
   // False: it is not there, or is damaged; then there is an error.
@@ -39,9 +39,9 @@ class PlyBody {
   bool fail_with(std::string what);
 
   const PlyHeader& header_;
-  FilePieces& bytes_;
+  BufferedReader& bytes_;
   Error error_;
-  std::string said_;           // of the element that is being read: what is wrong with it, if that is more than "not there"
+  std::string message_;           // of the element that is being read: what is wrong with it, if that is more than "not there"
   std::vector<double> row_;    // for skip
 };
 

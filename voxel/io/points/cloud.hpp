@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "voxel/io/files/pieces.hpp"
+#include "voxel/io/files/buffered_reader.hpp"
 #include "voxel/io/streams/format.hpp"
 #include "voxel/worlds/scene.hpp"
 
@@ -49,7 +49,7 @@ Result<Scene> voxelize_points(const PointCloud& cloud, const ReadOptions& option
 Result<RegionsDone> voxelize_points_in_regions(const PointCloud& cloud, const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
 
 // A reader's file as a cloud: all of its bytes were looked at and are sound.
-using CloudOfBytes = Result<PointCloud> (*)(FilePieces& bytes, const ReadOptions& options);
+using CloudOfBytes = Result<PointCloud> (*)(BufferedReader& bytes, const ReadOptions& options);
 Result<Scene> read_cloud(const std::filesystem::path& file, uint64_t limit, const ReadOptions& options, CloudOfBytes cloud_of);
 Result<RegionsDone> read_cloud_regions(const std::filesystem::path& file, uint64_t limit, const ReadOptions& options, const RegionSink& sink, CloudOfBytes cloud_of);
 

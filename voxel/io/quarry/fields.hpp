@@ -16,7 +16,7 @@ constexpr const char* kHistorySumKey = "check_history";       // over the three 
 constexpr const char* kSceneSumKey = "check_scene";           // over meta, layers, instances, cameras, names and sizes of volumes, overlap
 constexpr const char* kPaletteSumKey = "check_palette";
 constexpr const char* kVolumesSumKey = "check_volumes";       // over the chunk counts and sums of all volumes
-// And kLogNumberKey (sqlite/companions.hpp), in files that were opened for editing.
+// And kLogNumberKey (sqlite/journals.hpp), in files that were opened for editing.
 
 // What is wrong with a table, as an error.
 inline Result<void> damaged(const std::string& what) { return fail(ErrorCode::malformed_input, what + "; the file is damaged"); }

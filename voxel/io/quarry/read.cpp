@@ -150,7 +150,7 @@ Result<StoreHead> head_from(Db& db, const std::map<std::string, int64_t>& state,
 
 Result<void> read_all_chunks(Db& db, const StoreHead& head, const Progress& progress, const ChunkTarget& target) {
   std::vector<StoreHead::Volume> seen(head.volumes.size());
-  PacedReport report(progress, "read");
+  ThrottledReport report(progress, "read");
   int64_t total = 1, done = 0;
   for (const StoreHead::Volume& v : head.volumes) total += v.bricks;
   auto r = for_rows(db, (std::string(kChunkColumns) + "ORDER BY volume, x, y, z").c_str(), "chunks", [&](Statement& s) -> Result<void> {

@@ -23,7 +23,7 @@ namespace quarry::io {
 Result<Scene> salvage_store(const std::filesystem::path& file, Salvage& salvage, std::vector<std::string>* warnings, const Progress& progress = {});
 
 // The same from bytes of the database and of the two beside it.
-Result<Scene> salvage_database(std::span<const uint8_t> database, const DatabaseCompanions& beside, uint64_t memory_limit, Salvage& salvage,
+Result<Scene> salvage_database(std::span<const uint8_t> database, const DatabaseJournals& journals, uint64_t memory_limit, Salvage& salvage,
                                std::vector<std::string>* warnings, const Progress& progress = {});
 
 }  // namespace quarry::io

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "voxel/io/files/whole_file.hpp"
+#include "voxel/io/files/atomic_file.hpp"
 #include "base/progress.hpp"
 #include "voxel/worlds/scene.hpp"
 #include "voxel/worlds/document.hpp"
@@ -21,7 +21,7 @@ namespace quarry::io {
 // One thread at a time. Messages begin with the file's name.
 class Store {
  public:
-  // A new file, whole or not at all (whole_file.hpp). Without history. Errors: conflict (somebody edits it, or it must not be replaced),
+  // A new file, whole or not at all (atomic_file.hpp). Without history. Errors: conflict (somebody edits it, or it must not be replaced),
   // io, cancelled, invalid_argument (a material or camera with a value that is not a number, an instance of no volume).
   static Result<void> save(const Scene& scene, const Destination& to, const Progress& progress = {});
   // With a history: records[0 .. position) are applied in the scene, the rest can be redone.
@@ -31,15 +31,15 @@ class Store {
   static Result<void> copy(const std::filesystem::path& from, const Destination& to);
   // Whoever replaces a world takes away what a killed editor left beside it. A sentence about that if it cannot be had whole any more, which
   // nobody else will say; "" if it can, or nothing is there.
-  static std::string damaged_beside(const std::filesystem::path& file);
+  static std::string damaged_sidecars(const std::filesystem::path& file);
   // What lies beside and was not its own, or lies there without a file, is kept under another name then. A sentence about that; "": there is no such thing.
-  static std::string foreign_beside(const std::filesystem::path& file);
+  static std::string foreign_sidecars(const std::filesystem::path& file);
   // Opens for editing, with an exclusive lock (conflict: somebody has it open). Errors: not_found, malformed_input, unsupported (written
   // by a newer Quarry), io; then neither the file nor what is beside it has changed. The whole world is checked before. A log or journal of another
   // state or file is set aside under another name, which warnings() says. While it is open there is a `-wal` file beside it; destroying the Store folds it in.
   static Result<Store> open(const std::filesystem::path& file);
   // Reads everything, checking every checksum, with what a killed editor left beside the file; nothing is changed. `history` (may be null) gets
-  // the journal and its position. `warnings`: what of those leftovers may be missing (quarry/file.hpp), a sentence each.
+  // the journal and its position. `warnings`: what of those sidecars may be missing (quarry/file.hpp), a sentence each.
   static Result<Scene> read(const std::filesystem::path& file, const Progress& progress = {}, std::vector<UndoRecord>* history = nullptr, size_t* history_position = nullptr,
                             std::vector<std::string>* warnings = nullptr);
   Store(Store&&) noexcept;

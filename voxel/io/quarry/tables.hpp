@@ -37,9 +37,9 @@ struct StoreHead {
 };
 
 // Says how far it is, some tens of times a second at most, the first time at once.
-class PacedReport {
+class ThrottledReport {
  public:
-  PacedReport(const Progress& progress, const char* stage) : progress_(progress), stage_(stage) {}
+  ThrottledReport(const Progress& progress, const char* stage) : progress_(progress), stage_(stage) {}
   void at(double fraction);
 
  private:
@@ -91,7 +91,7 @@ Result<void> check_tables(Db& db, CheckBlobs blobs);
 // The head alone, checked as far as that goes without reading chunks.
 Result<StoreHead> read_head(Db& db);
 
-// A number that no file had before, by which the file and its log know each other (quarry/leftovers.hpp).
+// A number that no file had before, by which the file and its log know each other (quarry/sidecars.hpp).
 Result<void> write_log_number(Db& db);
 Result<void> write_palette(Db& db, const Palette& palette);
 // Which layers and instances are hidden; all else of the scene must be as in the file.

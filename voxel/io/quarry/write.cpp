@@ -14,7 +14,7 @@
 
 #include "base/parallel.hpp"
 #include "voxel/io/files/bytes.hpp"
-#include "voxel/io/sqlite/companions.hpp"
+#include "voxel/io/sqlite/journals.hpp"
 #include "voxel/io/quarry/fields.hpp"
 #include "voxel/io/quarry/tables.hpp"
 

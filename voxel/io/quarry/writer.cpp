@@ -22,10 +22,10 @@ struct StoreWriter::State {
   const Progress& progress;
   Destination to;
   LockedFile old;
-  std::optional<WholeFile> world;
+  std::optional<AtomicFile> world;
   Db db;
   std::optional<TableWriter> tables;
-  PacedReport report;
+  ThrottledReport report;
   uint64_t expected = 0;  // bricks
 
   State(const Destination& where, const Progress& how) : progress(how), to(where), report(how, "save") {}
@@ -34,7 +34,7 @@ struct StoreWriter::State {
     if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
     QRY_TRY_ASSIGN(auto locked, lock_replaced(to));
     old = std::move(locked);
-    QRY_TRY_ASSIGN(auto made, WholeFile::create(to));
+    QRY_TRY_ASSIGN(auto made, AtomicFile::create(to));
     world.emplace(std::move(made));
     auto opened = Db::open(world->temporary().string(), SQLITE_OPEN_READWRITE, "unix-none");  // ours alone; where flock is made of SQLite's kind of locks, those would meet
     QRY_TRY(opened);

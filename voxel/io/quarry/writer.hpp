@@ -8,14 +8,14 @@
 #include <span>
 
 #include "base/result.hpp"
-#include "voxel/io/files/whole_file.hpp"
+#include "voxel/io/files/atomic_file.hpp"
 #include "voxel/worlds/edit.hpp"
 #include "base/progress.hpp"
 #include "voxel/worlds/scene.hpp"
 
 namespace quarry::io {
 
-// One thread at a time. The file appears whole, by commit(), or not at all (whole_file.hpp). After an error there is
+// One thread at a time. The file appears whole, by commit(), or not at all (atomic_file.hpp). After an error there is
 // nothing to do but to let it go. Messages begin with the file's name.
 class StoreWriter {
  public:

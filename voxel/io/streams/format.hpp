@@ -15,7 +15,7 @@
 #include "base/memory_budget.hpp"
 #include "base/progress.hpp"
 #include "base/result.hpp"
-#include "voxel/io/files/whole_file.hpp"
+#include "voxel/io/files/atomic_file.hpp"
 #include "voxel/io/streams/salvage.hpp"
 #include "voxel/voxelize/options.hpp"
 #include "voxel/worlds/region_sink.hpp"
@@ -23,8 +23,8 @@
 
 namespace quarry::io {
 
-class ByteWindow;  // file_bytes.hpp: the bytes of a file as they come
-struct BrickRoom;  // volume_builder.hpp: where bricks go
+class ByteView;  // file_bytes.hpp: the bytes of a file as they come
+struct BrickLimits;  // volume_builder.hpp: where bricks go
 
 struct ReadOptions {
   int32_t resolution = 256;      // meshes: voxels along the longest edge of the bounds
@@ -41,15 +41,15 @@ struct ReadOptions {
   Int3 raw_size{};               // raw grids: voxels along x, y, z; {0,0,0}: as an NRRD header says
   uint32_t threads = 0;
   Progress progress;
-  std::vector<std::filesystem::path>* asked_for = nullptr;  // files beside the input that reading opened or looked for, absolute; also of a file that is refused
+  std::vector<std::filesystem::path>* accessed_files = nullptr;  // files beside the input that reading opened or looked for, absolute; also of a file that is refused
   std::vector<std::string>* warnings = nullptr;  // what was skipped or mended, one sentence each
   Salvage* salvage = nullptr;    // given: read what is whole of a damaged file, if the format's row says that it can; counts what is lost
 
   // For readers: `file` is opened or looked for.
-  void note_asked_for(const std::filesystem::path& file) const {
-    if (asked_for) {
+  void note_access(const std::filesystem::path& file) const {
+    if (accessed_files) {
       std::error_code ignored;
-      asked_for->push_back(std::filesystem::absolute(file, ignored).lexically_normal());
+      accessed_files->push_back(std::filesystem::absolute(file, ignored).lexically_normal());
     }
   }
 };
@@ -110,7 +110,7 @@ struct Format {
   Result<Scene> (*read)(const std::filesystem::path& file, const ReadOptions& options) = nullptr;  // null: not readable
   // Reads the same scene region by region, in as much memory as the sink says there is. Null: only as a whole.
   Result<RegionsDone> (*read_regions)(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) = nullptr;
-  // Null: not writable. Leaves the whole new file or what was there before (whole_file.hpp).
+  // Null: not writable. Leaves the whole new file or what was there before (atomic_file.hpp).
   Result<void> (*write)(const Scene& scene, const Destination& to, const Progress& progress) = nullptr;
   // Writes the same file from a scene of which only some layers are in memory at once (visible_regions.hpp). Null: only from a whole one.
   Result<void> (*write_regions)(const VisibleRegions& voxels, const Destination& to, const Progress& progress) = nullptr;

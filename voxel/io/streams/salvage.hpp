@@ -19,7 +19,7 @@ struct SalvageLoss {
 
 class Salvage {
  public:
-  void lose(const char* kind, uint64_t count, const char* text) {
+  void count_loss(const char* kind, uint64_t count, const char* text) {
     if (count == 0) return;
     const auto same = std::find_if(losses_.begin(), losses_.end(), [&](const SalvageLoss& l) { return std::string_view(l.kind) == kind; });
     if (same == losses_.end()) losses_.push_back({kind, count, text});

@@ -44,7 +44,7 @@ class Walk {
   // A damaged piece of the graph: an error, or with salvage left out and counted.
   Result<void> broken(std::string what) {
     if (!salvage_) return fail(ErrorCode::malformed_input, std::move(what));
-    salvage_->lose("nodes", 1, "pieces of the scene graph");
+    salvage_->count_loss("nodes", 1, "pieces of the scene graph");
     warnings_.add(std::move(what) + "; it was left out");
     return {};
   }
@@ -239,7 +239,7 @@ Result<std::vector<Instance>> Walk::run() {
       QRY_TRY(walk_from(i));
     }
     if (orphans) warnings_.add(std::to_string(orphans) + " nodes have lost the node above them; what is below them stands where their own transforms put it");
-    if (orphans) salvage_->lose("parents", orphans, "nodes without what is above them");
+    if (orphans) salvage_->count_loss("parents", orphans, "nodes without what is above them");
   }
   if (const auto unseen = std::count(visited_.begin(), visited_.end(), 0))
     warnings_.add(std::to_string(unseen) + " nodes of the scene graph cannot be reached from its root and were left out");

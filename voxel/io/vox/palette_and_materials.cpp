@@ -166,9 +166,9 @@ Camera make_camera(const DictChunk& chunk) {
   if (camera.name.empty()) camera.name = "camera " + std::to_string(chunk.id);
   camera.vertical_fov_degrees = std::clamp(double(number(chunk.dict, "_fov", 45)), 1.0, 170.0);
   // Seen along +y of the file when the angles are zero; pitch looks down, yaw turns about the up axis.
-  const double look[3] = {-std::sin(yaw) * std::cos(pitch), std::cos(yaw) * std::cos(pitch), -std::sin(pitch)};
+  const double forward[3] = {-std::sin(yaw) * std::cos(pitch), std::cos(yaw) * std::cos(pitch), -std::sin(pitch)};
   const double target[3] = {focus[0], focus[2], -double(focus[1])};
-  const double back[3] = {-look[0], -look[2], look[1]};
+  const double back[3] = {-forward[0], -forward[2], forward[1]};
   for (int i = 0; i < 3; ++i) {
     camera.target[i] = target[i];
     camera.position[i] = target[i] + back[i] * radius;

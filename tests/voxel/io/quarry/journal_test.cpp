@@ -102,8 +102,8 @@ struct Folder {
 
   // Reading gives `own`, with a warning of these words, in every way that there is, and changes nothing; opening for editing sets the log or
   // journal aside as it is, says so, and goes on with `own`.
-  void check_foreign(const Bytes& database, const Bytes& beside, const Scene& own, const char* words, const char* suffix = "-wal") const {
-    put(database, beside, suffix);
+  void check_foreign(const Bytes& database, const Bytes& sidecar, const Scene& own, const char* words, const char* suffix = "-wal") const {
+    put(database, sidecar, suffix);
     const auto before = all();
     Names warnings;
     const auto read = Store::read(file, {}, nullptr, nullptr, &warnings);
@@ -128,7 +128,7 @@ struct Folder {
       CHECK(same_scene(own, *store->read_scene({}, nullptr, nullptr)) == "");
     }
     CHECK(names_in(dir) == Names{"w.quarry", name});
-    CHECK((file_bytes(dir / name) == beside));
+    CHECK((file_bytes(dir / name) == sidecar));
     Names later;
     const auto again = Store::read(file, {}, nullptr, nullptr, &later);
     REQUIRE(again);
@@ -136,8 +136,8 @@ struct Folder {
     CHECK(later.empty());
   }
   // What lies beside belongs to the file: it counts for readers and editors.
-  void check_own(const Bytes& database, const Bytes& beside, const Scene& whole) const {
-    put(database, beside);
+  void check_own(const Bytes& database, const Bytes& sidecar, const Scene& whole) const {
+    put(database, sidecar);
     const auto before = all();
     Names warnings;
     const auto read = Store::read(file, {}, nullptr, nullptr, &warnings);
@@ -378,28 +378,28 @@ TEST_CASE("world journal: a log that lies where a world is saved belongs to no f
   const Snapshot killed = world.now();
   const Folder folder("journal_orphan_saved");
   const Scene other = test::busy_scene();
-  const std::string aside = "w.quarry-wal.of-another-state-1";
+  const std::string quarantined = "w.quarry-wal.of-another-state-1";
   write_bytes(with_suffix(folder.file, "-wal"), killed.log);
   write_bytes(with_suffix(folder.file, "-shm"), Bytes(32768, 1));
-  CHECK_THAT(Store::foreign_beside(folder.file), Catch::Contains(aside));
+  CHECK_THAT(Store::foreign_sidecars(folder.file), Catch::Contains(quarantined));
   REQUIRE(Store::save(other, folder.file));
   CHECK(same_scene(other, *Store::read(folder.file)) == "");
-  CHECK(names_in(folder.dir) == Names{"w.quarry", aside});
-  CHECK((file_bytes(folder.dir / aside) == killed.log));
-  CHECK(Store::foreign_beside(folder.file).empty());
+  CHECK(names_in(folder.dir) == Names{"w.quarry", quarantined});
+  CHECK((file_bytes(folder.dir / quarantined) == killed.log));
+  CHECK(Store::foreign_sidecars(folder.file).empty());
   // The same for a copy, and for a file that is replaced beside a log that is not its own. Nothing that was kept before is replaced.
   const fs::path from = dir / "from.quarry";
   REQUIRE(Store::save(other, from));
   write_bytes(with_suffix(folder.file, "-wal"), killed.log);
-  CHECK_THAT(Store::foreign_beside(folder.file), Catch::Contains("w.quarry-wal.of-another-state-2"));
-  CHECK(Store::damaged_beside(folder.file).empty());
+  CHECK_THAT(Store::foreign_sidecars(folder.file), Catch::Contains("w.quarry-wal.of-another-state-2"));
+  CHECK(Store::damaged_sidecars(folder.file).empty());
   REQUIRE(Store::copy(from, folder.file));
-  CHECK(names_in(folder.dir) == Names{"w.quarry", aside, "w.quarry-wal.of-another-state-2"});
+  CHECK(names_in(folder.dir) == Names{"w.quarry", quarantined, "w.quarry-wal.of-another-state-2"});
   CHECK((file_bytes(folder.dir / "w.quarry-wal.of-another-state-2") == killed.log));
   CHECK(same_scene(other, *Store::read(folder.file)) == "");
   // What was the replaced file's own goes with it.
   folder.put(killed.file, killed.log);
-  CHECK(Store::foreign_beside(folder.file).empty());
+  CHECK(Store::foreign_sidecars(folder.file).empty());
   REQUIRE(Store::save(other, folder.file));
   CHECK(names_in(folder.dir) == Names{"w.quarry"});
   // And a world whose log is beside it is not copied without it.

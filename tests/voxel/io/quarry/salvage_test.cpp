@@ -167,12 +167,12 @@ TEST_CASE("store salvage: any one page overwritten loses only what was on it") {
 
 TEST_CASE("store salvage: edits in a crashed editor's log count, and what the edits replaced does not come back") {
   const fs::path dir = test::scratch_dir("salvage_log"), file = dir / "a.quarry", crashed = dir / "crashed.quarry";
-  test::EditStory story;
-  REQUIRE(Store::save(story.scene(), file));
+  test::EditScenario scenario;
+  REQUIRE(Store::save(scenario.scene(), file));
   {
     auto store = Store::open(file);
     REQUIRE(store);
-    for (int i = 0; i < 25; ++i) REQUIRE(story.next(&*store));
+    for (int i = 0; i < 25; ++i) REQUIRE(scenario.next(&*store));
     fs::copy_file(file, crashed);
     fs::copy_file(file.string() + "-wal", crashed.string() + "-wal");
   }

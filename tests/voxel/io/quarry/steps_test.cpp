@@ -86,13 +86,13 @@ class Kept {
   }
   std::optional<Document> document;
   Store& store() { return store_; }
-  Document::Keep edits() {
+  Document::Persist edits() {
     return [this](std::span<const UndoRecord> r) { return store_.commit_edit(document->scene(), r); };
   }
-  Document::Keep undos() {
+  Document::Persist undos() {
     return [this](std::span<const UndoRecord> r) { return store_.commit_undo(document->scene(), r); };
   }
-  Document::Keep redos() {
+  Document::Persist redos() {
     return [this](std::span<const UndoRecord> r) { return store_.commit_redo(document->scene(), r); };
   }
   void stroke(std::initializer_list<int> places, uint8_t material) {

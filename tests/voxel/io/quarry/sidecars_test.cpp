@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// leftovers_test.cpp - what a killed editor left beside a world file, when the file is only read: all of it counts,
+// sidecars_test.cpp - what a killed editor left beside a world file, when the file is only read: all of it counts,
 // nothing is written, and where damage keeps edits from being read, that is an error or a warning, never an older state
 // without a word (which is what SQLite gives).
 #include <catch2/catch.hpp>
@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kPage = 4096, kFrame = kPage + 24, kHeader = 32;
 using Bytes = std::vector<uint8_t>;
 
-fs::path beside(const fs::path& file, const char* suffix) { return file.string() + suffix; }
+fs::path sidecar_path(const fs::path& file, const char* suffix) { return file.string() + suffix; }
 
 // A world whose editor was killed after some edits: file, log, and the scene after each edit.
 struct Crashed {
@@ -32,27 +32,27 @@ struct Crashed {
 
   explicit Crashed(const char* name, int edits = 20) : dir(test::scratch_dir(name)), file(dir / "crashed.quarry") {
     const fs::path live = dir / "live.quarry";
-    test::EditStory story;
-    REQUIRE(Store::save(story.scene(), live));
+    test::EditScenario scenario;
+    REQUIRE(Store::save(scenario.scene(), live));
     {
       auto store = Store::open(live);
       REQUIRE(store);
-      states.push_back(story.scene());
-      ends.push_back(file_bytes(beside(live, "-wal")).size());
+      states.push_back(scenario.scene());
+      ends.push_back(file_bytes(sidecar_path(live, "-wal")).size());
       for (int i = 0; i < edits; ++i) {
-        REQUIRE(story.next(&*store));
-        states.push_back(story.scene());
-        ends.push_back(file_bytes(beside(live, "-wal")).size());
+        REQUIRE(scenario.next(&*store));
+        states.push_back(scenario.scene());
+        ends.push_back(file_bytes(sidecar_path(live, "-wal")).size());
       }
       database = file_bytes(live);
-      log = file_bytes(beside(live, "-wal"));
+      log = file_bytes(sidecar_path(live, "-wal"));
     }
     fs::remove(live);
     REQUIRE(log.size() == ends.back());
   }
   void put(const Bytes& with_log) const {
     write_bytes(file, database);
-    write_bytes(beside(file, "-wal"), with_log);
+    write_bytes(sidecar_path(file, "-wal"), with_log);
   }
   // The newest state that a scene is, or none.
   std::optional<size_t> state_of(const Scene& scene) const {
@@ -91,7 +91,7 @@ TEST_CASE("store leftovers: reading takes all edits of a killed editor's log and
   }
   CHECK(names_in(world.dir) == before);
   CHECK(file_bytes(world.file) == world.database);
-  CHECK(file_bytes(beside(world.file, "-wal")) == world.log);
+  CHECK(file_bytes(sidecar_path(world.file, "-wal")) == world.log);
   auto store = Store::open(world.file);
   REQUIRE(store);
   CHECK(store->warnings().empty());
@@ -113,7 +113,7 @@ TEST_CASE("store leftovers: a log damaged in its middle is an error that says wh
   REQUIRE_FALSE(store);
   CHECK(store.error().message == o.scene.error().message);
   CHECK(file_bytes(world.file) == world.database);
-  CHECK(file_bytes(beside(world.file, "-wal")) == log);
+  CHECK(file_bytes(sidecar_path(world.file, "-wal")) == log);
 }
 
 TEST_CASE("store leftovers: wherever bytes of a log are wrong or cut off, the scene is whole, or that is said") {
@@ -186,7 +186,7 @@ TEST_CASE("store leftovers: a log whose header is damaged is an error unless the
     REQUIRE(store);
   }
   const Bytes folded = file_bytes(world.file);
-  write_bytes(beside(world.file, "-wal"), log);
+  write_bytes(sidecar_path(world.file, "-wal"), log);
   const Outcome same = read(world.file);
   if (same.scene) CHECK(same_scene(world.states.back(), *same.scene) == "");
   CHECK(file_bytes(world.file) == folded);

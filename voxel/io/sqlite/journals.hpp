@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// companions.hpp - what the files that a killed program left beside an SQLite 3 database change of it: the rollback journal's pages undo an
+// journals.hpp - what the files that a killed program left beside an SQLite 3 database change of it: the rollback journal's pages undo an
 // edit that was not finished, then the write-ahead log's replace the database's up to its last whole edit. Nothing is written.
 //
 // Layouts after "Database File Format" (sqlite.org/fileformat2.html). Bytes are never trusted: every page of both has a checksum.
@@ -29,7 +29,7 @@ inline uint32_t big(std::span<const uint8_t> b, size_t at, size_t count) {
 }
 
 // The files that may lie beside a database; empty: not there.
-struct DatabaseCompanions {
+struct DatabaseJournals {
   std::span<const uint8_t> log;      // FILE-wal
   std::span<const uint8_t> journal;  // FILE-journal
 };
@@ -41,11 +41,11 @@ constexpr std::string_view kLogNumberKey = "log_number", kLogNumberNeighbour = "
 // Gives a page of the database as it is in the file; empty: it is not all there.
 using PageOfFile = std::function<std::vector<uint8_t>(uint32_t number)>;
 
-// What of a companion counted. Pages may be counted again each time that they were written.
-struct CompanionUse {
+// What of a log or journal counted. Pages may be counted again each time that they were written.
+struct JournalUse {
   uint64_t used = 0;              // pages taken instead of the database's
   uint64_t damaged = 0;           // pages that should have been, but whose checksums are wrong
-  std::vector<std::string> said;  // what was done and what was not, in whole sentences; empty: there was nothing in it
+  std::vector<std::string> messages;  // what was done and what was not, in whole sentences; empty: there was nothing in it
   std::string broken;             // why what it holds cannot be had whole; empty: it can, or nobody can tell
   std::string unfinished;         // log: where it ends in an edit that is not whole; empty: it does not
   bool foreign = false;           // of another database or state; not used
@@ -54,20 +54,20 @@ struct CompanionUse {
   bool headless = false;          // log: its header is damaged, so SQLite would not read it
 };
 
-class CompanionPages {
+class JournalPages {
  public:
   enum class BehindDamage : uint8_t { stop, go_on };  // what SQLite does; what salvage does
-  CompanionPages() = default;
+  JournalPages() = default;
   // `first`: the database's first page, or as much of it as there is (at least 100 bytes). The bytes beside must outlive this; no page number
   // above `most_pages` is believed. `page_of_file` is called during construction only.
-  CompanionPages(std::span<const uint8_t> first, uint32_t page_bytes, uint32_t pages_in_file, uint32_t most_pages, const DatabaseCompanions& beside, BehindDamage behind,
+  JournalPages(std::span<const uint8_t> first, uint32_t page_bytes, uint32_t pages_in_file, uint32_t most_pages, const DatabaseJournals& journals, BehindDamage behind,
                  const PageOfFile& page_of_file);
 
   const std::map<uint32_t, std::span<const uint8_t>>& pages() const { return pages_; }
   uint32_t count() const { return count_; }              // pages of the database as it is with them
   uint32_t counted_before_log() const { return before_log_; }  // what page 1 says of that, before the log
-  const CompanionUse& log() const { return log_; }
-  const CompanionUse& journal() const { return journal_; }
+  const JournalUse& log() const { return log_; }
+  const JournalUse& journal() const { return journal_; }
   // The database was closed, so that it has no log: what its header says, before the log.
   bool closed() const { return closed_; }
 
@@ -82,7 +82,7 @@ class CompanionPages {
   uint32_t page_bytes_ = 0, count_ = 0, most_pages_ = 0, before_log_ = 0;
   std::map<uint32_t, std::span<const uint8_t>> pages_;
   bool closed_ = false;
-  CompanionUse log_, journal_;
+  JournalUse log_, journal_;
 };
 
 // Bytes of each page of the database whose header this is (at least 100 bytes); 0: it does not say.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// shell_texts.cpp - the texts for bash, zsh, fish and troff, with each one's way of quoting.
-#include "app/commands/shell_texts.hpp"
+// shell_completion.cpp - the texts for bash, zsh, fish and troff, with each one's way of quoting.
+#include "app/commands/shell_completion.hpp"
 
 #include <fmt/format.h>
 

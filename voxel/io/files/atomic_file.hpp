@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// whole_file.hpp - the one way in which Quarry writes a file: it appears whole or not at all, whatever ends the process or fills the disk. Written
+// atomic_file.hpp - the one way in which Quarry writes a file: it appears whole or not at all, whatever ends the process or fills the disk. Written
 // beside its name, looked at again (every write, the length, the disk's own word), then renamed. Worlds (quarry/writer.hpp), pictures, volumes, meshes
 // with what lies beside them and reports all stand on it; so do programs and libraries that write in their own way (sink(), temporary()).
 //
 //   Destination           where to, and what may be in its place
 //   find_target()         which file that is: links are followed; devices, pipes, sockets and folders are refused
-//   WholeFile             the file that is being made
-//   SyncLater             (sync_later.hpp) brings all new files of a batch to disk at once
+//   AtomicFile             the file that is being made
+//   DeferredSync             (deferred_sync.hpp) brings all new files of a batch to disk at once
 #pragma once
 
 #include <concepts>
@@ -20,7 +20,7 @@
 
 #include "base/result.hpp"
 #include "voxel/io/files/sink.hpp"
-#include "voxel/io/files/sync_later.hpp"
+#include "voxel/io/files/deferred_sync.hpp"
 
 namespace quarry::io {
 
@@ -28,11 +28,11 @@ namespace quarry::io {
 struct Destination {
   std::filesystem::path file;
   bool replace = true;         // false: what is there, or comes while the file is made, stays, and the writer answers with conflict
-  SyncLater* later = nullptr;  // given: whoever settles it waits for the disk, not the writer, unless the file replaces another
+  DeferredSync* later = nullptr;  // given: whoever settles it waits for the disk, not the writer, unless the file replaces another
 
   template <class T>
     requires std::convertible_to<T, std::filesystem::path>
-  Destination(T&& name, bool may_replace = true, SyncLater* sync_later = nullptr)  // NOLINT: implicit as from string to path
+  Destination(T&& name, bool may_replace = true, DeferredSync* sync_later = nullptr)  // NOLINT: implicit as from string to path
       : file(std::forward<T>(name)), replace(may_replace), later(sync_later) {}
   // The same for another file.
   Destination with(std::filesystem::path other) const { return {std::move(other), replace, later}; }
@@ -43,15 +43,15 @@ struct Destination {
 Result<std::filesystem::path> find_target(const Destination& to);
 
 // One thread. After the first failure every call does nothing and commit() returns that failure, with the system's reason.
-class WholeFile {
+class AtomicFile {
  public:
   // Makes the temporary file, in the folder of the target, with the target's mode and owner if it is there and they can be kept. Errors: those
   // of find_target(), io (no permission).
-  static Result<WholeFile> create(const Destination& to);
-  WholeFile(WholeFile&& other) noexcept;
-  WholeFile& operator=(WholeFile&&) = delete;
-  WholeFile(const WholeFile&) = delete;
-  ~WholeFile();  // without commit(): the temporary file goes, what was there before stays
+  static Result<AtomicFile> create(const Destination& to);
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile& operator=(AtomicFile&&) = delete;
+  AtomicFile(const AtomicFile&) = delete;
+  ~AtomicFile();  // without commit(): the temporary file goes, what was there before stays
 
   void put(std::span<const uint8_t> bytes) { sink_.put(bytes); }
   void put(std::string_view text) { sink_.put(text); }
@@ -74,16 +74,16 @@ class WholeFile {
   // permission; the target has become something else), conflict (another file has appeared, and must not be replaced), that of an earlier call.
   // An error that says so comes after the new file has its name: its folder could not be brought to disk.
   Result<void> commit(const std::function<Result<void>()>& before = {}, const std::function<Result<void>()>& after = {});
-  // Both are made whole; then the companion, without which this one is not understood, gets its name, then this one. If this one cannot, what
-  // was in the companion's place comes back. Killed between the two it leaves a mark, by which remove_stale_temporaries() does the same.
-  Result<void> commit_after(WholeFile& companion);
+  // Both are made whole; then the sidecar, without which this one is not understood, gets its name, then this one. If this one cannot, what
+  // was in the sidecar's place comes back. Killed between the two it leaves a mark, by which remove_stale_temporaries() does the same.
+  Result<void> commit_after(AtomicFile& sidecar);
 
  private:
-  explicit WholeFile(const Destination& to) : to_(to) {}
+  explicit AtomicFile(const Destination& to) : to_(to) {}
   bool waits() const { return replaces_ || !to_.later; }  // for the disk, before it has its name
   Result<void> settle();
   Result<void> place();
-  Result<void> settle_folder();
+  Result<void> sync_folder();
   void forget();
 
   Destination to_;

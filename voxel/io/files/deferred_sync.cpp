@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// sync_later.cpp - one syncfs for each file system that was written to, fsync where files are few, and each file asked
+// deferred_sync.cpp - one syncfs for each file system that was written to, fsync where files are few, and each file asked
 // for errors afterwards.
-#include "voxel/io/files/sync_later.hpp"
+#include "voxel/io/files/deferred_sync.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -87,11 +87,11 @@ int sync_folder(const fs::path& folder, int fd) {
   return failed;
 }
 
-SyncLater::~SyncLater() {
+DeferredSync::~DeferredSync() {
   for (const auto& [device, fd] : watched_) ::close(fd);
 }
 
-void SyncLater::watch(const fs::path& file) {
+void DeferredSync::watch(const fs::path& file) {
   struct stat info {};
   if (::stat(file.c_str(), &info) != 0) return;
   const std::scoped_lock lock(mutex_);
@@ -102,12 +102,12 @@ void SyncLater::watch(const fs::path& file) {
   if (fd >= 0) watched_.emplace(info.st_dev, fd);
 }
 
-void SyncLater::add(const fs::path& file) {
+void DeferredSync::add(const fs::path& file) {
   const std::scoped_lock lock(mutex_);
   files_.push_back(file);
 }
 
-Result<void> SyncLater::make_folders(const fs::path& folder) {
+Result<void> DeferredSync::make_folders(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> above;
   for (fs::path at = folder; !at.empty() && !fs::exists(at, error); at = at.parent_path()) {
@@ -121,7 +121,7 @@ Result<void> SyncLater::make_folders(const fs::path& folder) {
   return {};
 }
 
-Result<void> SyncLater::settle() {
+Result<void> DeferredSync::settle() {
   const std::scoped_lock lock(mutex_);
   std::map<fs::path, std::vector<fs::path>> by_folder;
   for (fs::path& file : files_) {
@@ -133,8 +133,8 @@ Result<void> SyncLater::settle() {
   if (!few)
     for (const auto& [device, fd] : watched_)
       if (can_sync_whole(fd)) {
-        const int said = sync_whole(fd);
-        if (said != ENOSYS) whole[device] = said;
+        const int number = sync_whole(fd);
+        if (number != ENOSYS) whole[device] = number;
       }
   Result<void> done;
   const auto note = [&](const fs::path& folder, const std::vector<fs::path>& files, int number) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// sync_later.hpp - what a batch has written comes to disk at its end, all of it at once, so that a small file does not wait for the disk (an
+// deferred_sync.hpp - what a batch has written comes to disk at its end, all of it at once, so that a small file does not wait for the disk (an
 // fsync takes longer than its whole conversion). Until settle() has said yes, new files may be lost to a power cut; nothing that was there
-// before can be, for a file that replaces another is brought to disk before it takes the name (whole_file.hpp).
+// before can be, for a file that replaces another is brought to disk before it takes the name (atomic_file.hpp).
 #pragma once
 
 #include <sys/types.h>
@@ -17,12 +17,12 @@
 namespace quarry::io {
 
 // Any number of threads. Destroyed without settle(): nothing is waited for, as suits files that go again.
-class SyncLater {
+class DeferredSync {
  public:
-  SyncLater() = default;
-  SyncLater(const SyncLater&) = delete;
-  SyncLater& operator=(const SyncLater&) = delete;
-  ~SyncLater();
+  DeferredSync() = default;
+  DeferredSync(const DeferredSync&) = delete;
+  DeferredSync& operator=(const DeferredSync&) = delete;
+  ~DeferredSync();
   // The file is there and about to be written. From the first of a file system on, that one's failures to write are watched.
   void watch(const std::filesystem::path& file);
   // A file is whole and has its name; or a folder was made.

@@ -110,7 +110,7 @@ class Scheduler {
       for (const auto& other : running_) other->company = true;
       running->cancel = cancelled();
       const uint64_t work = std::max<uint64_t>(1, items_[item].work);
-      const auto part = static_cast<uint32_t>(std::min<double>(free_threads_, std::max(1.0, std::round(options_.threads * static_cast<double>(work) / static_cast<double>(work_left_)))));
+      const auto part = uint32_t(std::min<double>(free_threads_, std::max(1.0, std::round(options_.threads * double(work) / double(work_left_)))));
       const uint32_t threads = again ? free_threads_ : part;
       free_threads_ -= threads;
       running_.push_back(running);

@@ -57,8 +57,8 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
   if (found == known.end()) return tl::unexpected(arguments.wrong(fmt::format("there is no benchmark '{}'.{}", name, did_you_mean(name, known))));
 
   request.bench = Bench(found - known.begin());
-  options.keys = static_cast<uint64_t>(keys);
-  options.repeats = static_cast<uint32_t>(repeats);
+  options.keys = uint64_t(keys);
+  options.repeats = uint32_t(repeats);
   return request;
 }
 

@@ -70,10 +70,10 @@ bool parse_shard(const std::string& text, uint32_t& number, uint32_t& count) {
 // finds the same without looking at the files.
 uint32_t shard_of(const Input& input, uint32_t count) {
   uint64_t h = 0xcbf29ce484222325u;
-  for (const char c : input.relative.generic_string()) h = (h ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
+  for (const char c : input.relative.generic_string()) h = (h ^ uint8_t(c)) * 0x100000001b3u;
   h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u;
   h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
-  return static_cast<uint32_t>((h ^ (h >> 31)) % count);
+  return uint32_t((h ^ (h >> 31)) % count);
 }
 
 void add_options(Arguments& arguments, ConvertArguments& parsed) {
@@ -214,7 +214,7 @@ class ConvertCommand {
   // Everything that the output's bytes depend on beside the inputs.
   std::string options_text() const {
     const ConversionOptions& o = parsed_.options;
-    return fmt::format("quarry {} {} {} picture={} salvage={} lod_levels={} to={}", QRY_VERSION, o.load.text(), o.steps.text(), static_cast<int>(o.picture), o.salvage, o.lod_levels, parsed_.output + " " + parsed_.to);
+    return fmt::format("quarry {} {} {} picture={} salvage={} lod_levels={} to={}", QRY_VERSION, o.load.text(), o.steps.text(), int(o.picture), o.salvage, o.lod_levels, parsed_.output + " " + parsed_.to);
   }
   std::string manifest_suffix() const { return parsed_.shard_count > 1 ? fmt::format("-{}-of-{}", parsed_.shard_number + 1, parsed_.shard_count) : std::string(); }
   // A job in the manifest: its output, or for a job of several the beginning of their names.
@@ -347,7 +347,7 @@ class ConvertCommand {
       return true;
     };
     BatchOptions batch;
-    batch.threads = parsed_.jobs > 0 ? static_cast<uint32_t>(parsed_.jobs) : thread_count();
+    batch.threads = parsed_.jobs > 0 ? uint32_t(parsed_.jobs) : thread_count();
     batch.in_order = batch.threads == 1;
     batch.memory_bytes = parsed_.memory_bytes;
     batch.cancel = &interrupt_flag();

@@ -59,7 +59,7 @@ std::string machine_text() {
       processor = line.substr(line.find(':') + 2);
       break;
     }
-  const auto bytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
+  const auto bytes = uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGE_SIZE));
   return fmt::format("{}, {} threads for Quarry, {} of memory", processor, thread_count(), bytes_text(bytes));
 }
 

@@ -98,7 +98,7 @@ int run_edit(const CommandArguments& words) {
     }
     commands = std::move(*read);
   }
-  auto window = Window::create(static_cast<int>(width), static_cast<int>(height), "Quarry");
+  auto window = Window::create(int(width), int(height), "Quarry");
   if (!window) return stop(window.error());
 
   engine::DeviceOptions options;

@@ -54,7 +54,7 @@ int run_generate(const CommandArguments& words) {
   const std::string sidecars = replaced_sidecars(output);
   const auto start = std::chrono::steady_clock::now();
   ProgressLine line(output);
-  const auto scene = generate(name, static_cast<int32_t>(size), static_cast<uint32_t>(seed), line.progress());
+  const auto scene = generate(name, int32_t(size), uint32_t(seed), line.progress());
   const Result<void> written = scene ? io::write_scene(*scene, {output, overwrite}, line.progress()) : tl::unexpected<Error>(scene.error());
   line.clear();
   if (!written) {

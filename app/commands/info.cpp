@@ -139,16 +139,16 @@ int run_info(const CommandArguments& words) {
   const World& world = document->world();
   const auto stats = world.stats();
   if (!stats) return failed(file, stats.error());
-  const auto bricks = static_cast<double>(std::max(1u, world.brick_count()));
-  const auto voxels = static_cast<double>(std::max<uint64_t>(1, world.voxel_count()));
+  const auto bricks = double(std::max(1u, world.brick_count()));
+  const auto voxels = double(std::max<uint64_t>(1, world.voxel_count()));
   out["bricks"] = world.brick_count();
   out["world"] = {{"bricks", world.brick_count()}, {"voxels", world.voxel_count()}, {"bytes", world.size_bytes()},
-                  {"voxels_per_brick", static_cast<double>(world.voxel_count()) / bricks},
-                  {"bytes_per_voxel", static_cast<double>(world.size_bytes()) / voxels}};
+                  {"voxels_per_brick", double(world.voxel_count()) / bricks},
+                  {"bytes_per_voxel", double(world.size_bytes()) / voxels}};
   out["grid"] = grid_json(*stats);
   if (auto ok = document->world().pack(); !ok) return failed(file, ok.error());
   out["world"]["packed_bytes"] = world.size_bytes();
-  out["world"]["packed_bytes_per_voxel"] = static_cast<double>(world.size_bytes()) / voxels;
+  out["world"]["packed_bytes_per_voxel"] = double(world.size_bytes()) / voxels;
   if (as_json) fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
   else print_text(out);
   return kExitDone;

@@ -44,7 +44,7 @@ bool is_exr(const fs::path& file) { return file.extension() == ".exr"; }
 
 // Which picture goes where. Every name is checked before anything is rendered.
 Result<std::vector<Job>> plan(const RenderArguments& parsed, const std::vector<Input>& inputs) {
-  const auto frames = static_cast<size_t>(parsed.turntable);
+  const auto frames = size_t(parsed.turntable);
   const std::string& out = parsed.output;
   std::error_code error;
   const bool picture = out.ends_with(".png") || out.ends_with(".exr");
@@ -108,7 +108,7 @@ class Batch {
     QRY_TRY_ASSIGN(auto shared, engine::SharedWorld::create(*device_, parsed_.sharing.mode));
     QRY_TRY_ASSIGN(auto scene, load_scene(job.input, parsed_.load));
     const PictureOptions& picture = parsed_.picture;
-    if (picture.scene_camera >= static_cast<int64_t>(scene.cameras.size()))
+    if (picture.scene_camera >= int64_t(scene.cameras.size()))
       return fail(ErrorCode::bad_usage, fmt::format("--scene-camera {}: the file has {} cameras", picture.scene_camera, scene.cameras.size()));
     ProgressLine line(shown(job.input));
     QRY_TRY_ASSIGN(auto document, Document::create(std::move(scene), shared->memory(), line.progress()));
@@ -116,7 +116,7 @@ class Batch {
     const engine::RenderedWorld rendered = engine::rendered_world(*shared, document);
     // Pictures only read: the device gets a third of the bytes. What cannot be packed, for want of memory perhaps, is drawn as it is.
     (void)world.pack();
-    const auto frames = static_cast<uint32_t>(job.outputs.size());
+    const auto frames = uint32_t(job.outputs.size());
     for (uint32_t frame = 0; frame < frames; ++frame) {
       const fs::path& output = job.outputs[frame];
       engine::RenderSettings settings = picture.settings;

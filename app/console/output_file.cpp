@@ -157,7 +157,7 @@ Result<void> write_report(const fs::path& report, const std::string& text) {
     const ssize_t n = ::write(fd, text.data() + at, text.size() - at);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) number = n < 0 ? errno : EIO;
-    else at += static_cast<size_t>(n);
+    else at += size_t(n);
   }
   if (stream.open && ::close(fd) != 0 && errno != EINTR && !number) number = errno;
   if (number) return refused("cannot write into it", number);

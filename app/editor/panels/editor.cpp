@@ -69,7 +69,7 @@ Result<void> Editor::set_up() {
   imgui = std::make_unique<ImGuiLayer>(window, window.content_scale());
   int width = 0, height = 0;
   window.framebuffer_size(width, height);
-  QRY_TRY_ASSIGN(auto made_presenter, Presenter::create(device, *renderer, surface, static_cast<uint32_t>(width), static_cast<uint32_t>(height)));
+  QRY_TRY_ASSIGN(auto made_presenter, Presenter::create(device, *renderer, surface, uint32_t(width), uint32_t(height)));
   presenter = std::move(made_presenter);
   return {};
 }
@@ -214,8 +214,8 @@ bool Editor::due() const { return idle_seconds() <= 0 || seconds_since_frame() >
 
 PixelRect Editor::scene_pixels() const {
   const ImVec2 ratio = ImGui::GetIO().DisplayFramebufferScale;
-  return {static_cast<int>(std::lround(viewport.x * ratio.x)), static_cast<int>(std::lround(viewport.y * ratio.y)), static_cast<int>(std::lround(viewport.width * ratio.x)),
-          static_cast<int>(std::lround(viewport.height * ratio.y))};
+  return {int(std::lround(viewport.x * ratio.x)), int(std::lround(viewport.y * ratio.y)), int(std::lround(viewport.width * ratio.x)),
+          int(std::lround(viewport.height * ratio.y))};
 }
 
 Editor::PictureKey Editor::key_of(const PixelRect& pixels) const {
@@ -233,8 +233,8 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect&
   FrameRequest::Scene scene;
   scene.world = shared.get();
   scene.settings = settings;
-  scene.settings.width = static_cast<uint32_t>(pixels.width);
-  scene.settings.height = static_cast<uint32_t>(pixels.height);
+  scene.settings.width = uint32_t(pixels.width);
+  scene.settings.height = uint32_t(pixels.height);
   scene.view = camera.view(scene.settings.width, scene.settings.height);
   scene.wait = point;
   const bool changed = !drawn_ || !(*drawn_ == key);
@@ -260,8 +260,8 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect&
       scale = step;
       if (cost * step * step <= (step < 1 ? kMovingMs : kBudgetMs)) break;
     }
-    scene.settings.width = static_cast<uint32_t>(std::max(1.0, std::round(pixels.width * scale)));
-    scene.settings.height = static_cast<uint32_t>(std::max(1.0, std::round(pixels.height * scale)));
+    scene.settings.width = uint32_t(std::max(1.0, std::round(pixels.width * scale)));
+    scene.settings.height = uint32_t(std::max(1.0, std::round(pixels.height * scale)));
     scene.view = camera.view(scene.settings.width, scene.settings.height);
   }
   resolution.scale = scale;
@@ -343,7 +343,7 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_paths(FrameRequest::Scen
   const double path_ms = convergence.step_ms > 0 ? convergence.step_ms * kAPath : software() ? 16000 : 20;
   uint32_t steps = 1;
   if (convergence.steps % kAPath == 0 && path_ms <= kBudgetMs)
-    steps = kAPath * std::min({static_cast<uint32_t>(kBudgetMs / path_ms), kMostAtOnce, convergence.wanted - convergence.paths()});
+    steps = kAPath * std::min({uint32_t(kBudgetMs / path_ms), kMostAtOnce, convergence.wanted - convergence.paths()});
   scene.tracer = tracer.get();
   scene.first_step = convergence.steps;
   scene.steps = steps;
@@ -415,7 +415,7 @@ Result<void> Editor::frame(bool screenshot) {
     if (request.scene) frames_to_draw_ = std::max(frames_to_draw_, 2);
   }
   const double readied = lap(), rays = request.scene && !request.scene->tracer ? double(request.scene->settings.width) * request.scene->settings.height : 0;
-  QRY_TRY_ASSIGN(const auto shown, presenter->draw(request, static_cast<uint32_t>(width), static_cast<uint32_t>(height)));
+  QRY_TRY_ASSIGN(const auto shown, presenter->draw(request, uint32_t(width), uint32_t(height)));
   const double drawn = lap();
   log_.frame(waited, input, readied, drawn, rays, presenter->picture_ms());
   // Frames take no more than a third of the time that tiles could have.

@@ -199,7 +199,7 @@ void draw_questions(Questions& questions, Session& session, FileDialog& dialog, 
     ImGui::TextUnformatted("Quarry ended before these were saved. Every edit is still there.");
     ImGui::Spacing();
     for (size_t i = 0; i < questions.recoverable.size(); ++i) {
-      ImGui::PushID(static_cast<int>(i));
+      ImGui::PushID(int(i));
       const RecoveryFile& file = questions.recoverable[i];
       ImGui::AlignTextToFramePadding();
       ImGui::Text("%s (%s)", file.title.c_str(), bytes_text(file.bytes).c_str());
@@ -213,13 +213,13 @@ void draw_questions(Questions& questions, Session& session, FileDialog& dialog, 
           questions.recoverable.clear();
           return true;
         }
-        questions.recoverable.erase(questions.recoverable.begin() + static_cast<std::ptrdiff_t>(i));
+        questions.recoverable.erase(questions.recoverable.begin() + std::ptrdiff_t(i));
         break;
       }
       if (remove) {
         std::error_code ignored;
         std::filesystem::remove(file.file, ignored);
-        questions.recoverable.erase(questions.recoverable.begin() + static_cast<std::ptrdiff_t>(i));
+        questions.recoverable.erase(questions.recoverable.begin() + std::ptrdiff_t(i));
         break;
       }
     }

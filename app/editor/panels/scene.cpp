@@ -22,11 +22,11 @@ void list_box(const char* name, size_t count, float max_rows, Row row) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {6, 0});
   ImGui::BeginChild(name, {0, height}, true);
   ImGuiListClipper clipper;
-  clipper.Begin(static_cast<int>(count), line);
+  clipper.Begin(int(count), line);
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
       ImGui::PushID(i);
-      row(static_cast<uint32_t>(i));
+      row(uint32_t(i));
       ImGui::PopID();
     }
   ImGui::EndChild();

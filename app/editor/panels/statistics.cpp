@@ -101,7 +101,7 @@ void draw_statistics(const StatisticsPanel& shown) {
   ImGui::SameLine(ImGui::GetFontSize() * 6.5f);
   ImGui::SetNextItemWidth(-1);
   const auto names = engine::debug_view_names();
-  const auto view = static_cast<size_t>(shown.view);
+  const auto view = size_t(shown.view);
   if (ImGui::BeginCombo("##view", names[view])) {
     for (size_t i = 0; i < names.size(); ++i)
       if (ImGui::Selectable(names[i], i == view)) shown.view = static_cast<engine::DebugView>(i);

@@ -147,7 +147,7 @@ std::optional<uint32_t> Session::instance_at(Int3 voxel) const {
 }
 
 void Session::set_active_instance(uint32_t instance) {
-  const auto count = static_cast<uint32_t>(document_->scene().instances.size());
+  const auto count = uint32_t(document_->scene().instances.size());
   active_instance_ = std::min(instance, count - 1);
 }
 

@@ -131,10 +131,10 @@ std::vector<InputEvent> ImGuiLayer::feed(double seconds_since_last) {
   int width = 0, height = 0, pixel_width = 0, pixel_height = 0;
   window_.size(width, height);
   window_.framebuffer_size(pixel_width, pixel_height);
-  io.DisplaySize = {static_cast<float>(width), static_cast<float>(height)};
+  io.DisplaySize = {float(width), float(height)};
   if (width > 0 && height > 0)
-    io.DisplayFramebufferScale = {static_cast<float>(pixel_width) / static_cast<float>(width), static_cast<float>(pixel_height) / static_cast<float>(height)};
-  io.DeltaTime = static_cast<float>(std::max(1e-4, seconds_since_last));
+    io.DisplayFramebufferScale = {float(pixel_width) / float(width), float(pixel_height) / float(height)};
+  io.DeltaTime = float(std::max(1e-4, seconds_since_last));
 
   std::vector<InputEvent> piece = take_piece(window_.events());
   input_.give(io, piece);

@@ -101,7 +101,7 @@ class Presenter {
   Result<void> set_up_panels();
   Result<void> remake_swapchain(uint32_t width, uint32_t height);
   Result<engine::TargetImage*> scene_image(uint32_t width, uint32_t height);
-  uint32_t slot_index() const { return static_cast<uint32_t>(frames_ % kFrames); }
+  uint32_t slot_index() const { return uint32_t(frames_ % kFrames); }
   Result<void> record(Slot& slot, uint32_t slot_index, uint32_t image_index, const FrameRequest& request);
   Result<void> record_scene(VkCommandBuffer commands, Slot& slot, uint32_t slot_index, const FrameRequest::Scene& wanted, engine::TargetImage* target);
   void blit(VkCommandBuffer commands, const engine::TargetImage& from, VkImage to, int x, int y, int right, int bottom);

@@ -29,7 +29,7 @@ namespace {
 std::vector<uint8_t> model(uint8_t seed, uint8_t edge = 8) {
   std::vector<VoxBuilder::Voxel> voxels;
   for (uint8_t x = 0; x < edge; ++x)
-    for (uint8_t z = 0; z <= x; ++z) voxels.push_back({x, static_cast<uint8_t>((x + seed) % edge), z, static_cast<uint8_t>(1 + (x + seed) % 200)});
+    for (uint8_t z = 0; z <= x; ++z) voxels.push_back({x, uint8_t((x + seed) % edge), z, uint8_t(1 + (x + seed) % 200)});
   return VoxBuilder().model(edge, edge, edge, voxels).bytes();
 }
 std::set<std::string> names_below(const fs::path& dir) {

@@ -304,7 +304,7 @@ TEST_CASE("bench: measures every operation of the hash grid beside ceilings and 
 TEST_CASE("bench: Ctrl+C ends the program that measures with 130") {
   for (const int wait_ms : {5, 60, 400}) {
     Process process({quarry_program().string(), "bench", "hashgrid", "--keys", "100000", "--repeats", "50"});
-    usleep(static_cast<useconds_t>(wait_ms) * 1000);
+    usleep(useconds_t(wait_ms) * 1000);
     process.signal(SIGINT);
     const Outcome outcome = process.finish(60);
     INFO(wait_ms << " ms: " << outcome.err);
@@ -331,7 +331,7 @@ TEST_CASE("quarry: Ctrl+C ends a long command with 130 and without a partial fil
   for (const int wait_ms : {30, 120, 300}) {
     const fs::path out = dir / "big.quarry";
     Process process({quarry_program().string(), "generate", "terrain", "--size", "1024", "-o", out.string()});
-    usleep(static_cast<useconds_t>(wait_ms) * 1000);
+    usleep(useconds_t(wait_ms) * 1000);
     process.signal(SIGINT);
     const Outcome outcome = process.finish(60);
     INFO("after " << wait_ms << " ms: " << outcome.err);

@@ -108,7 +108,7 @@ struct Injection {
 // Numbers of the calls that are tried: of each kind and file at most `most`.
 std::vector<uint32_t> chosen_calls(const std::vector<fault_record>& calls, size_t most) {
   std::map<int, std::vector<uint32_t>> kinds;
-  for (size_t i = 0; i < calls.size(); ++i) kinds[calls[i].call].push_back(static_cast<uint32_t>(i + 1));
+  for (size_t i = 0; i < calls.size(); ++i) kinds[calls[i].call].push_back(uint32_t(i + 1));
   std::vector<uint32_t> out;
   for (const auto& [kind, numbers] : kinds) {
     const size_t take = std::min(most, numbers.size());

@@ -319,7 +319,7 @@ TEST_CASE("editor: kill -9 in the middle of edits loses none that was acknowledg
       CHECK(outcome.code == 128 + SIGKILL);
       size_t acknowledged = 0;
       for (size_t at = outcome.out.find("ok "); at != std::string::npos; at = outcome.out.find("ok ", at + 1)) ++acknowledged;
-      CHECK(acknowledged >= static_cast<size_t>(edits_before_kill));
+      CHECK(acknowledged >= size_t(edits_before_kill));
       fs::path file = place.world;
       if (new_document) {
         REQUIRE(fs::exists(place.recovery));

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // crash_test.cpp - kill -9 in the middle of edits: whatever was acknowledged is in the file afterwards, and what is in
 // the file is a whole number of edits.
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <chrono>
-#include <cstring>
-#include <fstream>
+#include <cstdint>
+#include <functional>
 #include <random>
-#include <thread>
 
 #include "tests/test_data.hpp"
+#include "tests/voxel/io/quarry/killed_child.hpp"
 #include "tests/voxel/io/quarry/store_edits.hpp"
 
 using namespace quarry;
@@ -22,14 +19,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The child: plays the scenario from where it stands and says each step that the store acknowledged.
-[[noreturn]] void edit_and_tell(const fs::path& file, EditScenario scenario, int pipe) {
+// The child: plays the scenario from where it stands and reports each step that the store acknowledged.
+[[noreturn]] void edit_and_report(const fs::path& file, EditScenario scenario, const std::function<void(int32_t)>& report) {
   auto store = Store::open(file);
   if (!store) _exit(2);
   for (;;) {
     if (!scenario.next(&*store)) _exit(3);
-    const int32_t step = scenario.steps();
-    if (::write(pipe, &step, sizeof step) != sizeof step) _exit(4);
+    report(scenario.steps());
   }
 }
 
@@ -44,27 +40,9 @@ TEST_CASE("crash: after kill -9 at any instant, all acknowledged edits are there
   int killed_with_log = 0, acknowledged_in_all = 0, unacknowledged_but_there = 0;
   for (int round = 0; round < 60; ++round) {
     INFO("round " << round);
-    int ends[2];
-    REQUIRE(::pipe(ends) == 0);
-    const pid_t child = ::fork();
-    REQUIRE(child >= 0);
-    if (child == 0) {
-      ::close(ends[0]);
-      edit_and_tell(file, scenario, ends[1]);
-    }
-    ::close(ends[1]);
-    // Let it get going, then strike at a random instant: in the middle of a transaction as likely as between two.
-    int32_t step = scenario.steps(), told = step;
     const int32_t wait_for = scenario.steps() + int32_t(random() % 4);
-    while (told < wait_for && ::read(ends[0], &told, sizeof told) == sizeof told) {
-    }
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 12000));
-    ::kill(child, SIGKILL);
-    while (::read(ends[0], &step, sizeof step) == sizeof step) told = step;
-    ::close(ends[0]);
-    int status = 0;
-    REQUIRE(::waitpid(child, &status, 0) == child);
-    REQUIRE(WIFSIGNALED(status));
+    const int32_t reported = test::last_step_before_kill(scenario.steps(), wait_for, 12000, random,
+                                                         [&](const auto& report) { edit_and_report(file, scenario, report); });
     killed_with_log += fs::exists(file.string() + "-wal");
 
     std::vector<UndoRecord> history;
@@ -79,9 +57,9 @@ TEST_CASE("crash: after kill -9 at any instant, all acknowledged edits are there
     }
     INFO((scene ? std::string() : scene.error().message));
     REQUIRE(scene);
-    acknowledged_in_all += told - scenario.steps();
-    while (scenario.steps() < told) REQUIRE(scenario.next(nullptr));
-    // One more step may be on disk: committed, but killed before it could be told.
+    acknowledged_in_all += reported - scenario.steps();
+    while (scenario.steps() < reported) REQUIRE(scenario.next(nullptr));
+    // One more step may be on disk: committed, but killed before it could be reported.
     if (test::same_scene(scenario.scene(), *scene) != "" || position != scenario.position() || test::same_history(scenario.history(), history) != "") {
       REQUIRE(scenario.next(nullptr));
       ++unacknowledged_but_there;

@@ -6,17 +6,15 @@
 #include <signal.h>
 #include <sqlite3.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <functional>
 #include <random>
-#include <thread>
 
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
+#include "tests/voxel/io/quarry/killed_child.hpp"
 #include "tests/voxel/io/quarry/store_edits.hpp"
 #include "voxel/io/quarry/store.hpp"
 #include "voxel/io/quarry/reader.hpp"
@@ -625,38 +623,19 @@ TEST_CASE("world journal: kill -9 at any instant of a session that folds its log
   for (int round = 0; round < 8; ++round) {
     INFO("round " << round);
     for (const std::string& name : names_in(dir)) fs::remove(dir / name);
-    int ends[2];
-    REQUIRE(::pipe(ends) == 0);
-    const auto play = [&](Edited& world, int steps, const std::function<void(int)>& told) {
+    const auto play = [&](Edited& world, int steps, const std::function<void(int32_t)>& report) {
       for (int i = 1; i <= steps; ++i) {
         world.edit(1200);
-        told(i);
+        report(i);
       }
     };
     const uint32_t seed = uint32_t(round + 1);
-    const pid_t child = ::fork();
-    REQUIRE(child >= 0);
-    if (child == 0) {
-      ::close(ends[0]);
+    const int32_t wait_for = 3 + int32_t(random() % 4);
+    const int32_t reported = test::last_step_before_kill(0, wait_for, 60000, random, [&](const auto& report) {
       Edited world(file, seed);
       world.open();
-      play(world, 1000, [&](int step) {
-        if (::write(ends[1], &step, sizeof step) != sizeof step) _exit(4);
-      });
-      _exit(0);
-    }
-    ::close(ends[1]);
-    int told = 0, step = 0;
-    const int wait_for = 3 + int(random() % 4);
-    while (told < wait_for && ::read(ends[0], &told, sizeof told) == sizeof told) {
-    }
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 60000));
-    ::kill(child, SIGKILL);
-    while (::read(ends[0], &step, sizeof step) == sizeof step) told = step;
-    ::close(ends[0]);
-    int status = 0;
-    REQUIRE(::waitpid(child, &status, 0) == child);
-    REQUIRE(WIFSIGNALED(status));
+      play(world, 1000, report);
+    });
     with_log += !file_bytes(with_suffix(file, "-wal")).empty();
     folded += fs::file_size(file) > 1000000;
     Names warnings;
@@ -667,12 +646,12 @@ TEST_CASE("world journal: kill -9 at any instant of a session that folds its log
     auto store = Store::open(file);
     REQUIRE(store);
     CHECK(same_scene(*scene, *store->read_scene({}, nullptr, nullptr)) == "");
-    // The acknowledged edits, or one more that was on disk and not told yet.
+    // The acknowledged edits, or one more that was on disk and not reported yet.
     const fs::path replayed = dir / "replayed.quarry";
     Edited again(replayed, seed);
     again.open();
-    play(again, told, [](int) {});
-    if (same_scene(again.scene(), *scene) != "") play(again, 1, [](int) {});
+    play(again, reported, [](int32_t) {});
+    if (same_scene(again.scene(), *scene) != "") play(again, 1, [](int32_t) {});
     CHECK(same_scene(again.scene(), *scene) == "");
   }
   CHECK(folded > 2);

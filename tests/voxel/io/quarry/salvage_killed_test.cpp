@@ -163,8 +163,8 @@ TEST_CASE("store salvage: an edit cut short by kill -9 is undone from its journa
     journal_mattered += !blind.scene || same_scene(*reference, *blind.scene) != "";
 
     const Files undone(whole);
-    for (int damage = 0; damage < 8; ++damage) {
-      INFO("damage " << damage);
+    for (int attempt = 0; attempt < 8; ++attempt) {
+      INFO("damage " << attempt);
       // Pages of the database: everything is there that the undone database would have with the same pages damaged.
       Files damaged = killed, lower = undone;
       for (size_t n = 1 + random() % 6; n > 0; --n) {

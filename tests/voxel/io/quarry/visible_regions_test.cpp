@@ -283,7 +283,7 @@ TEST_CASE("meshes: worlds that are thin along any axis need only slabs of the ot
   const fs::path dir = test::scratch_dir("mesh-thin");
   fs::create_directories(dir / "parts");
   for (size_t thin = 0; thin < 3; ++thin) {
-    std::mt19937 random(static_cast<uint32_t>(thin));
+    std::mt19937 random{uint32_t(thin)};
     Scene scene;
     scene.volumes.resize(1);
     scene.instances.resize(1);

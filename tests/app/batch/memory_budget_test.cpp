@@ -441,7 +441,7 @@ TEST_CASE("read_input: a file is read in pieces that heed cancel, and what does 
   CHECK(refused.error().message.find("at least 6000 MiB") != std::string::npos);
 }
 
-TEST_CASE("MemoryBudget: what is promised and not taken yet is nobody else's room") {
+TEST_CASE("memory budget: what is promised and not taken yet is nobody else's room") {
   const MemoryBudget budget(memory_in_use() + 400 * kMiB, "--memory");
   auto first = budget.promise(300 * kMiB, "reading it");
   REQUIRE(first);

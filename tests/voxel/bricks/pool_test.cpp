@@ -118,7 +118,7 @@ TEST_CASE("brick_pool: growth over slabs moves nothing, and memory refused leave
   REQUIRE(memory.blocks() == 0);
 }
 
-TEST_CASE("brick_pool: cut gives back what lies behind the last index, keeps every brick and index, and growth goes on with the next slab") {
+TEST_CASE("brick_pool: trim gives back what lies behind the last index, keeps every brick and index, and growth goes on with the next slab") {
   test::LimitedMemory memory;
   {
     BrickPool pool(memory);

@@ -242,7 +242,7 @@ TEST_CASE("packed: a document edits, undoes and redoes on a packed world as on a
   CHECK(document->world().get({30, 0, 0}) == 9);
 }
 
-TEST_CASE("fit: a world under edit comes down to its bricks and 18 bytes for each, and small edits make it little larger") {
+TEST_CASE("shrink_to_fit: a world under edit comes down to its bricks and 18 bytes for each, and small edits make it little larger") {
   test::LimitedMemory memory;
   std::mt19937 random(5);
   Model model;
@@ -275,7 +275,7 @@ TEST_CASE("fit: a world under edit comes down to its bricks and 18 bytes for eac
   CHECK(world.size_bytes() <= fitted + fitted / 64);
 }
 
-TEST_CASE("fit: memory of bricks that went is given back, and fitting after every edit wears nothing out") {
+TEST_CASE("shrink_to_fit: memory of bricks that went is given back, and fitting after every edit wears nothing out") {
   test::LimitedMemory memory;
   Model model = all_kinds();
   World world = world_of(model, memory);
@@ -310,7 +310,7 @@ TEST_CASE("fit: memory of bricks that went is given back, and fitting after ever
   CHECK(world.packed());
 }
 
-TEST_CASE("fit: when memory ends on the way, the world is as before") {
+TEST_CASE("shrink_to_fit: when memory ends on the way, the world is as before") {
   for (const bool sparse : {false, true}) {
     test::LimitedMemory memory;
     Model model = all_kinds();
@@ -338,7 +338,7 @@ TEST_CASE("fit: when memory ends on the way, the world is as before") {
   }
 }
 
-TEST_CASE("fit: a document's world is fitted when it is made, and edits go on from there") {
+TEST_CASE("shrink_to_fit: a document's world is fitted when it is made, and edits go on from there") {
   Scene scene;
   scene.volumes.resize(1);
   scene.instances.resize(1);

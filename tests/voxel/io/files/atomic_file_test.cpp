@@ -46,7 +46,7 @@ fs::path with_text(const fs::path& file, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("whole_file: bytes come in any order, over earlier ones and behind the end, through the stream too") {
+TEST_CASE("atomic file: bytes come in any order, over earlier ones and behind the end, through the stream too") {
   const fs::path dir = test::scratch_dir("whole_order");
   auto file = AtomicFile::create(dir / "a");
   REQUIRE(file);
@@ -70,7 +70,7 @@ TEST_CASE("whole_file: bytes come in any order, over earlier ones and behind the
   CHECK(names_in(dir) == std::vector<std::string>{"a"});
 }
 
-TEST_CASE("whole_file: what cannot be written whole leaves what was there, nothing beside it, and says the system's reason") {
+TEST_CASE("atomic file: what cannot be written whole leaves what was there, nothing beside it, and says the system's reason") {
   const fs::path dir = test::scratch_dir("whole_full");
   with_text(dir / "a", "old");
   for (const size_t bytes : {size_t(5000), size_t(3) << 20}) {
@@ -95,7 +95,7 @@ TEST_CASE("whole_file: what cannot be written whole leaves what was there, nothi
   CHECK(file_text(dir / "a") == "old");
 }
 
-TEST_CASE("whole_file: a stream throws when its file cannot take more") {
+TEST_CASE("atomic file: a stream throws when its file cannot take more") {
   const fs::path dir = test::scratch_dir("whole_throw");
   auto file = AtomicFile::create(dir / "a");
   REQUIRE(file);
@@ -107,7 +107,7 @@ TEST_CASE("whole_file: a stream throws when its file cannot take more") {
   CHECK(file->sink().error() == EFBIG);
 }
 
-TEST_CASE("whole_file: what appears meanwhile stays, unless it may be replaced") {
+TEST_CASE("atomic file: what appears meanwhile stays, unless it may be replaced") {
   const fs::path dir = test::scratch_dir("whole_meanwhile");
   for (const bool replace : {false, true}) {
     io::DeferredSync later;
@@ -138,7 +138,7 @@ TEST_CASE("whole_file: what appears meanwhile stays, unless it may be replaced")
   CHECK(refused.error().code == ErrorCode::conflict);
 }
 
-TEST_CASE("whole_file: of two files that belong together both are new or both are old") {
+TEST_CASE("atomic file: of two files that belong together both are new or both are old") {
   const fs::path dir = test::scratch_dir("whole_pair");
   for (const bool there : {false, true})
     for (const bool fails : {false, true}) {
@@ -176,7 +176,7 @@ TEST_CASE("whole_file: of two files that belong together both are new or both ar
   CHECK(file_text(dir / "beside") == "old");
 }
 
-TEST_CASE("whole_file: a copy of a world that cannot be written whole leaves the world that was there") {
+TEST_CASE("atomic file: a copy of a world that cannot be written whole leaves the world that was there") {
   const fs::path dir = test::scratch_dir("whole_copy");
   Scene scene;
   scene.volumes.resize(1);
@@ -199,7 +199,7 @@ TEST_CASE("whole_file: a copy of a world that cannot be written whole leaves the
   CHECK_FALSE(io::Store::copy(dir / "from.quarry", {dir / "to.quarry", false}));
 }
 
-TEST_CASE("whole_file: temporary names are as long as the file system takes, end between letters, and differ") {
+TEST_CASE("atomic file: temporary names are as long as the file system takes, end between letters, and differ") {
   const fs::path dir = test::scratch_dir("whole_names");
   std::string name;
   for (int i = 0; i < 85; ++i) name += "\xe2\x82\xac";  // three bytes each
@@ -221,7 +221,7 @@ TEST_CASE("whole_file: temporary names are as long as the file system takes, end
   CHECK(names_in(dir).empty());
 }
 
-TEST_CASE("sync_later: what was added is asked for once, few and many, and what was moved away is no error") {
+TEST_CASE("deferred sync: what was added is asked for once, few and many, and what was moved away is no error") {
   const fs::path dir = test::scratch_dir("sync_later");
   for (const int count : {3, 40}) {
     io::DeferredSync later;

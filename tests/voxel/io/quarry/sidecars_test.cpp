@@ -74,7 +74,7 @@ Outcome read(const fs::path& file) {
 
 }  // namespace
 
-TEST_CASE("store leftovers: reading takes all edits of a killed editor's log and changes neither it nor the file") {
+TEST_CASE("store sidecars: reading takes all edits of a killed editor's log and changes neither it nor the file") {
   const Crashed world("leftovers_sound");
   world.put(world.log);
   const auto before = names_in(world.dir);
@@ -98,7 +98,7 @@ TEST_CASE("store leftovers: reading takes all edits of a killed editor's log and
   CHECK(same_scene(world.states.back(), *store->read_scene({}, nullptr, nullptr)) == "");
 }
 
-TEST_CASE("store leftovers: a log damaged in its middle is an error that says where, also for an editor, who would drop the edits behind it") {
+TEST_CASE("store sidecars: a log damaged in its middle is an error that says where, also for an editor, who would drop the edits behind it") {
   const Crashed world("leftovers_middle");
   Bytes log = world.log;
   const size_t wrong = (world.ends[9] - kHeader) / kFrame * kFrame + kHeader;  // the first page of the tenth edit
@@ -116,7 +116,7 @@ TEST_CASE("store leftovers: a log damaged in its middle is an error that says wh
   CHECK(file_bytes(sidecar_path(world.file, "-wal")) == log);
 }
 
-TEST_CASE("store leftovers: wherever bytes of a log are wrong or cut off, the scene is whole, or that is said") {
+TEST_CASE("store sidecars: wherever bytes of a log are wrong or cut off, the scene is whole, or that is said") {
   const Crashed world("leftovers_anywhere");
   std::mt19937 random(17);
   int errors = 0, warned = 0, whole = 0;
@@ -171,7 +171,7 @@ TEST_CASE("store leftovers: wherever bytes of a log are wrong or cut off, the sc
   }
 }
 
-TEST_CASE("store leftovers: a log whose header is damaged is an error unless the file has all of it") {
+TEST_CASE("store sidecars: a log whose header is damaged is an error unless the file has all of it") {
   const Crashed world("leftovers_header");
   Bytes log = world.log;
   log[17] ^= 0x40;
@@ -192,7 +192,7 @@ TEST_CASE("store leftovers: a log whose header is damaged is an error unless the
   CHECK(file_bytes(world.file) == folded);
 }
 
-TEST_CASE("store leftovers: a copy of an open world without its log is said to be one") {
+TEST_CASE("store sidecars: a copy of an open world without its log is said to be one") {
   const Crashed world("leftovers_missing");
   write_bytes(world.file, world.database);
   const Outcome o = read(world.file);

@@ -41,7 +41,8 @@ std::string file_part(std::string name) {
 
 bool is_world(const io::Format& format) { return format.kind == io::FormatKind::world; }
 
-// What a reader says of the colours that it had to give up. A world says it of the file that it was made from: that loss is an old one.
+// What a reader says of the colours that it had to give up. A world says it of the file that it was made from: that
+// loss is an old one.
 void palette_loss(const Scene& scene, std::vector<io::ExportLoss>& losses) {
   const auto distinct = scene.metadata.find("palette_distinct"), rms = scene.metadata.find("palette_rms_error");
   if (distinct == scene.metadata.end()) return;
@@ -139,8 +140,8 @@ class PassingWorld {
   io::Destination to_;
 };
 
-// One input without steps. Its bricks are written as they come if the output is a world; else they go into one that only lasts until the output has
-// been made of it, layer by layer.
+// One input without steps. Its bricks are written as they come if the output is a world; else they go into one that
+// only lasts until the output has been made of it, layer by layer.
 Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& options, OutputNames& names, const Progress& progress, Conversion& done) {
   QRY_TRY_ASSIGN(const auto file, job.file());
   QRY_TRY(check_free(file, job, options, names, done));

@@ -47,7 +47,8 @@ InputNeed estimate_input(const fs::path& file, const LoadOptions& load) {
   }
   const double edge = load.voxel_size > 0 ? 1024 : double(load.resolution);
   if (is_points(file, **format)) {
-    // Each point 16 bytes while they are sorted, of at least 12 in the file; a third of the box's bricks at most, and none without a point.
+    // Each point 16 bytes while they are sorted, of at least 12 in the file; a third of the box's bricks at most, and
+    // none without a point.
     bricks = std::min(bytes / 12, (edge / 8) * (edge / 8) * (edge / 8) / 3);
     memory = bytes * 16 / 12 + bricks * kBrickBytes;
     work = bytes * 0.05;

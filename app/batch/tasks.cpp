@@ -30,7 +30,8 @@ using std::chrono::milliseconds;
 // Between two looks at the memory in use. A thread that fills fresh memory takes some 2 MiB a millisecond.
 constexpr milliseconds kWatchPause{20}, kWatchPauseNearLimit{4};
 
-// The number behind `key` in a file of lines "key number"; a file with nothing but a number for an empty key. 0: not there, no number.
+// The number behind `key` in a file of lines "key number"; a file with nothing but a number for an empty key. 0: not
+// there, no number.
 uint64_t number_in(const char* file, const std::string& key) {
   std::ifstream in(file);
   if (!key.empty())

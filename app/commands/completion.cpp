@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// completion.cpp - `quarry completion SHELL` and `quarry man`: texts made from the commands' own definitions (shell_completion.hpp).
+// completion.cpp - `quarry completion SHELL` and `quarry man`: texts made from the commands' own definitions
+// (shell_completion.hpp).
 #include <fmt/format.h>
 
 #include "app/commands/shell_completion.hpp"

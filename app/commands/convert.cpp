@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// convert.cpp - `quarry convert`: the command line, turned into jobs whose outputs are known to be distinct before the first is begun.
-// inputs.hpp says which files are meant, conversion.hpp does a job, batch/tasks.hpp runs them, batch/log.hpp tells of them.
+// convert.cpp - `quarry convert`: the command line, turned into jobs whose outputs are known to be distinct before the
+// first is begun. inputs.hpp says which files are meant, conversion.hpp does a job, batch/tasks.hpp runs them,
+// batch/log.hpp tells of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -66,8 +67,8 @@ bool parse_shard(const std::string& text, uint32_t& number, uint32_t& count) {
   return second == std::errc() && last == end && number >= 1 && number <= count;
 }
 
-// Which shard an input belongs to: by its relative name alone (FNV-1a, 64 bits, its bits then mixed as splitmix64 does), so that every machine
-// finds the same without looking at the files.
+// Which shard an input belongs to: by its relative name alone (FNV-1a, 64 bits, its bits then mixed as splitmix64
+// does), so that every machine finds the same without looking at the files.
 uint32_t shard_of(const Input& input, uint32_t count) {
   uint64_t h = 0xcbf29ce484222325u;
   for (const char c : input.relative.generic_string()) h = (h ^ uint8_t(c)) * 0x100000001b3u;
@@ -186,8 +187,8 @@ class ConvertCommand {
     } else {
       for (size_t i = 0; i < inputs->size(); ++i) all.push_back({{(*inputs)[i]}, output, {(*inputs)[i].relative, i + 1, inputs->size(), ""}});
     }
-    // Two inputs that would become one file are refused before anything is written: the second would silently replace the first. So is an
-    // output that another job still has to read.
+    // Two inputs that would become one file are refused before anything is written: the second would silently replace
+    // the first. So is an output that another job still has to read.
     std::map<fs::path, const ConversionJob*> taken, read;
     for (const ConversionJob& job : all)
       for (const Input& input : job.inputs) read.try_emplace(fs::absolute(input.file).lexically_normal(), &job);
@@ -220,7 +221,8 @@ class ConvertCommand {
   // A job in the manifest: its output, or for a job of several the beginning of their names.
   std::string job_name(const ConversionJob& job) const { return job.file()->lexically_proximate(root_.empty() ? fs::path(".") : root_).generic_string(); }
 
-  // What --memory can probably not hold, and regions cannot help; "" if it fits or they can. An estimate, so it is tried all the same.
+  // What --memory can probably not hold, and regions cannot help; "" if it fits or they can. An estimate, so it is
+  // tried all the same.
   std::string too_large(size_t job) const {
     const BatchItem& e = estimates_[job];
     if (e.can_save_memory || memory_in_use() + e.memory_bytes <= parsed_.memory_bytes) return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// doctor.cpp - `quarry doctor`: what this machine has, and what each lack costs, in sentences. Ends with 1 only if nothing can be
-// rendered; every other lack has a way round it that Quarry takes by itself.
+// doctor.cpp - `quarry doctor`: what this machine has, and what each lack costs, in sentences. Ends with 1 only if
+// nothing can be rendered; every other lack has a way round it that Quarry takes by itself.
 #include <fmt/format.h>
 #include <sys/utsname.h>
 #include <unistd.h>

@@ -27,7 +27,8 @@ int stop(const Error& error) {
   return exit_code_of(error);
 }
 
-// Frames until the end. A screenshot asked for on the command line is taken when all else is done and the picture is whole.
+// Frames until the end. A screenshot asked for on the command line is taken when all else is done and the picture is
+// whole.
 Result<void> run(Editor& editor, const EditArguments& parsed, ScriptRunner* script) {
   int64_t frames = 0;
   bool pictured = parsed.screenshot.empty();

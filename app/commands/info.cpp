@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// info.cpp - `quarry info`: what is in a file. A .vox is described in its own axes (z up) with order-free checksums, so that two
-// readers can be compared; everything else in Quarry's axes (y up). All get the statistics of the hash grid they make.
+// info.cpp - `quarry info`: what is in a file. A .vox is described in its own axes (z up) with order-free checksums, so
+// that two readers can be compared; everything else in Quarry's axes (y up). All get the statistics of the hash grid
+// they make.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -77,7 +78,8 @@ json scene_json(const std::string& file, const std::string& format, const Scene&
   out["pos_sum"] = hex(facts.pos_sum);
   out["col_sum"] = hex(facts.col_sum);
   if (format == "vox") add_vox_facts(out, scene);
-  // "vox." keys hold what a Scene has no place for, whole chunks among it: add_vox_facts shows what a person can read of it.
+  // "vox." keys hold what a Scene has no place for, whole chunks among it: add_vox_facts shows what a person can read
+  // of it.
   for (const auto& [key, value] : scene.metadata)
     if (!key.starts_with("vox.")) out["metadata"][key] = value;
   return out;

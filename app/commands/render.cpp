@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// render.cpp - `quarry render`: pictures of any readable files, off-screen, one after another on one device with one set of pipelines.
+// render.cpp - `quarry render`: pictures of any readable files, off-screen, one after another on one device with one
+// set of pipelines.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -114,7 +115,8 @@ class Batch {
     QRY_TRY_ASSIGN(auto document, Document::create(std::move(scene), shared->memory(), line.progress()));
     World& world = document.world();
     const engine::RenderedWorld rendered = engine::rendered_world(*shared, document);
-    // Pictures only read: the device gets a third of the bytes. What cannot be packed, for want of memory perhaps, is drawn as it is.
+    // Pictures only read: the device gets a third of the bytes. What cannot be packed, for want of memory perhaps, is
+    // drawn as it is.
     (void)world.pack();
     const auto frames = uint32_t(job.outputs.size());
     for (uint32_t frame = 0; frame < frames; ++frame) {

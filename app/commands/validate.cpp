@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// validate.cpp - `quarry validate`: reads files whole, as every other command would, and says what is wrong with them. Nothing is written.
+// validate.cpp - `quarry validate`: reads files whole, as every other command would, and says what is wrong with them.
+// Nothing is written.
 // Sound: the reader takes it (for a world file that covers every checksum), and its instances lie in the world.
 #include <fmt/format.h>
 

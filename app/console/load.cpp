@@ -119,7 +119,8 @@ Error with_salvage_hint(const std::filesystem::path& file, Error error) {
   if (error.code != ErrorCode::malformed_input) return error;
   const auto format = io::format_for_reading(file);
   if (!format || !(*format)->salvages) return error;
-  // Of a small file salvage says itself whether there is anything; in a large one there mostly is, and it may take long.
+  // Of a small file salvage says itself whether there is anything; in a large one there mostly is, and it may take
+  // long.
   constexpr uintmax_t kTried = uintmax_t{4} << 20;
   std::error_code ignored;
   if (std::filesystem::file_size(file, ignored) <= kTried) {

@@ -57,7 +57,8 @@ bool same_file(const fs::path& a, const fs::path& b) {
   return to_a && to_b && to_a->filename() == to_b->filename() && FileIdentity(io::folder_of(*to_a)).same(FileIdentity(io::folder_of(*to_b)));
 }
 
-// What a report is written into without replacing it: a descriptor of this program, or what has to be opened. Neither: a file.
+// What a report is written into without replacing it: a descriptor of this program, or what has to be opened. Neither:
+// a file.
 struct ReportStream {
   int own = -1;
   bool open = false;

@@ -23,8 +23,8 @@ static_assert(std::atomic<bool>::is_always_lock_free, "set inside a signal handl
 std::atomic<int64_t> interrupted_ms{0};
 static_assert(std::atomic<int64_t>::is_always_lock_free, "set inside a signal handler");
 
-// The first asks for a clean end. One a second later or more wants it now; sooner, it is the same one again: timeout(1) and job managers send
-// theirs to the program and to its group.
+// The first asks for a clean end. One a second later or more wants it now; sooner, it is the same one again: timeout(1)
+// and job managers send theirs to the program and to its group.
 void on_interrupt(int) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// store_fuzz.cpp - any bytes as a .quarry file, sound or to be salvaged, with a log or a journal beside it; or (the first byte says which) as
-// the bytes inside its blobs. Checksums would keep the fuzzer out of the blobs, so these are given to the decoder directly, compressed here as
-// a writer would.
+// store_fuzz.cpp - any bytes as a .quarry file, sound or to be salvaged, with a log or a journal beside it; or (the
+// first byte says which) as the bytes inside its blobs. Checksums would keep the fuzzer out of the blobs, so these are
+// given to the decoder directly, compressed here as a writer would.
 #include <sqlite3.h>
 #include <zstd.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// stream_fuzz.cpp - any bytes as what another process sends: the first byte says whether a mesh or voxels. The checksum at a stream's end is
-// made right first, as a program that went mad would make it.
+// stream_fuzz.cpp - any bytes as what another process sends: the first byte says whether a mesh or voxels. The checksum
+// at a stream's end is made right first, as a program that went mad would make it.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

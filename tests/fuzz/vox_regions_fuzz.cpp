@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// vox_regions_fuzz.cpp - any bytes as a .vox file read model by model: what it gives, says and refuses is what a whole reading does; and a sink that
-// refuses, a file that changes meanwhile and a wish to stop end it with an error that says so. Dictionary and first inputs are those of `vox`.
+// vox_regions_fuzz.cpp - any bytes as a .vox file read model by model: what it gives, says and refuses is what a whole
+// reading does; and a sink that refuses, a file that changes meanwhile and a wish to stop end it with an error that
+// says so. Dictionary and first inputs are those of `vox`.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -22,8 +23,8 @@ using namespace quarry;
 
 namespace {
 
-// So that no input takes a second: bytes, of which 44 may be a model that costs 7 ms here, and steps of a walk through the scene graph, whose own limit
-// would take seconds.
+// So that no input takes a second: bytes, of which 44 may be a model that costs 7 ms here, and steps of a walk through
+// the scene graph, whose own limit would take seconds.
 constexpr size_t kLongest = 4096;
 constexpr uint64_t kMostSteps = 50000;
 

@@ -11,7 +11,8 @@ namespace quarry {
 namespace operations_detail {
 namespace {
 
-// A material as a point: sRGB bytes, and properties on the same scale (a mirror is as far from a wall as black from white).
+// A material as a point: sRGB bytes, and properties on the same scale (a mirror is as far from a wall as black from
+// white).
 constexpr size_t kAxes = 9;
 using MaterialPoint = std::array<double, kAxes>;
 MaterialPoint point_of(const Material& m) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bricks.hpp - the voxeliser's last stage: blocks of surface, and layers of what is inside, to bricks of a scene. What it is not:
-// which voxels those are (voxelize/host.cpp, voxelize/cuda.cu, voxelize/fill.cpp).
+// bricks.hpp - the voxeliser's last stage: blocks of surface, and layers of what is inside, to bricks of a scene. What
+// it is not: which voxels those are (voxelize/host.cpp, voxelize/cuda.cu, voxelize/fill.cpp).
 #pragma once
 
 #include <array>

@@ -4,8 +4,9 @@
 //   vertices --snap--> triangles --cells of 512, 64, 8 bricks--> (brick, triangle) pairs --radix sort--> bricks
 //      pairs -> a mask each -> masks of bricks -> a packed material a voxel -> sorted, distinct -> palette (host) -> a material a voxel
 //
-// Memory on the device: 88 bytes a pair, 140 a brick, and where there are colours 17 a voxel: it grows with the surface and the triangles.
-// One stream and one context a process; a job has them to itself. Nothing here waits but for its own stream.
+// Memory on the device: 88 bytes a pair, 140 a brick, and where there are colours 17 a voxel: it grows with the surface
+// and the triangles. One stream and one context a process; a job has them to itself. Nothing here waits but for its own
+// stream.
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_select.cuh>
@@ -32,7 +33,8 @@ void need(const Result<void>& done) {
 }
 void need(cudaError_t error, const char* doing) { need(gpu::check(error, doing)); }
 
-constexpr uint64_t kKeptBytes = uint64_t{1} << 30;  // a batch's next job takes the memory of the last one without asking the driver
+// A batch's next job takes the memory of the last one without asking the driver.
+constexpr uint64_t kKeptBytes = uint64_t{1} << 30;
 
 // The process's device, once it was found to work: the first, as nothing is said about it.
 struct Device {

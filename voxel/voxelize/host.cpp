@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// host.cpp - the surface's voxels on host threads. The same text decides as on CUDA (voxelize/overlap.hpp, voxelize/texturing.hpp);
-// here are the walk over pairs of brick and triangle, and the palette.
+// host.cpp - the surface's voxels on host threads. The same text decides as on CUDA (voxelize/overlap.hpp,
+// voxelize/texturing.hpp); here are the walk over pairs of brick and triangle, and the palette.
 #include <array>
 #include <bit>
 #include <unordered_map>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels.cuh - the voxeliser's kernels: one thread a triangle, a pair of brick and triangle, a word of a brick's mask, or a voxel.
-// What is decided, and how it looks, is the text that the host runs too (voxelize/overlap.hpp, voxelize/texturing.hpp); nothing here depends on
-// the order in which threads run, but the order of unsorted pairs. Launches and memory: voxelize/cuda.cu.
+// kernels.cuh - the voxeliser's kernels: one thread a triangle, a pair of brick and triangle, a word of a brick's mask,
+// or a voxel. What is decided, and how it looks, is the text that the host runs too (voxelize/overlap.hpp,
+// voxelize/texturing.hpp); nothing here depends on the order in which threads run, but the order of unsorted pairs.
+// Launches and memory: voxelize/cuda.cu.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@
 namespace quarry::voxelize_detail::kernels {
 
 constexpr uint32_t kThreads = 128;
-constexpr uint32_t kCellBlocks = 1024;  // of cells_of_cells, which strides over a list whose length only the device knows
+// Of cells_of_cells, which strides over a list whose length only the device knows.
+constexpr uint32_t kCellBlocks = 1024;
 constexpr int kLevels = 4;  // cells of 1, 8, 64 and 512 bricks: 8 of the last span any world
 
 __device__ inline uint32_t thread_index() { return blockIdx.x * kThreads + threadIdx.x; }
@@ -41,15 +43,16 @@ struct MeshView {
   }
 };
 
-// Cells of one level that triangles touch, in any order: `count` rises past `capacity` if there is no room, and then nothing is lost
-// but the cells beyond: the caller makes room for `count` and runs again.
+// Cells of one level that triangles touch, in any order: `count` rises past `capacity` if there is no room, and then
+// nothing is lost but the cells beyond: the caller makes room for `count` and runs again.
 struct CellList {
   Pair* cells;
   unsigned long long* count;
   uint64_t capacity;
 };
 
-// Appends the cells of `range` (none if `active` is false) of edge 2^shift that the triangle touches. The whole warp must come here.
+// Appends the cells of `range` (none if `active` is false) of edge 2^shift that the triangle touches. The whole warp
+// must come here.
 __device__ inline void append_cells(bool active, const FixedTriangle& t, uint32_t triangle, int shift, const CellRange& range, const CellList& out) {
   BlockRows rows;
   uint32_t mine = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// palette.cpp - colour quantisation on weighted axes: materials merged into cells until few enough are left, median cut,
-// k-means.
+// palette.cpp - colour quantisation on weighted axes: materials merged into cells until few enough are left, median
+// cut, k-means.
 #include "voxel/voxelize/palette.hpp"
 
 #include <algorithm>
@@ -18,7 +18,8 @@ constexpr size_t kMaxEntries = 1u << 14;  // what the clustering looks at; more 
 constexpr size_t kAxes = 7;
 using Point = std::array<int32_t, kAxes>;
 
-// How much a step of one byte matters, in 1/8: the eye sees green best, and roughness hardly. Emission decides what a lamp is.
+// How much a step of one byte matters, in 1/8: the eye sees green best, and roughness hardly. Emission decides what a
+// lamp is.
 constexpr Point kWeight{8, 10, 6, 4, 3, 4, 12};
 
 uint32_t byte_of(PackedMaterial packed, size_t axis) { return uint32_t(packed >> (8 * axis)) & 255u; }
@@ -121,7 +122,8 @@ void refine(std::vector<Point>& centres, const std::vector<Entry>& entries, uint
     if (counts[i] > 0) centres[i] = mean_of(sums[i], counts[i]);
 }
 
-// Merges materials into cells of 2^drop bytes until few enough are left: each entry is the mean of its cell, keys its masked material.
+// Merges materials into cells of 2^drop bytes until few enough are left: each entry is the mean of its cell, keys its
+// masked material.
 std::vector<Entry> merged(const std::vector<MaterialCount>& materials, uint64_t& mask, std::vector<uint64_t>& keys) {
   for (int drop = 0;; ++drop) {
     struct Sum {

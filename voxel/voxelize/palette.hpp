@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// palette.hpp - many packed materials to at most 255 materials. Exact if they suffice; else median cut, then two rounds of k-means.
+// palette.hpp - many packed materials to at most 255 materials. Exact if they suffice; else median cut, then two rounds
+// of k-means.
 // Deterministic: depends on the materials and their counts only.
 #pragma once
 

@@ -19,11 +19,12 @@ namespace quarry {
 namespace {
 using namespace voxelize_detail;
 
-// Bytes that a region takes at its peak. A brick: in a map 650, in a block 80, its place among the pairs 8, compressed and half written some 60;
-// with packed materials and indices of 9 bytes for some 110 voxels, and counts of materials.
+// Bytes that a region takes at its peak. A brick: in a map 650, in a block 80, its place among the pairs 8, compressed
+// and half written some 60; with packed materials and indices of 9 bytes for some 110 voxels, and counts of materials.
 constexpr uint64_t kPairBytes = 16, kBrickBytes = 800, kColouredBrickBytes = 2200;
 constexpr uint64_t kCrossingBytes = 16, kCrossingsPerBrick = 110;
-// What the room is not planned to the last byte for: allocators keep some of what they are given back, each thread compresses chunks.
+// What the room is not planned to the last byte for: allocators keep some of what they are given back, each thread
+// compresses chunks.
 constexpr double kPlanned = 0.6;
 constexpr size_t kRegionTrianglesPerTask = 4096;
 

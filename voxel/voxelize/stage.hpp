@@ -139,7 +139,8 @@ Result<VoxelFrame> checked_frame(const Mesh& mesh, const VoxelizeOptions& option
 // Bricks of the surface in rising order of their coordinates (x, y, z), in blocks that follow each other.
 struct SurfaceBlock {
   std::vector<std::pair<Int3, BrickMask>> bricks;
-  std::vector<PackedMaterial> packed;   // of each set voxel in the order of the masks' bits, until the palette is known; empty if uniform
+  // Of each set voxel in the order of the masks' bits, until the palette is known; empty if uniform.
+  std::vector<PackedMaterial> packed;
   std::vector<uint8_t> materials;  // the same afterwards; empty: all 1
 };
 struct SurfaceResult {
@@ -172,7 +173,8 @@ Palette uniform_palette(const VoxelizeJob& job);
 Result<SurfaceResult> surface_on_host(VoxelizeJob& job);
 Result<SurfaceResult> surface_on_cuda(VoxelizeJob& job);
 
-// Whether CUDA can be used, in one process-wide answer that is found on the first call (which starts CUDA): nothing, or why not.
+// Whether CUDA can be used, in one process-wide answer that is found on the first call (which starts CUDA): nothing, or
+// why not.
 Result<void> cuda_for_voxelize();
 // Whether that call has come back with a device: using it costs no start any more.
 bool cuda_has_started();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// texturing.hpp - what a triangle looks like at a voxel: one text for host threads and CUDA, which must agree bit for bit.
+// texturing.hpp - what a triangle looks like at a voxel: one text for host threads and CUDA, which must agree bit for
+// bit.
 //
-// Integers where results are summed or compared; for the geometry IEEE double arithmetic whose every operation rounds by itself: the
-// files that include this are compiled without fused multiply-adds (-ffp-contract=off, -fmad=false), and only + - * / sqrt and floor are
-// used, which both sides round correctly. Tables that need pow() are made on the host. Who owns what the views point to:
-// voxelize/color.hpp on the host, voxelize/cuda.cu on a device.
+// Integers where results are summed or compared; for the geometry IEEE double arithmetic whose every operation rounds
+// by itself: the files that include this are compiled without fused multiply-adds (-ffp-contract=off, -fmad=false), and
+// only + - * / sqrt and floor are used, which both sides round correctly. Tables that need pow() are made on the host.
+// Who owns what the views point to: voxelize/color.hpp on the host, voxelize/cuda.cu on a device.
 #pragma once
 
 #include <cmath>
@@ -163,8 +164,8 @@ QRY_HD inline void sample(const TextureView& t, const SrgbTables& table, const P
   for (int c = 0; c < 4; ++c) out[c] = uint32_t((sum[c] + 32768) >> 16);
 }
 
-// Textures of a triangle are read from copies of this level (0: full size) if its largest texture is to be filtered to voxels of
-// 1 / scale units: the level at which a texel is about as large as a voxel.
+// Textures of a triangle are read from copies of this level (0: full size) if its largest texture is to be filtered to
+// voxels of 1 / scale units: the level at which a texel is about as large as a voxel.
 QRY_HD inline int level_for(const SurfaceView& s, uint32_t triangle, double scale) {
   if (!s.uvs) return 0;
   const MaterialView& m = s.materials[s.triangle_material[triangle]];
@@ -323,7 +324,8 @@ QRY_HD inline double area_in_cell(const double corner[3][3], const double cell[3
   return std::sqrt(dot(n, n)) / 2;
 }
 
-// How much a triangle's colour counts in a voxel that several triangles touch. One that only touches it has the least weight, not none.
+// How much a triangle's colour counts in a voxel that several triangles touch. One that only touches it has the least
+// weight, not none.
 QRY_HD inline uint64_t weight_in_cell(const double corner[3][3], const double cell[3]) {
   return 1 + uint64_t(std::floor(area_in_cell(corner, cell) * double(1 << 20)));
 }

@@ -16,8 +16,9 @@ using namespace voxelize_detail;
 
 constexpr int32_t kMaxDimXZ = 16384, kMaxDimY = 4096;
 constexpr double kMargin = 0.25;  // of a voxel, on each side of the bounds when a resolution is given
-// Work is counted in squares of half a voxel's face (of coloured surfaces several times) and triangles. A host thread does 1 to 2 times 10^7 in
-// a second; CUDA takes 0.2 to 0.35 s to start and 0.3 s to end, once a process, and some milliseconds a job (docs/results: an H200 and its host).
+// Work is counted in squares of half a voxel's face (of coloured surfaces several times) and triangles. A host thread
+// does 1 to 2 times 10^7 in a second; CUDA takes 0.2 to 0.35 s to start and 0.3 s to end, once a process, and some
+// milliseconds a job (docs/results: an H200 and its host).
 constexpr double kColouredCosts = 8, kTriangleCosts = 4;
 constexpr double kWorthStarting = 5.5e6, kWorthCuda = 1e5;  // a host thread
 

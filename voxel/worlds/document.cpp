@@ -64,8 +64,8 @@ struct Document::State {
     }
   };
 
-  // Makes what is `after` in the records (forward) or `before` the scene's, and the world what the scene then flattens into. Several records are
-  // one change: all or nothing, and each world brick is written once.
+  // Makes what is `after` in the records (forward) or `before` the scene's, and the world what the scene then flattens
+  // into. Several records are one change: all or nothing, and each world brick is written once.
   Result<void> commit(std::span<const UndoRecord> records, bool forward) {
     std::vector<Int3> places;
     for (const UndoRecord& record : records) {
@@ -152,7 +152,8 @@ Result<Document> Document::create(Scene scene, const WorldMemory& memory, const 
     progress.say("building the world", double(done) / double(flat.bricks().size()));
   }
   if (progress.cancelled()) return fail(ErrorCode::cancelled, "building the world was cancelled");
-  if (!flat.bricks().empty()) (void)world.shrink_to_fit();  // when memory for that is wanting, it is as good a world without
+  // When memory for that is wanting, it is as good a world without.
+  if (!flat.bricks().empty()) (void)world.shrink_to_fit();
   return Document(std::make_unique<State>(std::move(scene), std::move(world)));
 }
 

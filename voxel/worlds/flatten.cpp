@@ -12,7 +12,8 @@
 namespace quarry {
 namespace {
 
-constexpr size_t kFlattenBatchBricks = 8192;  // bricks flattened in parallel before they are linked into the result: 4.6 MiB
+// Bricks flattened in parallel before they are linked into the result: 4.6 MiB.
+constexpr size_t kFlattenBatchBricks = 8192;
 
 int32_t component(Int3 v, uint32_t axis) { return axis == 0 ? v.x : axis == 1 ? v.y : v.z; }
 bool part_bit(uint32_t part, uint32_t axis) { return (part >> axis & 1u) != 0; }
@@ -51,7 +52,8 @@ void place_brick(const BrickRemap& remap, uint32_t part, const Brick& source, Br
   }
 }
 
-// What falls into a world brick from where. Sorting by `order` brings all of a world brick together, in order of precedence.
+// What falls into a world brick from where. Sorting by `order` brings all of a world brick together, in order of
+// precedence.
 struct Contribution {
   uint64_t order;  // ordered key << 32 | place in placed_ << 3 | part
   const Brick* source;
@@ -152,7 +154,8 @@ Result<BrickMap> Flattener::all(uint32_t threads) const {
       }
     }
   }
-  // Two contributions of one instance to one brick never fill the same cell, so their order among themselves does not matter.
+  // Two contributions of one instance to one brick never fill the same cell, so their order among themselves does not
+  // matter.
   const auto earlier = [](const Contribution& a, const Contribution& b) { return a.order < b.order; };
   if (!std::is_sorted(contributions.begin(), contributions.end(), earlier)) std::sort(contributions.begin(), contributions.end(), earlier);
 

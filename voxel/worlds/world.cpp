@@ -19,8 +19,10 @@ namespace {
 
 constexpr uint32_t kAbsent = kQryReservedValue;
 constexpr size_t kWorldBricksPerTask = 256;  // of work for one thread: 150 KiB
-constexpr double kPackedLoads[] = {0.95, 0.93, 0.90, 0.85};  // of a packed world's grid: the first at which all keys find a place
-constexpr double kFitted = 0.8, kFullest = 0.9;  // load factors of a grid that was sized for its keys, and of the same when it grows
+// Of a packed world's grid: the first at which all keys find a place.
+constexpr double kPackedLoads[] = {0.95, 0.93, 0.90, 0.85};
+// Load factors of a grid that was sized for its keys, and of the same when it grows.
+constexpr double kFitted = 0.8, kFullest = 0.9;
 
 void sort_unique(std::vector<uint32_t>& keys) {
   std::sort(keys.begin(), keys.end());
@@ -181,7 +183,8 @@ struct World::State {
         return fail(ErrorCode::out_of_bounds, "brick " + name_of(brick) + " lies outside the world's x and z in [-1024, 1023], y in [-512, 511]");
       keys[i] = brick_key(brick);
     }
-    if (std::adjacent_find(keys.begin(), keys.end(), std::greater_equal<>()) != keys.end()) {  // not strictly rising as it is
+    // Not strictly rising as it is.
+    if (std::adjacent_find(keys.begin(), keys.end(), std::greater_equal<>()) != keys.end()) {
       std::vector<uint32_t> sorted = keys;
       std::sort(sorted.begin(), sorted.end());
       if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
@@ -236,7 +239,8 @@ struct World::State {
     }
     rollback.committed = true;
 
-    // From here on nothing fails. A reused index still holds the removed brick: its voxels are counted before it is overwritten.
+    // From here on nothing fails. A reused index still holds the removed brick: its voxels are counted before it is
+    // overwritten.
     parallel_for(count, kWorldBricksPerTask, put_bricks);
     for (size_t i = reused; i < reusable.size(); ++i) {
       change -= int64_t(count_of(pool.mask(reusable[i])));

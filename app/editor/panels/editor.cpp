@@ -327,7 +327,8 @@ Result<void> Editor::next_tile() {
   return presenter->draw_tile(now.scene);
 }
 
-// The next steps of the picture that converges: whole paths where they are cheap, else a sixteenth of one, and where that is much still, in tiles.
+// The next steps of the picture that converges: whole paths where they are cheap, else a sixteenth of one, and where
+// that is much still, in tiles.
 Result<std::optional<FrameRequest::Scene>> Editor::next_paths(FrameRequest::Scene scene) {
   constexpr uint32_t kAPath = engine::PathTracer::kStepsAPath, kUnseenPaths = 2, kMostAtOnce = 16;
   if (!tracer) {
@@ -357,8 +358,8 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_paths(FrameRequest::Scen
   return scene;
 }
 
-// Piece after piece, each in a frame of Dear ImGui that only the last one shows: there nothing is left to hear, and the panels are as the input
-// before has made them.
+// Piece after piece, each in a frame of Dear ImGui that only the last one shows: there nothing is left to hear, and the
+// panels are as the input before has made them.
 void Editor::process_input(double seconds) {
   const auto begun = Clock::now();
   while (true) {
@@ -380,7 +381,8 @@ Result<void> Editor::frame(bool screenshot) {
   if (sharpening_ && !screenshot && window.events().empty() && seconds_since(shown_) < tiles_alone_ && drawn_ && *drawn_ == key_of(scene_pixels())) return next_tile();
   const double seconds = std::min(seconds_since(last_frame_), 0.5);
   last_frame_ = Clock::now();
-  if (frames_to_draw_ > 1) frame_ms = frame_ms * 0.9 + seconds * 100;  // of frames that follow each other, not of waiting
+  // Of frames that follow each other, not of waiting.
+  if (frames_to_draw_ > 1) frame_ms = frame_ms * 0.9 + seconds * 100;
   if (!window.events().empty()) frames_to_draw_ = 3;
   else if (frames_to_draw_ > 0) --frames_to_draw_;
 

@@ -13,7 +13,8 @@
 namespace quarry::app {
 namespace {
 
-// Rows of one height in a box that scrolls; only those in view are drawn, so a scene of thousands of instances costs nothing.
+// Rows of one height in a box that scrolls; only those in view are drawn, so a scene of thousands of instances costs
+// nothing.
 template <class Row>
 void list_box(const char* name, size_t count, float max_rows, Row row) {
   const float line = ImGui::GetFrameHeight();

@@ -28,7 +28,8 @@ void row(const char* name, const std::string& value, const char* tip = nullptr) 
   }
 }
 
-// How many keys are found after reading one 32-byte sector, two, three ...: one bar each, the last for all that is deeper.
+// How many keys are found after reading one 32-byte sector, two, three ...: one bar each, the last for all that is
+// deeper.
 void draw_histogram(const hashgrid::Stats& grid) {
   constexpr size_t kBars = 8;
   uint64_t bars[kBars]{}, all = 0;

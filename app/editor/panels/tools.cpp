@@ -70,7 +70,8 @@ void draw_palette(Brush& brush, const Palette& palette) {
   list.AddRect({chosen.x, chosen.y}, {chosen.x + cell, chosen.y + cell}, IM_COL32(255, 255, 255, 255), 3, 0, 1.5f);
 }
 
-// Dragging shows the change at once; it becomes a step of the history, and is committed to the file, when the mouse lets go.
+// Dragging shows the change at once; it becomes a step of the history, and is committed to the file, when the mouse
+// lets go.
 void draw_material(const Brush& brush, Session& session, Messages& messages) {
   const size_t index = brush.material;
   Palette palette = session.scene().palette;

@@ -174,7 +174,8 @@ Edit Session::in_volume_axes(const Edit& edit, const Instance& instance) const {
   return turned;
 }
 
-// A document without a world file gets its recovery file before its first change since it was opened or saved, with the history that it has then.
+// A document without a world file gets its recovery file before its first change since it was opened or saved, with the
+// history that it has then.
 Result<void> Session::keep_safe() {
   if (store_ || recovery_.empty()) return {};
   QRY_TRY_ASSIGN(auto file, new_recovery_file(recovery_, title_));
@@ -337,7 +338,8 @@ Result<void> Session::save_as(const fs::path& file, const Progress& progress) {
   std::error_code error;
   if (store_ && world_file_ && fs::equivalent(file, store_path_, error)) return {};  // every edit is in it already
   if (store_) {
-    // The file that holds the edits so far is copied whole: the history goes with it. Closed first, so that the copy is complete.
+    // The file that holds the edits so far is copied whole: the history goes with it. Closed first, so that the copy is
+    // complete.
     const fs::path from = store_path_;
     store_.reset();
     const auto copied = io::Store::copy(from, file);

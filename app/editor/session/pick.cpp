@@ -9,7 +9,8 @@
 namespace quarry::app {
 namespace {
 
-// A walk through cells of one size, after J. Amanatides and A. Woo, "A Fast Voxel Traversal Algorithm for Ray Tracing", 1987.
+// A walk through cells of one size, after J. Amanatides and A. Woo, "A Fast Voxel Traversal Algorithm for Ray Tracing",
+// 1987.
 struct Walk {
   int32_t cell[3];
   int32_t step[3];

@@ -147,7 +147,8 @@ float Window::content_scale() const {
   int window_width = 1, window_height = 1, pixel_width = 1, pixel_height = 1;
   size(window_width, window_height);
   framebuffer_size(pixel_width, pixel_height);
-  // Where window coordinates are points already (Wayland, macOS), the framebuffer carries the scale and the layout must not scale twice.
+  // Where window coordinates are points already (Wayland, macOS), the framebuffer carries the scale and the layout must
+  // not scale twice.
   const float points = window_width > 0 ? float(pixel_width) / float(window_width) : 1.0f;
   return points > 0 ? std::max(1.0f, x / points) : 1.0f;
 }

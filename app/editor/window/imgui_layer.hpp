@@ -16,7 +16,8 @@ class ImGuiLayer {
   ImGuiLayer(const ImGuiLayer&) = delete;
   ImGuiLayer& operator=(const ImGuiLayer&) = delete;
 
-  // Gives Dear ImGui the next piece of what the user did (input_queue.hpp) and returns it, with the mouse's place in each of its buttons' events.
+  // Gives Dear ImGui the next piece of what the user did (input_queue.hpp) and returns it, with the mouse's place in
+  // each of its buttons' events.
   std::vector<InputEvent> feed(double seconds_since_last);
   float scale() const { return scale_; }
 

@@ -120,7 +120,8 @@ Presenter::~Presenter() {
   const VkDevice handle = device_.handle();
   if (timeline_) (void)wait_for(submitted());
   if (swapchain_.handle) {
-    // Presentation has no semaphore of ours to wait for: the one place, at the end, where the whole device is waited for.
+    // Presentation has no semaphore of ours to wait for: the one place, at the end, where the whole device is waited
+    // for.
     device_.lock_queue();
     vkDeviceWaitIdle(handle);
     device_.unlock_queue();
@@ -140,7 +141,8 @@ Presenter::~Presenter() {
 Result<void> Presenter::remake_swapchain(uint32_t width, uint32_t height) {
   QRY_TRY_ASSIGN(auto made, create_swapchain(device_, surface_, format_, render_pass_, width, height, swapchain_.handle));
   if (swapchain_.handle) {
-    // A presented image may be shown a little longer than its frame takes; a few frames more are surely enough, and then those to be done.
+    // A presented image may be shown a little longer than its frame takes; a few frames more are surely enough, and
+    // then those to be done.
     old_swapchains_.emplace_back(frames_ + 3 * kFrames, std::move(swapchain_));
   }
   swapchain_ = std::move(made);
@@ -312,7 +314,8 @@ Result<void> Presenter::draw_tile(const FrameRequest::Scene& scene) {
   if (scene.show) {
     QRY_TRY_ASSIGN(auto image, scene_image(scene.settings.width, scene.settings.height));
     target = image;
-    // All is on one queue, so these barriers also keep the picture from being overwritten while an earlier frame copies it.
+    // All is on one queue, so these barriers also keep the picture from being overwritten while an earlier frame copies
+    // it.
     const bool kept = shown_ == target;
     if (kept) {
       engine::image_barrier(device_.vk(), commands, target->image(), VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, VK_IMAGE_LAYOUT_GENERAL, kTransfer, 0, kCompute, VK_ACCESS_SHADER_WRITE_BIT);
@@ -355,7 +358,8 @@ Result<void> Presenter::record(Slot& slot, uint32_t slot_index, uint32_t image_i
     if (wanted.show) {
       QRY_TRY_ASSIGN(auto target, scene_image(wanted.settings.width, wanted.settings.height));
       scene = target;
-      // All frames are on one queue, so this barrier also keeps the picture from being overwritten while an earlier frame copies it.
+      // All frames are on one queue, so this barrier also keeps the picture from being overwritten while an earlier
+      // frame copies it.
       engine::image_barrier(device_.vk(), commands, scene->image(), VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_GENERAL, kTransfer, 0, kCompute, VK_ACCESS_SHADER_WRITE_BIT);
     }
     QRY_TRY(record_scene(commands, slot, slot_index, wanted, scene));

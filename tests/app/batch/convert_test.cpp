@@ -297,7 +297,8 @@ TEST_CASE("convert: --memory makes jobs wait, and one that cannot fit fails by i
   const std::string memory = "48";
   const std::map<std::string, std::string> environment;
 #endif
-  const Outcome outcome = run_quarry({"convert", (dir / "*.vox").string(), (dir / "large.quarry").string(), "-o", (dir / "out").string(), "--to", "ply", "--mirror", "x", "--keep-going", "--memory", memory + "M", "--json"}, environment);  // a step: not region by region
+  // A step: not region by region.
+  const Outcome outcome = run_quarry({"convert", (dir / "*.vox").string(), (dir / "large.quarry").string(), "-o", (dir / "out").string(), "--to", "ply", "--mirror", "x", "--keep-going", "--memory", memory + "M", "--json"}, environment);
   INFO(outcome.err);
   CHECK(outcome.code == 3);
   CHECK(names_below(dir / "out") == std::set<std::string>{"0.ply", "1.ply", "2.ply", "3.ply"});

@@ -248,7 +248,8 @@ void sheet_obj(const fs::path& file, uint32_t n) {
 
 std::string qbcl_head(uint32_t bytes) {
   std::string out = "QBCL";
-  for (const uint32_t v : {0u, 2u, 0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u}) put(out, v);  // versions, thumbnail, seven texts
+  // Versions, thumbnail, seven texts.
+  for (const uint32_t v : {0u, 2u, 0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u}) put(out, v);
   out += std::string(16, 'g');
   for (const uint32_t v : {0u, 0u, 0u}) put(out, v);  // a matrix without a name
   out += std::string("\1\0\0", 3);

@@ -68,8 +68,8 @@ fs::path empty_folder(const fs::path& folder) {
   return folder;
 }
 
-// A device that takes everything ("null", 3) or nothing ("full", 7). Where the test may replace the system's own, which a faulty program would, it
-// makes its own in its folder.
+// A device that takes everything ("null", 3) or nothing ("full", 7). Where the test may replace the system's own, which
+// a faulty program would, it makes its own in its folder.
 fs::path device(const fs::path& dir, const char* name, unsigned minor_number) {
   if (::geteuid() != 0) return fs::path("/dev") / name;
   const fs::path node = dir / name;

@@ -3,9 +3,9 @@
 // to fail, to stop half-way, or to be the last, and what then lies there is the old file or the new one, with exit code
 // 0 only for the new.
 //
-// A case runs once undisturbed, which gives the new files and the numbers of its calls, and then once for each call and each thing that can happen
-// to it (faults.hpp). Of calls of one kind that are many, some are taken, first and last among them, and of what can happen to a call every second
-// thing, in turn; QUARRY_LONG=1 takes all.
+// A case runs once undisturbed, which gives the new files and the numbers of its calls, and then once for each call and
+// each thing that can happen to it (faults.hpp). Of calls of one kind that are many, some are taken, first and last
+// among them, and of what can happen to a call every second thing, in turn; QUARRY_LONG=1 takes all.
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -41,8 +41,9 @@ bool long_run() {
   return wanted && *wanted && std::string(wanted) != "0";
 }
 
-// Of what can happen to a call one thing of so many is taken, in turn, so that each thing happens to each kind of call of some output. Under
-// AddressSanitizer a program takes many times as long to start, and what fails there is memory, which the same few paths reach.
+// Of what can happen to a call one thing of so many is taken, in turn, so that each thing happens to each kind of call
+// of some output. Under AddressSanitizer a program takes many times as long to start, and what fails there is memory,
+// which the same few paths reach.
 size_t turns_of([[maybe_unused]] bool driver) {
   if (long_run()) return 1;
 #if defined(__SANITIZE_ADDRESS__)
@@ -61,13 +62,16 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 struct Case {
   std::string name;
   std::vector<std::string> words;       // after the program
-  std::vector<std::string> old_words;   // what makes the old files, in the same places; empty: only a new output is tried
+  // What makes the old files, in the same places; empty: only a new output is tried.
+  std::vector<std::string> old_words;
   bool slow = false;                    // another program or a driver has to start: fewer calls are taken
   std::string program = {};             // "": quarry
-  std::string main = {};                // of a set of files the one that must not be old beside new ones; "": each file for itself
+  // Of a set of files the one that must not be old beside new ones; "": each file for itself.
+  std::string main = {};
   std::string overwrite = "--overwrite";  // what the run after a kill needs to replace what is there
   bool driver = false;                  // each run starts a driver of the device, which takes longer than all others
-  bool edits = false;                   // the new world is opened for editing when it has its name: log and journal are part of it
+  // The new world is opened for editing when it has its name: log and journal are part of it.
+  bool edits = false;
 };
 
 std::vector<std::string> filled(const std::vector<std::string>& words, const fs::path& folder) {
@@ -174,7 +178,8 @@ class Sweep {
     message << "combinations of output, call and fault: " << tried << ", of " << variants.size() << " undisturbed runs";
     WARN(message.str());
     std::ranges::sort(failures_);
-    for (const std::string& failure : failures_) std::printf("WRONG: %s\n", failure.c_str());  // in one line, to be searched
+    // In one line, to be searched.
+    for (const std::string& failure : failures_) std::printf("WRONG: %s\n", failure.c_str());
     std::fflush(stdout);
     CHECK(failures_.empty());
     CHECK(tried * turns_of(false) > 16 * cases.size());
@@ -259,7 +264,8 @@ class Sweep {
     if (outcome.code >= 128) return "it died by signal " + std::to_string(outcome.code - 128);
     if (!one.main.empty() && outcome.code != 0 && !killed && any_new && main_old) return "a new companion stands beside the old " + one.main;
     if (outcome.code != 0 && !has(outcome.err, "quarry: ")) return "it fails without a sentence";
-    if (injection.editing) return "";  // all of it is in its place; what closing could not fold in, the next opening does
+    // All of it is in its place; what closing could not fold in, the next opening does.
+    if (injection.editing) return "";
     if (hard_error(injection.action)) {
       if (outcome.code == 0 && !harmless(injection.call, injection.unsynced)) return "the error was passed over: exit code 0";
       if (outcome.code != 0 && !names_reason(outcome.err, injection.action)) return "the reason is not in what it says";
@@ -308,7 +314,8 @@ class Sweep {
 
   // The program itself is the process of the last counted call of a whole run: children only write, it renames.
   static int32_t main_process(const Reference& reference, const std::vector<fault_record>& calls) {
-    // The numbers differ from run to run, so: which place among the processes of the reference, in the order of their first calls.
+    // The numbers differ from run to run, so: which place among the processes of the reference, in the order of their
+    // first calls.
     const auto order = [](const std::vector<fault_record>& list) {
       std::vector<int32_t> seen;
       for (const fault_record& record : list)
@@ -481,7 +488,8 @@ void check_injections(size_t injections, size_t calls, std::vector<std::string>&
   CHECK(failures.empty());
 }
 
-// Runs the steps once for each call and what can happen to it. `prepare` fills the folder "out" of a run; `wrong` looks at it afterwards.
+// Runs the steps once for each call and what can happen to it. `prepare` fills the folder "out" of a run; `wrong` looks
+// at it afterwards.
 void sweep_edits(const std::string& name, const std::vector<std::string>& steps, const std::function<void(const fs::path& run)>& prepare,
                  const std::function<std::string(const fs::path& run, const Outcome&, fault_action, const std::vector<Scene>& states)>& wrong) {
   const fs::path dir = scratch_dir(name);
@@ -689,7 +697,8 @@ TEST_CASE("outputs: a batch that was killed between a file and its line of --res
     look(outcome.code == 0);
     if (why.empty() && hard_error(injection.action) && outcome.code == 0 && !harmless(injection.call, calls[injection.at - 1].unsynced)) why = "the error was passed over";
     if (why.empty() && (injection.action == FAULT_SHORT || injection.action == FAULT_INTERRUPTED) && outcome.code != 0) why = "it must go on";
-    // With or without a line for what is there: --overwrite says that it may be replaced, and twice is the same as once.
+    // With or without a line for what is there: --overwrite says that it may be replaced, and twice is the same as
+    // once.
     for (int time = 0; time < 2 && why.empty(); ++time) {
       std::vector<std::string> more = words;
       if (time == 0) more.push_back("--overwrite");

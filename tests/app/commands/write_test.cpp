@@ -126,7 +126,8 @@ TEST_CASE("write: a link stays and its target is replaced, or made where there i
   fs::create_directory_symlink("far", dir / "near");
   for (const std::string& extension : all_extensions()) {
     const fs::path link = dir / ("l." + extension), target = dir / "far" / ("t." + extension);
-    fs::create_symlink(fs::path("near") / ".." / "far" / target.filename(), link);  // relative, and by way of another link
+    // Relative, and by way of another link.
+    fs::create_symlink(fs::path("near") / ".." / "far" / target.filename(), link);
     for (const bool there : {false, true}) {
       const ino_t before = inode_of(target);
       const Outcome outcome = convert(model, link, there ? std::vector<std::string>{"--overwrite"} : std::vector<std::string>{});
@@ -253,7 +254,8 @@ TEST_CASE("write: a report replaces a report or an empty file, and nothing else"
   CHECK(json::parse(file_text(dir / "r.json"))["files"][0]["outputs"][0] == (dir / "2.vox").string());
   std::ofstream(dir / "empty.json").flush();
   CHECK(with_report(dir / "empty.json", dir / "3.vox").code == 0);
-  std::ofstream(dir / "old.json") << R"({"files": [], "summary": {"event": "summary", "inputs": 0}})";  // as 0.1 wrote them
+  // As 0.1 wrote them.
+  std::ofstream(dir / "old.json") << R"({"files": [], "summary": {"event": "summary", "inputs": 0}})";
   CHECK(with_report(dir / "old.json", dir / "4.vox").code == 0);
 
   // Anything else is somebody's, --overwrite or not, and nothing is converted then.

@@ -505,7 +505,8 @@ TEST_CASE("editor: an open question has all keys, the mouse and the wheel to its
   REQUIRE(io::Store::save(*io::read_scene(place.world), place.recovery / "lost.20260101-000000.1.quarry"));
   const fs::path before = place.dir / "before.png", after = place.dir / "after.png";
   const std::string keys = "key tab\nkey 3\nkey ctrl+z\nkey ctrl+z\nkey 9\nkey v\nkey ctrl+n\nclick 300 100\ndrag 300 100 350 110\ndrag 300 100 400 120 right\nscroll 5\nmove 300 100\nwait 4\n";
-  for (const std::string question : {"", "key escape\nwait 4\nkey ctrl+o\nwait 4\n"}) {  // unsaved work was found; the dialog for a file
+  // Unsaved work was found; the dialog for a file.
+  for (const std::string question : {"", "key escape\nwait 4\nkey ctrl+o\nwait 4\n"}) {
     INFO(question);
     const Outcome outcome = run_script(place, "ask\nwait 4\n" + question + "move 300 100\nwait 4\nscreenshot " + before.string() + "\n" + keys + "screenshot " + after.string() + "\nquit\n");
     INFO(outcome.err);

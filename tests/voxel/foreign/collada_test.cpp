@@ -134,10 +134,13 @@ TEST_CASE("collada: sound files are read: lists, polygons, strips, fans, interle
   taken([](Dae& d) { d.open = "<polygons count=\"2\">", d.close = "</polygons>", d.p = "<p>0 0 2 0 3 0 1 0</p><p>4 0 5 0 7 0</p>"; }, 3);
   taken([](Dae& d) { d.open = "<tristrips count=\"1\">", d.close = "</tristrips>", d.p = "<p>0 0 2 0 1 0 3 0</p>"; }, 2);
   taken([](Dae& d) { d.open = "<trifans count=\"1\">", d.close = "</trifans>", d.p = "<p>0 0 2 0 3 0 1 0</p>"; }, 2);
-  taken([](Dae& d) { d.floats += " 9 9 9"; }, 12);                                                         // more numbers than the count
-  taken([](Dae& d) { d.array_count = "27", d.floats += " 9 9 9"; }, 12);                                    // more than the accessor takes
+  // More numbers than the count.
+  taken([](Dae& d) { d.floats += " 9 9 9"; }, 12);
+  // More than the accessor takes.
+  taken([](Dae& d) { d.array_count = "27", d.floats += " 9 9 9"; }, 12);
   taken([](Dae& d) { d.array_count = "25", d.floats.insert(0, "7\n"), d.accessor = "offset=\"1\" count=\"8\" stride=\"3\""; }, 12);
-  taken([](Dae& d) { d.array_count = "24", d.accessor = "offset=\"2\" count=\"4\" stride=\"6\"", d.p = "<p>0 0 1 0 2 0 1 0 2 0 3 1</p>", d.open = "<triangles count=\"2\">"; }, 2);  // ends before a whole stride does
+  // Ends before a whole stride does.
+  taken([](Dae& d) { d.array_count = "24", d.accessor = "offset=\"2\" count=\"4\" stride=\"6\"", d.p = "<p>0 0 1 0 2 0 1 0 2 0 3 1</p>", d.open = "<triangles count=\"2\">"; }, 2);
   taken([](Dae& d) { d.uv_input = "offset=\"1\" set=\"0\""; }, 12);
 }
 

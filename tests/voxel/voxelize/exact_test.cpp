@@ -43,7 +43,8 @@ std::vector<FixedPointTriangle> fixed_point_triangles(const Mesh& mesh, const Vo
   return out;
 }
 
-// Whether the triangle's bounds and the cell, both closed, share a point: without one the triangle and the cell share none.
+// Whether the triangle's bounds and the cell, both closed, share a point: without one the triangle and the cell share
+// none.
 bool bounds_meet(const FixedPointTriangle& t, const Int3& cell) {
   return t.low[0] <= (cell.x + 1) * kOne && t.high[0] >= cell.x * kOne && t.low[1] <= (cell.y + 1) * kOne && t.high[1] >= cell.y * kOne &&
          t.low[2] <= (cell.z + 1) * kOne && t.high[2] >= cell.z * kOne;
@@ -86,7 +87,8 @@ bool segment_pierces(const std::array<Point, 3>& t, const Point& a, const Point&
   return (s[0] >= 0 && s[1] >= 0 && s[2] >= 0) || (s[0] <= 0 && s[1] <= 0 && s[2] <= 0);
 }
 
-// A triangle and a box share a point if a corner or an edge of the triangle does, or an edge of the box pierces the triangle.
+// A triangle and a box share a point if a corner or an edge of the triangle does, or an edge of the box pierces the
+// triangle.
 bool triangle_meets_cell(const std::array<Point, 3>& t, const Int3& cell) {
   const Point lo{cell.x * kOne, cell.y * kOne, cell.z * kOne}, hi{lo[0] + kOne, lo[1] + kOne, lo[2] + kOne};
   for (size_t i = 0; i < 3; ++i)
@@ -194,7 +196,8 @@ Mesh ring(int around, int across) {
   return m;
 }
 
-// Empty cells of the bounds that are not reached from outside of them by steps over faces (6) or over faces, edges and corners (26).
+// Empty cells of the bounds that are not reached from outside of them by steps over faces (6) or over faces, edges and
+// corners (26).
 size_t kept_dry(const BrickMap& bricks, int steps) {
   const Box3 box = bricks.bounds();
   const Int3 low = box.min - Int3{1, 1, 1}, size = box.max - box.min + Int3{3, 3, 3};  // with a layer of air around
@@ -237,7 +240,8 @@ TEST_CASE("voxelize exact: random cells of triangle soups agree with rationals a
 }
 
 TEST_CASE("voxelize exact: corners on voxel faces, centres and edges are decided as the header says") {
-  // Vertices on multiples of half a voxel: snapping alone decides, and every tie must fall the same way in both arithmetics.
+  // Vertices on multiples of half a voxel: snapping alone decides, and every tie must fall the same way in both
+  // arithmetics.
   Mesh m;
   m.materials.resize(1);
   std::mt19937 random(9);

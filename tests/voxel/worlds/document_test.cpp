@@ -342,7 +342,8 @@ TEST_CASE("document: a change that cannot be kept elsewhere leaves scene, world 
   size_t asked = 0;
   const Document::Persist refuse = [&](std::span<const UndoRecord> records) -> Result<void> {
     asked += records.size();
-    REQUIRE_FALSE((volumes_of(document) == before && document.scene().palette == palette));  // it is asked with the change in place
+    // It is asked with the change in place.
+    REQUIRE_FALSE((volumes_of(document) == before && document.scene().palette == palette));
     return fail(ErrorCode::io, "the disk is full");
   };
   const auto unchanged = [&](const auto& refused) {

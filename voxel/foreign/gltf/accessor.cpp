@@ -8,7 +8,8 @@
 namespace quarry::mesh_reader {
 namespace {
 
-// Elements that an accessor without a buffer view may always have: a file of some bytes must not ask for gigabytes of zeros.
+// Elements that an accessor without a buffer view may always have: a file of some bytes must not ask for gigabytes of
+// zeros.
 constexpr uint64_t kFreeElements = 1 << 16;
 
 Component component_of(uint64_t number, const std::string& where) {

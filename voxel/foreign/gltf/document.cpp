@@ -21,7 +21,8 @@ uint32_t little(std::span<const uint8_t> bytes, size_t at) {
 }
 bool is_glb(std::span<const uint8_t> file) { return file.size() >= 4 && std::memcmp(file.data(), "glTF", 4) == 0; }
 
-// nlohmann's parser keeps no stack of its own calls, but what walks or copies a document does: depth is refused before parsing.
+// nlohmann's parser keeps no stack of its own calls, but what walks or copies a document does: depth is refused before
+// parsing.
 void check_depth(std::string_view text) {
   size_t depth = 0;
   bool quoted = false;
@@ -57,7 +58,8 @@ struct Chunks {
   std::optional<std::span<const uint8_t>> binary;
 };
 
-// 12 bytes of header, then chunks: length, kind, bytes. The first is JSON, the second may be binary; others are passed over.
+// 12 bytes of header, then chunks: length, kind, bytes. The first is JSON, the second may be binary; others are passed
+// over.
 Chunks chunks_of(std::span<const uint8_t> file) {
   if (file.size() < 20) gltf_fault("it ends within its header: a .glb has at least 20 bytes, this has " + std::to_string(file.size()) + ".");
   const uint64_t length = little(file, 8);

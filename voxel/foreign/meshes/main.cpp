@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// main.cpp - quarry-mesh-reader: reads one mesh file, through Assimp or as glTF, and writes it to standard output as a mesh
-// stream (mesh_stream.hpp). A process of its own because Assimp 5.2 dies by a signal on some files; it limits itself before it opens one.
+// main.cpp - quarry-mesh-reader: reads one mesh file, through Assimp or as glTF, and writes it to standard output as a
+// mesh stream (mesh_stream.hpp). A process of its own because Assimp 5.2 dies by a signal on some files; it limits
+// itself before it opens one.
 //
 //   quarry-mesh-reader [--memory BYTES] [--cpu-seconds N] [--up y|z|auto] [--] FILE
 // Exit code 0: a mesh was written; 1: an error was written; 2: wrong usage or nobody listens.

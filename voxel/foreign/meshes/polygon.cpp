@@ -22,7 +22,8 @@ double angle_between(const glm::dvec3& a, const glm::dvec3& b) {
   return lengths > 0 ? std::acos(std::clamp(glm::dot(a, b) / lengths, -1.0, 1.0)) : 0;
 }
 
-// The corner from which both diagonals' triangles are inside: the one of a dent, if there is one. It need not lie in a plane.
+// The corner from which both diagonals' triangles are inside: the one of a dent, if there is one. It need not lie in a
+// plane.
 uint32_t first_of_four(std::span<const CornerPlace> p) {
   for (uint32_t i = 0; i < 4; ++i) {
     const glm::dvec3 across = way_between(p[i], p[(i + 2) % 4]);
@@ -34,7 +35,8 @@ uint32_t first_of_four(std::span<const CornerPlace> p) {
 // Twice the signed area of a, b, c: above zero if they run counter-clockwise.
 double twice_area(const FlatPoint& a, const FlatPoint& b, const FlatPoint& c) { return (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x); }
 
-// The places along the axis that is nearest to the mean normal (Newell's), turned so that they run counter-clockwise; empty: they have no area.
+// The places along the axis that is nearest to the mean normal (Newell's), turned so that they run counter-clockwise;
+// empty: they have no area.
 std::vector<FlatPoint> in_plane(std::span<const CornerPlace> p) {
   glm::dvec3 normal{};
   for (size_t i = 0; i < p.size(); ++i) normal += glm::cross(way_between(p[0], p[i]), way_between(p[0], p[(i + 1) % p.size()]));
@@ -62,7 +64,8 @@ class EarClipper {
     uint32_t at = 0;
     for (size_t left = points_.size(); left > 2; --left) {
       uint32_t ear = at;
-      for (size_t tried = 0; tried < left && !is_ear(ear); ++tried) ear = next_[ear];  // round once without one: the polygon crosses itself, any will do
+      // Round once without one: the polygon crosses itself, any will do.
+      for (size_t tried = 0; tried < left && !is_ear(ear); ++tried) ear = next_[ear];
       triangles.insert(triangles.end(), {before_[ear], ear, next_[ear]});
       next_[before_[ear]] = next_[ear];
       before_[next_[ear]] = before_[ear];

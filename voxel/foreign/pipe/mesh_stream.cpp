@@ -43,7 +43,8 @@ template <class T>
 Result<void> take_array(std::span<const uint8_t> payload, size_t per_element, std::vector<T>& out, const char* tag, const Dropped& dropped) {
   if (!out.empty()) return tl::unexpected(bad_stream(std::string("two sections ") + tag));
   if (payload.size() % (sizeof(T) * per_element) != 0) return tl::unexpected(bad_stream(std::string("length of section ") + tag));
-  out.reserve(payload.size() / sizeof(T));  // addresses only: memory is taken piece by piece, as the stream's is given back
+  // Addresses only: memory is taken piece by piece, as the stream's is given back.
+  out.reserve(payload.size() / sizeof(T));
   constexpr size_t kPiece = size_t(1) << 20;
   for (size_t at = 0; at < payload.size(); at += kPiece) {
     const auto piece = payload.subspan(at, std::min(kPiece, payload.size() - at));

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// voxel_stream.hpp - the bytes between quarry-volume-reader and its client: grids of voxels as bricks, one way or the other.
+// voxel_stream.hpp - the bytes between quarry-volume-reader and its client: grids of voxels as bricks, one way or the
+// other.
 //
 // A section stream (section_stream.hpp) of magic "QRYVOXL1":
 //   META key, 0, text                      of the file
 //   PALE 256 materials of 32 bytes         before the grids, to the program that writes
 //   GRID GridRecord, name, 0, type         the BRKS until the next GRID are its
 //   BRKS repeated: i32 x, y, z of the brick | 8 x u64 mask | for each voxel in mask order its value (GridRecord::value_bytes)
-// A value is nothing, one byte of material, or r, g, b, a. Cells are the file's own indices; the brick of cell c is c >> 3.
+// A value is nothing, one byte of material, or r, g, b, a. Cells are the file's own indices; the brick of cell c is c
+// >> 3.
 #pragma once
 
 #include <functional>
@@ -62,8 +64,8 @@ struct VoxelStreamEvents {
   std::function<Result<void>(const StreamGrid&)> grid;
   std::function<Result<void>(Int3 brick, const BrickMask&, std::span<const uint8_t> values)> brick;
 };
-// Errors: that of the stream or of an event; malformed_input, naming `sender`, if it is not a whole stream. Checks record and lengths; brick
-// coordinates are within 2^24 either way.
+// Errors: that of the stream or of an event; malformed_input, naming `sender`, if it is not a whole stream. Checks
+// record and lengths; brick coordinates are within 2^24 either way.
 Result<void> parse_voxel_stream(std::span<const uint8_t> bytes, const char* sender, const VoxelStreamEvents& events, std::vector<std::string>* warnings);
 
 }  // namespace quarry::io

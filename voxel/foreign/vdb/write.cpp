@@ -19,8 +19,8 @@ float linear(uint8_t srgb) {
   return c <= 0.04045f ? c / 12.92f : std::pow((c + 0.055f) / 1.055f, 2.4f);
 }
 
-// What openvdb::io::File writes, grids' offsets too, by which programs find one without reading the others; into a stream of ours, for it never asks
-// whether its own could be written.
+// What openvdb::io::File writes, grids' offsets too, by which programs find one without reading the others; into a
+// stream of ours, for it never asks whether its own could be written.
 class SeekableArchive : public openvdb::io::Archive {
  public:
   void write(std::ostream& out, const openvdb::GridPtrVec& grids, const openvdb::MetaMap& metadata) const { Archive::write(out, grids, true, metadata); }

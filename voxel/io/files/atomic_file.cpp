@@ -40,8 +40,8 @@ int rename_where_nothing_is(const fs::path& from, const fs::path& to) {
     return 0;
   }
   if (errno != EPERM && errno != ENOSYS && errno != ENOTSUP && errno != EMLINK) return errno;
-  // Nor does it know links. Whoever makes the empty file has the name, and may put his own over it. Killed between, the empty file stays: the next run
-  // finds it "there already", which is better than to replace somebody's file.
+  // Nor does it know links. Whoever makes the empty file has the name, and may put his own over it. Killed between, the
+  // empty file stays: the next run finds it "there already", which is better than to replace somebody's file.
   const int fd = ::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0) return errno;
   ::close(fd);
@@ -69,7 +69,8 @@ Result<fs::path> find_target(const Destination& to) {
     std::error_code error;
     const fs::path next = fs::read_symlink(at, error);
     if (error || links == kMaxLinks) return tl::unexpected(error_from_errno("cannot follow the link " + at.string(), error ? error.value() : ELOOP));
-    at = next.is_absolute() ? next : at.parent_path() / next;  // ".." is left to the system, which knows where a folder's link leads
+    // ".." is left to the system, which knows where a folder's link leads.
+    at = next.is_absolute() ? next : at.parent_path() / next;
   }
   return at;
 }
@@ -88,7 +89,8 @@ Result<AtomicFile> AtomicFile::create(const Destination& to) {
     struct stat own {};
     const bool same_owner = ::fstat(out.fd_, &own) == 0 && ((own.st_uid == old.st_uid && own.st_gid == old.st_gid) || ::fchown(out.fd_, old.st_uid, old.st_gid) == 0 ||
                                                             (own.st_uid == old.st_uid && own.st_gid == old.st_gid));
-    // The umask may have taken bits away. Where that is refused (FAT), the file is good all the same. Nobody becomes another user by our file.
+    // The umask may have taken bits away. Where that is refused (FAT), the file is good all the same. Nobody becomes
+    // another user by our file.
     (void)::fchmod(out.fd_, old.st_mode & (same_owner ? 07777 : 0777));
   }
   if (to.later) to.later->watch(out.temporary_);
@@ -131,7 +133,8 @@ Result<void> AtomicFile::settle() {
     return fail(ErrorCode::io, "cannot write it: it should be " + std::to_string(*by_name_) + " bytes long, but " + std::to_string(info.st_size) + " were written: the disk is full, or there was a disk I/O error");
   if (!number && waits()) number = sync_file(fd_);
   if (!number) {
-    // Some file systems (NFS) report a lack of space at closing. The duplicate keeps the lock: with a temporary name, it must not look left behind.
+    // Some file systems (NFS) report a lack of space at closing. The duplicate keeps the lock: with a temporary name,
+    // it must not look left behind.
     const int lock = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
     if (lock < 0) number = errno;
     else if (::close(std::exchange(fd_, lock)) != 0 && errno != EINTR) number = errno;

@@ -19,7 +19,8 @@ constexpr size_t kFilePieceBytes = size_t(1) << 18;
 }  // namespace
 
 Result<BufferedReader> BufferedReader::open(const std::filesystem::path& file, uint64_t limit) {
-  BufferedReader out(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), 0);  // non-blocking, or a pipe without a writer would hang us
+  // Non-blocking, or a pipe without a writer would hang us.
+  BufferedReader out(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), 0);
   if (out.fd_ < 0) return tl::unexpected(error_from_errno("cannot open it", errno));
   struct stat info {};
   if (::fstat(out.fd_, &info) != 0) return tl::unexpected(error_from_errno("cannot ask for its size", errno));

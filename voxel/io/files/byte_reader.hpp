@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// byte_reader.hpp - numbers and text from bytes that nobody vouches for. Never reads outside them: after the first failure every read
-// gives zeros, and error() says at which byte what was expected. The readers of small formats stand on it.
+// byte_reader.hpp - numbers and text from bytes that nobody vouches for. Never reads outside them: after the first
+// failure every read gives zeros, and error() says at which byte what was expected. The readers of small formats stand
+// on it.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deferred_sync.cpp - one syncfs for each file system that was written to, fsync where files are few, and each file asked
-// for errors afterwards.
+// deferred_sync.cpp - one syncfs for each file system that was written to, fsync where files are few, and each file
+// asked for errors afterwards.
 #include "voxel/io/files/deferred_sync.hpp"
 
 #include <fcntl.h>
@@ -37,8 +37,9 @@ bool can_sync_whole(int fd) {
   return ::fstatfs(fd, &info) == 0 && info.f_type != kFuse;
 }
 
-// Whether the file's bytes could be written, after syncfs has brought them to disk: that call does not tell where one file system lies on another
-// (overlayfs). Costs no flush of the disk's own memory, which an fsync would. Who may not read what he wrote (a umask of 0777) cannot ask.
+// Whether the file's bytes could be written, after syncfs has brought them to disk: that call does not tell where one
+// file system lies on another (overlayfs). Costs no flush of the disk's own memory, which an fsync would. Who may not
+// read what he wrote (a umask of 0777) cannot ask.
 int ask_file(const fs::path& file) {
   const int fd = open_quietly(file);
   if (fd < 0) return errno == ENOENT || errno == EACCES ? 0 : errno;  // somebody has moved it since

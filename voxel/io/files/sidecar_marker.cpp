@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sidecar_marker.cpp - the mark's fields, and the order of links and renames by which whoever finds a mark can tell which
-// of the two files is new and put the old sidecar back.
+// sidecar_marker.cpp - the mark's fields, and the order of links and renames by which whoever finds a mark can tell
+// which of the two files is new and put the old sidecar back.
 #include "voxel/io/files/sidecar_marker.hpp"
 
 #include <sys/stat.h>

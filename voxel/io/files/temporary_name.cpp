@@ -27,7 +27,8 @@ namespace {
 constexpr size_t kMachineDigits = 8;
 constexpr size_t kMaxName = 255, kAnyName = 128;  // of Linux; what every file system takes
 constexpr time_t kElsewhereSeconds = 24 * 3600;
-constexpr time_t kPassingSeconds = 10;  // a world that is passed through is not locked for the moment between writing and reading it
+// A world that is passed through is not locked for the moment between writing and reading it.
+constexpr time_t kPassingSeconds = 10;
 
 }  // namespace
 
@@ -96,7 +97,8 @@ bool remove_if_stale(const fs::path& path, Owner owner, Kind kind, std::vector<s
   return stale && !error;
 }
 
-// The prefix of a name, of at most `bytes` and whole letters of UTF-8. Number and process behind it keep two of them apart.
+// The prefix of a name, of at most `bytes` and whole letters of UTF-8. Number and process behind it keep two of them
+// apart.
 std::string_view prefix(std::string_view name, size_t bytes) {
   if (name.size() <= bytes) return name;
   while (bytes > 0 && (uint8_t(name[bytes]) & 0xc0) == 0x80) --bytes;

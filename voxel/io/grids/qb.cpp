@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// qb.cpp - format after Minddesk's "Qubicle Binary File Format" (QB). The file is walked twice: once to check everything and to count
-// colours, once to place voxels.
+// qb.cpp - format after Minddesk's "Qubicle Binary File Format" (QB). The file is walked twice: once to check
+// everything and to count colours, once to place voxels.
 #include "voxel/io/grids/qb.hpp"
 
 #include <algorithm>
@@ -61,11 +61,13 @@ Matrix read_matrix(ByteReader& in, const QbHeader& h) {
   return m;
 }
 
-// The specification knows 1.1.0.0 alone; files of other programs say others (3.1.2.0 is a common one) and have the same layout, which the flags behind
-// the version bear out: what they say is believed, a version that nobody has been seen to write is mentioned.
+// The specification knows 1.1.0.0 alone; files of other programs say others (3.1.2.0 is a common one) and have the same
+// layout, which the flags behind the version bear out: what they say is believed, a version that nobody has been seen
+// to write is mentioned.
 bool known_version(const std::array<uint8_t, 4>& v) { return (v[0] == 1 && v[1] == 1) || v == std::array<uint8_t, 4>{3, 1, 2, 0}; }
 
-// Calls run(first place in slice z, count, colour, z) for each run of voxels that are there. `run` answers false to stop.
+// Calls run(first place in slice z, count, colour, z) for each run of voxels that are there. `run` answers false to
+// stop.
 template <class Run>
 void walk_voxels(ByteReader& in, const QbHeader& h, const Matrix& m, const Run& run) {
   const uint64_t slice = uint64_t(m.size[0]) * m.size[1];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// qb.hpp - Qubicle binary (.qb): named matrices of coloured voxels with positions, plain or in runs; and its project format (.qbcl), a
-// tree of such matrices. What is said of matrices holds for both; a project is left-handed.
-// Axes: y is up in the file; a right-handed file's cells stay as they are, a left-handed one's z is mirrored (z becomes -1 - z). Each
-// matrix is a volume that fills [0, size) and one instance at its position; where matrices overlap, the later one wins.
+// qb.hpp - Qubicle binary (.qb): named matrices of coloured voxels with positions, plain or in runs; and its project
+// format (.qbcl), a tree of such matrices. What is said of matrices holds for both; a project is left-handed.
+// Axes: y is up in the file; a right-handed file's cells stay as they are, a left-handed one's z is mirrored (z becomes
+// -1 - z). Each matrix is a volume that fills [0, size) and one instance at its position; where matrices overlap, the
+// later one wins.
 #pragma once
 
 #include <array>
@@ -36,7 +37,8 @@ Result<Scene> parse_qb(std::span<const uint8_t> bytes, std::vector<std::string>*
 Result<Scene> parse_qb(ByteView& file, std::vector<std::string>* warnings, const BrickLimits& limits);
 Result<Scene> read_qb(const std::filesystem::path& file, const ReadOptions& options);
 Result<RegionsDone> read_qb_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
-// The same for a project, errors too; groups become paths, hidden nodes hidden instances. `memory_limit_bytes` bounds an inflated matrix.
+// The same for a project, errors too; groups become paths, hidden nodes hidden instances. `memory_limit_bytes` bounds
+// an inflated matrix.
 Result<Scene> parse_qbcl(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes, std::vector<std::string>* warnings = nullptr);
 Result<Scene> parse_qbcl(ByteView& file, uint64_t memory_limit_bytes, std::vector<std::string>* warnings, const BrickLimits& limits);
 Result<Scene> read_qbcl(const std::filesystem::path& file, const ReadOptions& options);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// qbcl.cpp - Qubicle's project format (.qbcl, file version 2): a tree of models and compounds with matrices of voxels. Facts of the layout
-// after the community's description (T. Stock, "Qubicle's proprietary format QBCL v2.0", gist 7f049207a2e5a7ccb714499702b5e2fd).
+// qbcl.cpp - Qubicle's project format (.qbcl, file version 2): a tree of models and compounds with matrices of voxels.
+// Facts of the layout after the community's description (T. Stock, "Qubicle's proprietary format QBCL v2.0", gist
+// 7f049207a2e5a7ccb714499702b5e2fd).
 //
 //   "QBCL" | u32 program version | u32 2 | thumbnail: u32 width, u32 height, BGRA | seven texts (u32 length, bytes) | 16 B guid | one node
 //   node      u32 type (0 matrix, 1 model, 2 compound) | u32 (not known) | text name | u8 visible, u8 (not known), u8 locked | by type:
@@ -21,7 +22,8 @@ constexpr uint64_t kMaxQbclBytes = uint64_t(1) << 36;
 constexpr uint32_t kMatrix = 0, kModel = 1, kCompound = 2;
 constexpr uint8_t kRun = 2;
 constexpr size_t kLeastNodeBytes = 4 + 4 + 4 + 3, kModelBytes = 36, kMaxNodes = size_t(1) << 20, kMaxDepth = 512;
-constexpr uint64_t kMaxNameBytes = uint64_t(64) << 20;  // of all groups' paths: each nested group repeats its parents' names
+// Of all groups' paths: each nested group repeats its parents' names.
+constexpr uint64_t kMaxNameBytes = uint64_t(64) << 20;
 
 struct Node : QbExtent {
   std::string name, group_path;
@@ -103,7 +105,8 @@ std::vector<Node> read_nodes(ByteReader& in) {
   return matrices;
 }
 
-// Calls run(x, y, z, count along y, colour) for voxels that are there; false from it stops. Offsets in messages count inflated bytes.
+// Calls run(x, y, z, count along y, colour) for voxels that are there; false from it stops. Offsets in messages count
+// inflated bytes.
 template <class Run>
 Result<void> walk_columns(std::span<const uint8_t> inflated_bytes, const Node& m, const Run& run) {
   ByteReader in(inflated_bytes);

@@ -27,7 +27,8 @@ Result<void> check_size(Int3 size) {
   return {};
 }
 
-// Calls visit(y, z, a row's first byte) for the grid's rows as they lie in `bytes` from `at` on; `step` bytes a voxel. False from it ends the walk.
+// Calls visit(y, z, a row's first byte) for the grid's rows as they lie in `bytes` from `at` on; `step` bytes a voxel.
+// False from it ends the walk.
 template <class Visit>
 Result<void> walk_rows(ByteView& bytes, size_t at, size_t step, Int3 size, const Visit& visit) {
   const size_t length = size_t(size.x) * step;
@@ -105,7 +106,8 @@ std::string_view data_file_of(std::string_view header) {
   return {};
 }
 
-// A header of its own: the file that it names must lie beside it, so that a header from elsewhere cannot have other files read.
+// A header of its own: the file that it names must lie beside it, so that a header from elsewhere cannot have other
+// files read.
 Result<Scene> read_detached(const std::filesystem::path& header_file, const ByteView& whole, std::span<const uint8_t> header, std::string_view name, const ReadOptions& options, const BrickLimits& limits) {
   if (whole.size() > kMaxHeaderBytes) return fail(ErrorCode::unsupported, "expected a header of at most 1 MiB, for its voxels are in a file of their own");
   if (name == "LIST" || name.starts_with("LIST ") || name.find('%') != std::string_view::npos) return fail(ErrorCode::unsupported, "voxels in several files are not read; expected one 'data file'");
@@ -243,7 +245,8 @@ Result<Scene> parse_nrrd(std::span<const uint8_t> header, ByteView& grid, bool d
   scene.palette = palette;
   if (const auto known = source_units(units)) set_source_units(scene, *known);
   add_single_volume(scene, "raw", std::move(bricks), size);
-  const auto cell = [](double middle) { return int32_t(std::floor(middle)); };  // the origin is the middle of the first voxel
+  // The origin is the middle of the first voxel.
+  const auto cell = [](double middle) { return int32_t(std::floor(middle)); };
   if (has_origin) scene.instances[0].offset = {cell(origin[0]), cell(origin[1]), cell(origin[2])};
   return scene;
 }

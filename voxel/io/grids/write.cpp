@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// write.cpp - formats after Patrick Min, "BINVOX voxel file format specification", and Gordon Kindlmann, "Definition of NRRD File Format".
+// write.cpp - formats after Patrick Min, "BINVOX voxel file format specification", and Gordon Kindlmann, "Definition of
+// NRRD File Format".
 #include "voxel/io/grids/write.hpp"
 
 #include <algorithm>

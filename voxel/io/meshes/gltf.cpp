@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gltf.cpp - glTF 2.0, as one .glb file or as .gltf with its data inside. One mesh, one primitive and one material for each colour.
-// No normals: the specification has readers then shade each triangle flat, which is what voxels look like.
+// gltf.cpp - glTF 2.0, as one .glb file or as .gltf with its data inside. One mesh, one primitive and one material for
+// each colour. No normals: the specification has readers then shade each triangle flat, which is what voxels look like.
 #include <algorithm>
 #include <cstring>
 

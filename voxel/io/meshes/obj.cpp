@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// obj.cpp - Wavefront OBJ, and beside it the materials in an .mtl of the same stem. Vertices are shared between materials, so the
-// surface is closed in the file as it is in space.
+// obj.cpp - Wavefront OBJ, and beside it the materials in an .mtl of the same stem. Vertices are shared between
+// materials, so the surface is closed in the file as it is in space.
 #include <algorithm>
 #include <array>
 #include <charconv>

@@ -147,7 +147,8 @@ class PlaneCorners {
   struct Entry {
     uint32_t key, index;
   };
-  static uint32_t key(int32_t a, int32_t b) { return uint32_t(a) << 16 | uint32_t(b); }  // the world is at most 2^14 wide
+  // The world is at most 2^14 wide.
+  static uint32_t key(int32_t a, int32_t b) { return uint32_t(a) << 16 | uint32_t(b); }
   uint32_t axis_ = 0;
   int32_t low_u_ = 0, low_v_ = 0;
   std::vector<Entry> by_u_, by_v_;
@@ -158,10 +159,11 @@ struct SortedRectangle : Rectangle {
   bool operator<(const SortedRectangle& o) const { return std::tie(w, o.up, v1, u0) < std::tie(o.w, up, o.v1, o.u0); }
 };
 
-// The way of the data: slabs of layers along the two longer axes -> rectangles, and their corners -> corners sorted by x, which gives them their
-// numbers, then by y and by z -> for each plane its rectangles and its corners, which are all that its triangles need -> indices by material.
-// Slabs along an axis give its own rectangles, plane by plane. They also give those of the next axis, whose rows rise along it: what is open at
-// the end of a slab goes on in the next one. So no slab is as wide and as deep as the two longer axes.
+// The way of the data: slabs of layers along the two longer axes -> rectangles, and their corners -> corners sorted by
+// x, which gives them their numbers, then by y and by z -> for each plane its rectangles and its corners, which are all
+// that its triangles need -> indices by material. Slabs along an axis give its own rectangles, plane by plane. They
+// also give those of the next axis, whose rows rise along it: what is open at the end of a slab goes on in the next
+// one. So no slab is as wide and as deep as the two longer axes.
 class SurfaceBuilder {
  public:
   SurfaceBuilder(const VisibleRegions& voxels, const fs::path& file, const Progress& progress)
@@ -276,8 +278,8 @@ class SurfaceBuilder {
     return out;
   }
 
-  // Faces across `axis` of the window's layers [first, last] along its own axis. If that is another one, they are the next rows of planes that go
-  // on behind them.
+  // Faces across `axis` of the window's layers [first, last] along its own axis. If that is another one, they are the
+  // next rows of planes that go on behind them.
   Result<void> layers(const Window& window, uint32_t axis, int32_t first, int32_t last, const Coords& low) {
     std::vector<const BrickMap::value_type*> bricks;
     for (const BrickMap* map : {window.kept, window.now})

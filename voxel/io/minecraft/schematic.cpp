@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// schematic.cpp - formats after "Sponge Schematic Specification" (SpongePowered, versions 1 to 3) and the fields that Litematica writes
-// (its versions 5 to 7; blocks packed without gaps, at least two bits each).
+// schematic.cpp - formats after "Sponge Schematic Specification" (SpongePowered, versions 1 to 3) and the fields that
+// Litematica writes (its versions 5 to 7; blocks packed without gaps, at least two bits each).
 #include "voxel/io/minecraft/schematic.hpp"
 
 #include <algorithm>
@@ -183,7 +183,8 @@ Result<Scene> parse_nbt(std::span<const uint8_t> bytes, const BrickLimits& limit
   QRY_TRY_ASSIGN(const auto checked, Nbt::check(bytes));
   const Nbt& nbt = checked;
   NbtTag root = nbt.root();
-  if (const auto inside = nbt.find(root, "Schematic", NbtType::compound)) root = *inside;  // version 3 wraps it once more
+  // Version 3 wraps it once more.
+  if (const auto inside = nbt.find(root, "Schematic", NbtType::compound)) root = *inside;
 
   Scene scene;
   BlockTable blocks;

@@ -268,7 +268,8 @@ Result<RegionsDone> voxelize_points_in_regions(const PointCloud& cloud, const st
     place = next;
     if (!new_chunk) return {};
     if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-    return region.bricks().size() + kPointBricksPerChunk > most ? hand_over() : Result<void>();  // chunks are whole: one more may come
+    // Chunks are whole: one more may come.
+    return region.bricks().size() + kPointBricksPerChunk > most ? hand_over() : Result<void>();
   };
   std::vector<WaitingCell> some;
   for (uint64_t at = 0; at < cells; at += some.size()) {

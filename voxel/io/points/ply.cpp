@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ply.cpp - PLY files without faces: vertices with positions and maybe colours. Those with faces are meshes and go to the mesh reader.
+// ply.cpp - PLY files without faces: vertices with positions and maybe colours. Those with faces are meshes and go to
+// the mesh reader.
 #include <algorithm>
 #include <memory>
 

@@ -31,7 +31,8 @@ int numbers_of(std::string_view line, double out[kColumns]) {
   return count;
 }
 
-// Calls visit(numbers, how many, byte of the line) for each line that is no comment and not empty, until it answers false.
+// Calls visit(numbers, how many, byte of the line) for each line that is no comment and not empty, until it answers
+// false.
 template <class Visit>
 Result<void> walk_lines(BufferedReader& bytes, const Progress& progress, const Visit& visit) {
   constexpr size_t kUsualLine = 256, kLongestLine = size_t(1) << 20;

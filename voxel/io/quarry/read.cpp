@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// read.cpp - the tables of a .quarry file into a scene and its history. Trusts nothing: every value's type and range, every
-// checksum, every count is checked, and a world that would not fit into memory is refused before its bricks are read.
+// read.cpp - the tables of a .quarry file into a scene and its history. Trusts nothing: every value's type and range,
+// every checksum, every count is checked, and a world that would not fit into memory is refused before its bricks are
+// read.
 #include <map>
 
 #include "voxel/io/quarry/fields.hpp"

@@ -18,7 +18,8 @@ namespace quarry::io {
 namespace fs = std::filesystem;
 namespace {
 
-// Of what the sink has room for, a region's bricks take this part; the rest is for compressing them and what allocators keep.
+// Of what the sink has room for, a region's bricks take this part; the rest is for compressing them and what allocators
+// keep.
 constexpr double kPlannedShare = 0.6;
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// salvage.cpp - rows of a damaged world file into a scene. Which table a row is of shows in its columns' types, which are different
-// for every table (quarry/schema.cpp); whether it is whole, in checksums. The history of edits is not read: a conversion keeps none.
+// salvage.cpp - rows of a damaged world file into a scene. Which table a row is of shows in its columns' types, which
+// are different for every table (quarry/schema.cpp); whether it is whole, in checksums. The history of edits is not
+// read: a conversion keeps none.
 #include "voxel/io/quarry/salvage.hpp"
 
 #include <map>

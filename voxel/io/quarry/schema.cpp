@@ -12,7 +12,8 @@ struct Table {
   const char* name;
   const char* sql;
 };
-// STRICT: a value has its column's type, or the row does not come in. A file's own text of each table is compared with this one.
+// STRICT: a value has its column's type, or the row does not come in. A file's own text of each table is compared with
+// this one.
 constexpr std::array<Table, 9> kTables{{
     {"meta", "CREATE TABLE meta (key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) STRICT, WITHOUT ROWID"},
     {"state", "CREATE TABLE state (key TEXT PRIMARY KEY NOT NULL, value INTEGER NOT NULL) STRICT, WITHOUT ROWID"},

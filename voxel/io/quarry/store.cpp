@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // store.cpp - the .quarry file as a file: who may have it open, what is on disk when, and how it is replaced.
 //
-// A saved file is one SQLite database in rollback mode: it may lie anywhere, read-only too. While a Store has it open for editing it is
-// in WAL mode, where a commit is one append and one fsync; an acknowledged edit is in the -wal file, fsynced, and SQLite brings it
-// back at the next opening after a crash. Closing folds the -wal file in and goes back to a single file. Before the first log, and whenever the log
-// is folded in meanwhile, the file gets a new number, which its log has from then on: whose a log is that lies beside a file shows in that
-// (docs/world-file.md). Locks: quarry/file.hpp; what lies beside: quarry/sidecars.hpp; new files: quarry/writer.hpp.
+// A saved file is one SQLite database in rollback mode: it may lie anywhere, read-only too. While a Store has it open
+// for editing it is in WAL mode, where a commit is one append and one fsync; an acknowledged edit is in the -wal file,
+// fsynced, and SQLite brings it back at the next opening after a crash. Closing folds the -wal file in and goes back to
+// a single file. Before the first log, and whenever the log is folded in meanwhile, the file gets a new number, which
+// its log has from then on: whose a log is that lies beside a file shows in that (docs/world-file.md). Locks:
+// quarry/file.hpp; what lies beside: quarry/sidecars.hpp; new files: quarry/writer.hpp.
 #include "voxel/io/quarry/store.hpp"
 
 #include <fcntl.h>
@@ -42,7 +43,8 @@ struct Store::State {
   std::vector<std::string> warnings;
   int log_pages = 0;
 
-  // SQLite would fold the log in by itself, too, but without a new number: a copy of the file from before would not be told from one of after.
+  // SQLite would fold the log in by itself, too, but without a new number: a copy of the file from before would not be
+  // told from one of after.
   void watch_log() {
     sqlite3_wal_hook(
         db.handle(),
@@ -53,8 +55,8 @@ struct Store::State {
         &log_pages);
   }
 
-  // The new number first, as an edit of the log: until all of it is in the file, the file has the old number or the new one, and the log has both.
-  // Where it fails, the log stays as it is, and the next edit tries again.
+  // The new number first, as an edit of the log: until all of it is in the file, the file has the old number or the new
+  // one, and the log has both. Where it fails, the log stays as it is, and the next edit tries again.
   void fold_in_log() {
     if (!db.run("BEGIN IMMEDIATE", "renew the log's number")) return;
     if (!write_log_number(db) || !db.run("COMMIT", "renew the log's number")) {
@@ -187,7 +189,8 @@ Result<std::string> set_journal_mode(Db& db, const char* sql) {
   return mode;
 }
 
-// A tree whose pages are wrong must not be written to, nor a world of which a part is damaged. Reads the file twice, without decompressing it.
+// A tree whose pages are wrong must not be written to, nor a world of which a part is damaged. Reads the file twice,
+// without decompressing it.
 Result<StoreHead> check_whole(Db& db) {
   QRY_TRY(check_schema(db));
   {
@@ -206,7 +209,8 @@ struct Opened {
   StoreHead head;
   std::vector<std::string> warnings;
 };
-// Nothing is written before all is known to be right: SQLite would drop edits behind damage of a log, and use one that is not this file's, without a word.
+// Nothing is written before all is known to be right: SQLite would drop edits behind damage of a log, and use one that
+// is not this file's, without a word.
 Result<Opened> open_for_editing(const fs::path& file) {
   QRY_TRY_ASSIGN(auto locked, lock_file(file, O_RDWR, LOCK_EX));
   QRY_TRY(check_header(locked));
@@ -245,7 +249,8 @@ Result<Scene> read_whole(const fs::path& file, const Progress& progress, std::ve
   return read_world(db, physical_memory(), progress, history, history_position);
 }
 
-// Not by the system's or the library's call for it: libstdc++ 12's copy_file takes a copy that a full disk cut short for a whole one.
+// Not by the system's or the library's call for it: libstdc++ 12's copy_file takes a copy that a full disk cut short
+// for a whole one.
 Result<void> copy_bytes(int from, AtomicFile& to) {
   struct stat info {};
   if (::fstat(from, &info) != 0) return tl::unexpected(error_from_errno("cannot ask for its size", errno));

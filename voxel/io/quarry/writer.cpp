@@ -36,11 +36,12 @@ struct StoreWriter::State {
     old = std::move(locked);
     QRY_TRY_ASSIGN(auto made, AtomicFile::create(to));
     world.emplace(std::move(made));
-    auto opened = Db::open(world->temporary().string(), SQLITE_OPEN_READWRITE, "unix-none");  // ours alone; where flock is made of SQLite's kind of locks, those would meet
+    // Ours alone; where flock is made of SQLite's kind of locks, those would meet.
+    auto opened = Db::open(world->temporary().string(), SQLITE_OPEN_READWRITE, "unix-none");
     QRY_TRY(opened);
     db = std::move(*opened);
-    // No journal beside it (a new file has nothing to put in one; OFF is not to be had in SQLite's defensive mode) and no fsync while writing: nobody
-    // sees the file before it is whole and synced.
+    // No journal beside it (a new file has nothing to put in one; OFF is not to be had in SQLite's defensive mode) and
+    // no fsync while writing: nobody sees the file before it is whole and synced.
     for (const char* pragma : {"PRAGMA journal_mode=MEMORY", "PRAGMA synchronous=OFF", "PRAGMA locking_mode=EXCLUSIVE", "PRAGMA temp_store=MEMORY", "BEGIN EXCLUSIVE"})
       QRY_TRY(db.run(pragma, "start the new file"));
     QRY_TRY(create_schema(db));

@@ -81,8 +81,9 @@ std::span<const uint8_t> JournalPages::first() const {
   return database_first_.size() < page_bytes_ ? std::span<const uint8_t>() : database_first_;
 }
 
-// A journal holds pages as they were before a change; it is there for as long as the change is not finished. Records that SQLite had not yet
-// counted in a header are of pages that it had not yet changed: they mend damage, and undo nothing.
+// A journal holds pages as they were before a change; it is there for as long as the change is not finished. Records
+// that SQLite had not yet counted in a header are of pages that it had not yet changed: they mend damage, and undo
+// nothing.
 void JournalPages::undo_unfinished(std::span<const uint8_t> journal) {
   const auto not_used = [&](const std::string& why) { journal_.messages.push_back("the journal beside it was not used: " + why); };
   const auto starts_at = [&](uint64_t at) {
@@ -147,7 +148,8 @@ void JournalPages::undo_unfinished(std::span<const uint8_t> journal) {
   journal_.unsure = true;  // counts of changes are small numbers, the same in many files
   if (before.empty() && damaged == 0) return;
   pages_ = std::move(before);
-  // Pages behind the size before are the change's own. The size is in page 1, too: a damaged one must not cut pages off.
+  // Pages behind the size before are the change's own. The size is in page 1, too: a damaged one must not cut pages
+  // off.
   count_ = std::max(count_, pages_before);
   const bool counted = !first().empty() && std::memcmp(first().data(), kDatabaseMagic, sizeof kDatabaseMagic) == 0 && big(first(), 24, 4) == big(first(), 92, 4);
   count_ = std::min(std::max(pages_before, counted ? big(first(), 28, 4) : 0), most_pages_);
@@ -166,7 +168,8 @@ std::string JournalPages::why_foreign(const LogSigns& signs, bool nothing_new, c
     const std::vector<uint8_t> own = page_of_file(signs.number_page);
     const auto number = integer_of_key(own, kLogNumberKey);
     if (number && signs.numbers.count(*number)) return {};
-    // A page without the number is of a file that was not opened since there are numbers. One that is damaged says nothing.
+    // A page without the number is of a file that was not opened since there are numbers. One that is damaged says
+    // nothing.
     if (number || (!signs.numbers.empty() && integer_of_key(own, kLogNumberNeighbour))) return "it does not have the number that the file got when it was opened for editing";
   }
   const uint32_t count = big(header, 24, 4);
@@ -175,8 +178,8 @@ std::string JournalPages::why_foreign(const LogSigns& signs, bool nothing_new, c
   return {};
 }
 
-// A page counts if its checksum, which goes on from the page before it, is right, and if a page that ends an edit follows. What is stored in a
-// damaged page's header mostly still starts the next one's checksum.
+// A page counts if its checksum, which goes on from the page before it, is right, and if a page that ends an edit
+// follows. What is stored in a damaged page's header mostly still starts the next one's checksum.
 void JournalPages::take_log(std::span<const uint8_t> log, BehindDamage behind, const PageOfFile& page_of_file) {
   if (log.empty()) return;
   const size_t frame_bytes = kFrameHeaderBytes + page_bytes_;
@@ -205,7 +208,8 @@ void JournalPages::take_log(std::span<const uint8_t> log, BehindDamage behind, c
   std::map<uint32_t, std::span<const uint8_t>> pending, taken;
   LogSigns signs;
   uint64_t doubtful = 0, doubtful_own = 0;  // since the last page that was right; with this log's salts
-  size_t first_wrong = 0, last_end = kLogHeaderBytes;  // bytes: of the first page that is not right; behind the last whole edit
+  // Bytes: of the first page that is not right; behind the last whole edit.
+  size_t first_wrong = 0, last_end = kLogHeaderBytes;
   bool wrong_ends_edit = false, ended_behind = false, later_edits = false;
   uint32_t pages_after = 0;
   size_t at = kLogHeaderBytes;

@@ -83,7 +83,8 @@ std::optional<int64_t> integer_of_key(std::span<const uint8_t> page, std::string
   for (uint32_t i = 0; i < cells; ++i) {
     size_t at = big(page, kPointers + size_t(i) * 2, 2);
     uint64_t length = 0;
-    if (at >= page.size() || !varint(page, &at, &length) || length > page.size() - at) return {};  // such rows are short
+    // Such rows are short.
+    if (at >= page.size() || !varint(page, &at, &length) || length > page.size() - at) return {};
     if (!record_values(page.subspan(at, size_t(length)), &values) || values.size() != 2) return {};
     if (values[0].kind != PageValue::Kind::text || values[1].kind != PageValue::Kind::integer) return {};
     if (std::equal(key.begin(), key.end(), values[0].bytes.begin(), values[0].bytes.end())) found = values[1].integer;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// salvage.hpp - what reading a damaged file could not bring back. A reader that is given a Salvage mends and leaves out where it would
-// else refuse; without one it refuses. What is kept is exact; every thing left out is counted here and said with its place as a warning.
+// salvage.hpp - what reading a damaged file could not bring back. A reader that is given a Salvage mends and leaves out
+// where it would else refuse; without one it refuses. What is kept is exact; every thing left out is counted here and
+// said with its place as a warning.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// volume_builder.hpp - what the readers of foreign voxel formats share: bricks paid for with bytes of the file, colours that become
-// materials, and where a volume goes that does not fit the world from its origin on.
+// volume_builder.hpp - what the readers of foreign voxel formats share: bricks paid for with bytes of the file, colours
+// that become materials, and where a volume goes that does not fit the world from its origin on.
 #pragma once
 
 #include <algorithm>
@@ -21,11 +21,12 @@ namespace quarry::io {
 // Where a reader's bricks go, and how many there may be. None given: into memory, as many as the file may have.
 struct BrickLimits {
   const MemoryBudget* memory = nullptr;
-  SpilledBricks* spill = nullptr;  // takes them when memory is short; null: then reading ends with ErrorCode::out_of_memory
+  // Takes them when memory is short; null: then reading ends with ErrorCode::out_of_memory.
+  SpilledBricks* spill = nullptr;
 };
 
-// A file that is small and describes something huge takes no more than this: 2^20 bricks (640 MiB) and one for each 16 bytes more. And no file takes
-// more memory than there is: looked at each time that half of what was left may be gone.
+// A file that is small and describes something huge takes no more than this: 2^20 bricks (640 MiB) and one for each 16
+// bytes more. And no file takes more memory than there is: looked at each time that half of what was left may be gone.
 class BrickBudget {
  public:
   explicit BrickBudget(uint64_t file_bytes, const BrickLimits& limits = {}) : limit_((uint64_t(1) << 20) + file_bytes / 16), limits_(limits) {}
@@ -105,8 +106,8 @@ class VolumeBuilder {
   uint64_t counted_ = 0;
 };
 
-// Colours as r | g << 8 | b << 16 | a << 24, counted first, then asked for: exact up to 255 of them, else the nearest of 255 by
-// median cut and k-means (voxelize/palette.hpp). About 60 bytes a distinct colour. Deterministic.
+// Colours as r | g << 8 | b << 16 | a << 24, counted first, then asked for: exact up to 255 of them, else the nearest
+// of 255 by median cut and k-means (voxelize/palette.hpp). About 60 bytes a distinct colour. Deterministic.
 class ColorTable {
  public:
   explicit ColorTable(const MemoryBudget* memory = nullptr) : memory_(memory) {}
@@ -117,7 +118,8 @@ class ColorTable {
   }
   // Whether there was memory for all of them so far; to be asked before finish().
   Result<void> good() const { return error_ ? Result<void>(tl::unexpected(*error_)) : Result<void>(); }
-  // Ends the counting. Materials get the format's default roughness; metadata says how far the palette is from the file's colours.
+  // Ends the counting. Materials get the format's default roughness; metadata says how far the palette is from the
+  // file's colours.
   void finish(Scene& scene, std::vector<std::string>* warnings);
   uint8_t material(uint32_t rgba) const { return materials_.at(rgba); }
   // Of one that may not have been counted, as the file was changed meanwhile: 0 then, and `unknown` is set.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// chunks.cpp - the bytes of a .vox file into its chunks' contents. Layout after the published format notes of MagicaVoxel
-// (ephtracy, "voxel-model": MagicaVoxel-file-format-vox.txt and its extension); fields observed in files are marked so.
+// chunks.cpp - the bytes of a .vox file into its chunks' contents. Layout after the published format notes of
+// MagicaVoxel (ephtracy, "voxel-model": MagicaVoxel-file-format-vox.txt and its extension); fields observed in files
+// are marked so.
 #include "voxel/io/vox/chunks.hpp"
 
 #include <algorithm>
@@ -146,7 +147,8 @@ Result<File> ChunkReader::read() {
   return std::move(file_);
 }
 
-// --- Salvage. A chunk is believed if the next one begins where its length says; else the next known chunk's name is looked for.
+// --- Salvage. A chunk is believed if the next one begins where its length says; else the next known chunk's name is
+// looked for.
 
 bool ChunkReader::known_at(size_t at) const {
   if (bytes_.size() < 12 || at > bytes_.size() - 12) return false;
@@ -256,8 +258,8 @@ void ChunkReader::repaired(size_t at) {
   file_.damaged = true;
 }
 
-// If the shapes show more models than there are, the missing ones were in a gap. With one gap it is clear where; with several, no shape from
-// the first one on can be trusted.
+// If the shapes show more models than there are, the missing ones were in a gap. With one gap it is clear where; with
+// several, no shape from the first one on can be trusted.
 void ChunkReader::fill_gaps() {
   int64_t shown = 0;
   for (const Node& n : file_.nodes)
@@ -409,7 +411,8 @@ Result<void> ChunkReader::voxels(Cursor& in) {
 
   Volume model;
   model.size = {s[0], s[2], s[1]};
-  // Bricks are found through a dense table of the part of the model that byte coordinates can reach: at most 33^3 entries.
+  // Bricks are found through a dense table of the part of the model that byte coordinates can reach: at most 33^3
+  // entries.
   const int32_t first_z = std::max(0, s[1] - 256) >> 3;
   const Int3 extent{(std::min(s[0], 256) + 7) / 8, (std::min(s[2], 256) + 7) / 8, ((s[1] + 7) >> 3) - first_z};
   std::vector<uint32_t> table(count ? size_t(extent.x) * size_t(extent.y) * size_t(extent.z) : 0, ~0u);

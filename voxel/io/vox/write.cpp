@@ -38,7 +38,8 @@ struct Piece {
   std::vector<const BrickMap::value_type*> bricks;
 };
 
-// The whole volume where it fits a model, with its declared size if that holds its voxels; else a piece for each 256^3 that has some.
+// The whole volume where it fits a model, with its declared size if that holds its voxels; else a piece for each 256^3
+// that has some.
 std::vector<Piece> pieces_of(const Scene& scene, uint32_t volume) {
   const Volume& v = scene.volumes[volume];
   const auto declared_fits = [&] {
@@ -182,7 +183,8 @@ size_t Writer::child_group(size_t parent, std::string_view name) {
   return tree_.size() - 1;
 }
 
-// The name of the root itself, where one group holds everything and the file that the scene came from had no group around that one.
+// The name of the root itself, where one group holds everything and the file that the scene came from had no group
+// around that one.
 std::string_view Writer::root_name() const {
   std::set<std::string_view> groups;
   for (const Instance& i : scene_.instances)
@@ -197,7 +199,8 @@ std::string_view Writer::root_name() const {
   return !first.empty() && first.front() != '#' && std::all_of(groups.begin(), groups.end(), below) ? first : std::string_view();
 }
 
-// Groups from the paths. Instances keep their order, which decides overlaps: a group that other instances interrupt is begun again.
+// Groups from the paths. Instances keep their order, which decides overlaps: a group that other instances interrupt is
+// begun again.
 Result<void> Writer::plan_tree() {
   tree_.push_back({});
   std::vector<std::pair<std::string_view, size_t>> open{{"", 0}};
@@ -291,7 +294,8 @@ uint32_t rotation_byte(const Rotation& r) {
   return uint32_t(r.axis[0]) | uint32_t(r.axis[1]) << 2 | uint32_t(r.sign[0] < 0) << 4 | uint32_t(r.sign[1] < 0) << 5 | uint32_t(r.sign[2] < 0) << 6;
 }
 
-// Numbers count nodes in the order in which MagicaVoxel numbers them: a transform, what is below it, then the next transform.
+// Numbers count nodes in the order in which MagicaVoxel numbers them: a transform, what is below it, then the next
+// transform.
 void Writer::put_tree(AtomicFile& out) {
   std::vector<int32_t> id(tree_.size());
   std::vector<size_t> order, stack{0};
@@ -308,7 +312,8 @@ void Writer::put_tree(AtomicFile& out) {
     const Branch& branch = tree_[b];
     const int32_t below = id[b] + 1;
     OwnedDict attributes, frame;
-    // "#12" is the reader's name for a nameless group 12: such a group stays nameless where the number comes out the same.
+    // "#12" is the reader's name for a nameless group 12: such a group stays nameless where the number comes out the
+    // same.
     if (!branch.name.empty() && !(branch.model < 0 && branch.name == "#" + int_text(below))) attributes.emplace_back("_name", branch.name);
     if (branch.hidden) attributes.emplace_back("_hidden", "1");
     if (!branch.rotation.identity()) frame.emplace_back("_r", int_text(rotation_byte(branch.rotation)));

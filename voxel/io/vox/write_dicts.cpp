@@ -86,8 +86,8 @@ bool same_surface(const Material& a, const Material& b) {
   return a.roughness == b.roughness && a.metalness == b.metalness && a.emission == b.emission && a.transparency == b.transparency && a.ior == b.ior;
 }
 
-// MagicaVoxel's kinds of material cannot say everything that ours can. The nearest kind is what other programs see; what it cannot say
-// stands in keys of our own, which they skip.
+// MagicaVoxel's kinds of material cannot say everything that ours can. The nearest kind is what other programs see;
+// what it cannot say stands in keys of our own, which they skip.
 OwnedDict make_material(const Material& m, const std::string& name) {
   constexpr Material kDefault;
   OwnedDict dict;

@@ -49,7 +49,8 @@ fs::path saved_world(const fs::path& dir) {
   return dir / "world.quarry";
 }
 
-// While it lives, files of this process grow no further than `file` is now: the next write to its end fails as on a full disk.
+// While it lives, files of this process grow no further than `file` is now: the next write to its end fails as on a
+// full disk.
 class FullDisk {
  public:
   explicit FullDisk(const fs::path& file) {

@@ -44,7 +44,8 @@ Scene colored_scene() {
     for (int32_t y = 0; y < 20; ++y)
       for (int32_t x = -9; x < 17; ++x)
         if (x * x + y * z > 40) bricks.set({x, y, z}, uint8_t(1 + (x + y + z + 20) % 250));
-  for (int32_t i = 0; i < 4096; ++i) bricks.set({64 + (i & 15), i >> 4 & 15, i >> 8}, 7);  // whole bricks of one material
+  // Whole bricks of one material.
+  for (int32_t i = 0; i < 4096; ++i) bricks.set({64 + (i & 15), i >> 4 & 15, i >> 8}, 7);
   scene.volumes.push_back({"thing", bricks, {}});
   Instance instance;
   instance.offset = {3, -5, 100};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cloud_seeds.hpp - writes small point clouds: first inputs of the fuzzer (whose first byte says which reader), and of the tests' mutations.
+// cloud_seeds.hpp - writes small point clouds: first inputs of the fuzzer (whose first byte says which reader), and of
+// the tests' mutations.
 #pragma once
 
 #include <array>

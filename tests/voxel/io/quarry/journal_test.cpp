@@ -98,8 +98,8 @@ struct Folder {
     return bytes;
   }
 
-  // Reading gives `own`, with a warning of these words, in every way that there is, and changes nothing; opening for editing sets the log or
-  // journal aside as it is, says so, and goes on with `own`.
+  // Reading gives `own`, with a warning of these words, in every way that there is, and changes nothing; opening for
+  // editing sets the log or journal aside as it is, says so, and goes on with `own`.
   void check_foreign(const Bytes& database, const Bytes& sidecar, const Scene& own, const char* words, const char* suffix = "-wal") const {
     put(database, sidecar, suffix);
     const auto before = all();
@@ -191,7 +191,8 @@ TEST_CASE("world journal: a backup of the closed world, copied over it while its
   const Snapshot later = world.now();
   folder.check_foreign(older.file, later.log, older.scene, kClosed);
   world.close();
-  folder.check_foreign(world.now().file, killed.log, world.scene(), kClosed);  // a log that was kept longer than its world was open
+  // A log that was kept longer than its world was open.
+  folder.check_foreign(world.now().file, killed.log, world.scene(), kClosed);
 }
 
 TEST_CASE("world journal: another world copied to a name beside which a log lies is neither cut nor changed") {
@@ -385,7 +386,8 @@ TEST_CASE("world journal: a log that lies where a world is saved belongs to no f
   CHECK(names_in(folder.dir) == Names{"w.quarry", quarantined});
   CHECK((file_bytes(folder.dir / quarantined) == killed.log));
   CHECK(Store::foreign_sidecars(folder.file).empty());
-  // The same for a copy, and for a file that is replaced beside a log that is not its own. Nothing that was kept before is replaced.
+  // The same for a copy, and for a file that is replaced beside a log that is not its own. Nothing that was kept before
+  // is replaced.
   const fs::path from = dir / "from.quarry";
   REQUIRE(Store::save(other, from));
   write_bytes(with_suffix(folder.file, "-wal"), killed.log);
@@ -456,7 +458,8 @@ TEST_CASE("world journal: worlds of version 0.1 keep what their killed editor le
   const fs::path file = old_world("live.quarry", 1);
   const Bytes fresh = file_bytes(file);
   const Scene fresh_scene = *Store::read(file);
-  // The edit: visibility of the instance, with its checksum, as Store::commit_visibility() writes them; and pages that make the file longer.
+  // The edit: visibility of the instance, with its checksum, as Store::commit_visibility() writes them; and pages that
+  // make the file longer.
   Scene hidden = fresh_scene;
   hidden.instances[0].hidden = true;
   const fs::path model = dir / "model.quarry";

@@ -15,8 +15,9 @@
 
 namespace quarry::test {
 
-// Forks. The child runs `edit`, which calls its argument after each step that the store acknowledged. The child is killed a random time of less
-// than `most_us` after it has reported step `wait_for`. The last step reported is returned, `first` if none was.
+// Forks. The child runs `edit`, which calls its argument after each step that the store acknowledged. The child is
+// killed a random time of less than `most_us` after it has reported step `wait_for`. The last step reported is
+// returned, `first` if none was.
 inline int32_t last_step_before_kill(int32_t first, int32_t wait_for, uint32_t most_us, std::mt19937& random,
                                      const std::function<void(const std::function<void(int32_t)>& report)>& edit) {
   int ends[2];

@@ -85,8 +85,8 @@ Scene wide_scene(uint32_t seed) {
   return s;
 }
 
-// The child: turns the file into `a` and `b` in turns, each time in one transaction of SQLite's rollback journal with so little cache that
-// it writes pages long before the end. Ends by being killed.
+// The child: turns the file into `a` and `b` in turns, each time in one transaction of SQLite's rollback journal with
+// so little cache that it writes pages long before the end. Ends by being killed.
 [[noreturn]] void turn_for_ever(const fs::path& file, const fs::path& a, const fs::path& b, int pipe) {
   sqlite3* db = nullptr;
   if (sqlite3_open(file.c_str(), &db) != SQLITE_OK) _exit(2);
@@ -94,7 +94,8 @@ Scene wide_scene(uint32_t seed) {
   if (sqlite3_exec(db, start.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) _exit(3);
   for (int turn = 0;; ++turn) {
     const std::string from = turn % 2 ? "a." : "b.";
-    std::string sql = "BEGIN; ";  // not IMMEDIATE: that would make it a change of all three databases, with a journal above the journals
+    // Not IMMEDIATE: that would make it a change of all three databases, with a journal above the journals.
+    std::string sql = "BEGIN; ";
     for (const std::string table : {"chunks", "state", "volumes", "palette", "meta"}) sql += "DELETE FROM main." + table + "; INSERT INTO main." + table + " SELECT * FROM " + from + table + "; ";
     if (sqlite3_exec(db, (sql + "COMMIT").c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) _exit(4);
     if (::write(pipe, &turn, sizeof turn) != sizeof turn) _exit(5);

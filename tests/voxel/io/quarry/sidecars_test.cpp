@@ -156,7 +156,8 @@ TEST_CASE("store sidecars: wherever bytes of a log are wrong or cut off, the sce
   }
   CHECK(errors > 100);
   CHECK(warned > 5);
-  // Cut anywhere: what a killed writer leaves looks the same, so that it is a warning; at the end of an edit it cannot be seen.
+  // Cut anywhere: what a killed writer leaves looks the same, so that it is a warning; at the end of an edit it cannot
+  // be seen.
   for (int i = 0; i < 60; ++i) {
     const size_t size = kHeader + 1 + random() % (world.log.size() - kHeader - 1);
     INFO("cut to " << size);

@@ -183,7 +183,8 @@ TEST_CASE("store: a file keeps the version that older programs read until a step
     kept.paint_over(3, 0.5f);
   }
   CHECK(version_of(dir / "palette.quarry") == 2);
-  // An old reader, which knows neither, must not take such rows for edits of voxels: this one is as strict with what says it is old.
+  // An old reader, which knows neither, must not take such rows for edits of voxels: this one is as strict with what
+  // says it is old.
   for (const fs::path& newer : {file, dir / "palette.quarry"}) {
     change(newer, "PRAGMA user_version=1");
     std::vector<UndoRecord> history;

@@ -133,7 +133,8 @@ class Scheduler {
         again_.push_back(item);
       } else {
         if (for_memory)
-          result = fail(ErrorCode::out_of_memory, fmt::format("needs more memory than there is for it: with {} in use, of which {} before it began, it passed --memory {} and was stopped; "
+          result = fail(ErrorCode::out_of_memory, fmt::format("needs more memory than there is for it: with {} in "
+              "use, of which {} before it began, it passed --memory {} and was stopped; "
                                                               "raise --memory, or make it coarser or smaller", bytes_text(running->memory_seen), bytes_text(base_memory_), bytes_text(options_.memory_bytes)));
         work_left_ -= work;
         lock.unlock();

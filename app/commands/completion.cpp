@@ -20,7 +20,8 @@ std::vector<CommandText> texts_of_commands() {
 int run_completion(const CommandArguments& words) {
   std::string shell;
   Arguments arguments("completion", "Print a completion script for a shell.",
-                      "  quarry completion bash > ~/.local/share/bash-completion/completions/quarry\n  quarry completion zsh > ~/.zfunc/_quarry\n"
+                      "  quarry completion bash > ~/.local/share/bash-completion/completions/quarry\n"
+                      "  quarry completion zsh > ~/.zfunc/_quarry\n"
                       "  quarry completion fish > ~/.config/fish/completions/quarry.fish\n");
   arguments.choice("shell", shell, "SHELL", "bash, zsh or fish", {"bash", "zsh", "fish"});
   if (const auto code = arguments.parse(words)) return *code;

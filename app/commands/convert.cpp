@@ -95,9 +95,12 @@ void add_options(Arguments& arguments, ConvertArguments& parsed) {
   arguments.flag("--slices", parsed.slices, "Write a folder OUT of PNG pictures, one a layer, the lowest first");
   arguments.group("Batches");
   arguments.integer("-j,--jobs", parsed.jobs, "N", "Threads in all: small files side by side, large ones on several (all cores)", 1, 1024);
-  arguments.text("--memory", parsed.memory, "SIZE", "Memory for all of it, reading processes too, as 2G or 512M: files wait for one another, one too large is converted region by region, or refused (three quarters of what is free)");
+  arguments.text("--memory", parsed.memory, "SIZE", "Memory for all of it, reading processes too, as 2G or 512M: "
+      "files wait for one another, one too large is converted region by region, or refused (three quarters of what "
+      "is free)");
   arguments.flag("--keep-going", parsed.keep_going, "Go on with the next input when one fails (exit code 3)");
-  arguments.flag("--resume", parsed.resume, "Skip inputs that were converted before, with these options, and unchanged with all files that they use; .quarry-resume beside the outputs remembers");
+  arguments.flag("--resume", parsed.resume, "Skip inputs that were converted before, with these options, and "
+      "unchanged with all files that they use; .quarry-resume beside the outputs remembers");
   arguments.text("--shard", parsed.shard, "I/N", "Only the I-th of N parts of the inputs (I from 1): each machine of a cluster its own");
   arguments.flag("--dry-run", parsed.dry_run, "Say what would be written, and write nothing");
   arguments.flag("--json", parsed.json, "Print one JSON document a line: started, finished, failed, skipped, summary");
@@ -289,7 +292,8 @@ class ConvertCommand {
       for (const fs::path& output : manifest->unsynced()) sync_later_.add(output);
     }
     if (manifest && manifest->has_old())
-      say_warning(shown(root_ / ".quarry-resume"), "was begun by Quarry 0.1.1 or older, which did not remember all that an output depends on (textures, headers, logs): what it lists is converted once more");
+      say_warning(shown(root_ / ".quarry-resume"), "was begun by Quarry 0.1.1 or older, which did not remember all "
+          "that an output depends on (textures, headers, logs): what it lists is converted once more");
     const std::string text = options_text();
     OutputNames names;
     std::vector<Conversion> done(jobs_.size());
@@ -417,9 +421,12 @@ class ConvertCommand {
 int run_convert(const CommandArguments& words) {
   ConvertArguments parsed;
   Arguments arguments("convert", "Turn meshes, .vox and other files into worlds, and back.",
-                      "  quarry convert bunny.obj -o bunny.quarry --resolution 512\n  quarry convert castle.vox -o castle.quarry\n"
-                      "  quarry convert models/*.vox -o worlds --to quarry --keep-going\n  quarry convert world.quarry -o world.ply\n"
-                      "  quarry convert 'in/**/*.vox' @more.txt -o 'out/{dir}/{stem}.glb' --resume --report done.json\n"
+                      "  quarry convert bunny.obj -o bunny.quarry --resolution 512\n"
+                      "  quarry convert castle.vox -o castle.quarry\n"
+                      "  quarry convert models/*.vox -o worlds --to quarry --keep-going\n"
+                      "  quarry convert world.quarry -o world.ply\n"
+                      "  quarry convert 'in/**/*.vox' @more.txt -o 'out/{dir}/{stem}.glb' --resume --report "
+                      "done.json\n"
                       "  quarry convert house.vox garden.vox --merge --lod 1 -o both.quarry\n"
                       "  quarry convert castle.vox --split models -o 'parts/{part}.vox'\n");
   add_options(arguments, parsed);

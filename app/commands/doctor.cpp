@@ -65,7 +65,8 @@ std::string machine_text() {
 
 void probe_cuda(Report& report) {
   if (!QRY_WITH_CUDA) {
-    report.lack("cuda", "this build has no CUDA: host threads build the hash grid, and Vulkan reads their memory. Building with a CUDA toolkit "
+    report.lack("cuda", "this build has no CUDA: host threads build the hash grid, and Vulkan reads their memory. "
+        "Building with a CUDA toolkit "
                         "(nvcc on the PATH) makes bulk work on large worlds faster; nothing else is lost.");
     return;
   }

@@ -116,7 +116,8 @@ int run_info(const CommandArguments& words) {
   bool as_json = false;
   LoadOptions load;
   Arguments arguments("info", "Say what is in a file, and what its hash grid looks like.",
-                      "  quarry info castle.vox\n  quarry info --json world.quarry\n  quarry info bunny.obj --resolution 512\n");
+                      "  quarry info castle.vox\n  quarry info --json world.quarry\n"
+                      "  quarry info bunny.obj --resolution 512\n");
   arguments.text("file", file, "FILE", "File to read", true);
   arguments.flag("--json", as_json, "Print one JSON document");
   load.add_to(arguments);

@@ -51,7 +51,8 @@ Result<std::vector<Job>> plan(const RenderArguments& parsed, const std::vector<I
   const bool picture = out.ends_with(".png") || out.ends_with(".exr");
   const bool directory = !is_template(out) && (inputs.size() > 1 || frames > 1 || (!picture && (out.ends_with('/') || fs::is_directory(out, error))));
   if (directory && picture)
-    return fail(ErrorCode::bad_usage, fmt::format("-o '{}' is one picture, and {} would be made: name a directory, or a template such as 'out/{{stem}}-{{part}}.png'.", out,
+    return fail(ErrorCode::bad_usage, fmt::format("-o '{}' is one picture, and {} would be made: name a directory, "
+        "or a template such as 'out/{{stem}}-{{part}}.png'.", out,
                                                   inputs.size() * frames));
   const std::string name = directory ? (fs::path(out) / (frames > 1 ? "{dir}/{stem}-{part}." : "{dir}/{stem}.")).string() + parsed.to : out;
   if (!name.ends_with(".png") && !name.ends_with(".exr")) return fail(ErrorCode::bad_usage, fmt::format("-o '{}' does not end in .png or .exr.", out));
@@ -180,7 +181,8 @@ class Batch {
 int run_render(const CommandArguments& words) {
   RenderArguments parsed;
   Arguments arguments("render", "Make pictures of worlds, meshes and other files, without a window.",
-                      "  quarry render castle.vox -o castle.png\n  quarry render bunny.obj -o bunny.png --resolution 512 --size 1920x1080\n"
+                      "  quarry render castle.vox -o castle.png\n"
+                      "  quarry render bunny.obj -o bunny.png --resolution 512 --size 1920x1080\n"
                       "  quarry render city.quarry -o night.png --spp 512 --sun 200,-20 --exposure 3\n"
                       "  quarry render models/*.vox -o pictures --background none --ground\n"
                       "  quarry render world.quarry -o 'turn/{stem}-{part}.png' --turntable 72\n"
@@ -188,7 +190,8 @@ int run_render(const CommandArguments& words) {
                       "  quarry render world.quarry -o gate.png --camera 40,30,120 --target 0,20,0 --fov 60\n");
   arguments.texts("input", parsed.inputs, "IN...", "Files, directories, patterns, @lists", true);
   arguments.text("-o,--output", parsed.output, "OUT",
-                 "Picture (.png, .exr), directory, or template with {stem}, {dir}, {index}, {part}: the frame. One that is there is replaced", true);
+                 "Picture (.png, .exr), directory, or template with {stem}, {dir}, {index}, {part}: the frame. One "
+                 "that is there is replaced", true);
   arguments.text("--to", parsed.to, "FORMAT", "Format of the pictures in a directory: png or exr (png)");
   arguments.integer("--turntable", parsed.turntable, "N", "N frames once round the world", 1, 100000);
   parsed.picture.add_to(arguments);

@@ -46,7 +46,8 @@ int run_validate(const CommandArguments& words) {
   bool as_json = false, strict = false;
   LoadOptions load;
   Arguments arguments("validate", "Read files whole and say what is wrong with them. Exit codes: 0 all sound, 1 none is, 3 some are not.",
-                      "  quarry validate world.quarry\n  quarry validate --json models/*.vox\n  quarry validate --strict castle.vox\n");
+                      "  quarry validate world.quarry\n  quarry validate --json models/*.vox\n"
+                      "  quarry validate --strict castle.vox\n");
   arguments.texts("file", files, "FILE...", "Files to check", true);
   arguments.flag("--json", as_json, "Print one JSON document");
   arguments.flag("--strict", strict, "A warning (something skipped or mended) is an error too");

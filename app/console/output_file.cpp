@@ -90,7 +90,8 @@ Result<void> check_report_file(const fs::path& report) {
   std::error_code error;
   if (!fs::is_directory(io::folder_of(target), error)) return fail(ErrorCode::io, "there is no directory " + io::folder_of(target).string());
   if (fs::exists(target, error) && !is_report(target))
-    return fail(ErrorCode::conflict, "is there already and is no report of quarry's, so it is not replaced; give --report another name, or take the file away");
+    return fail(ErrorCode::conflict, "is there already and is no report of quarry's, so it is not replaced; give "
+        "--report another name, or take the file away");
   return {};
 }
 

@@ -268,10 +268,12 @@ void raw_files(const fs::path& dir) {
 
 void text_files(const fs::path& dir) {
   const auto text = [&](const char* name, uint8_t which, const std::string& words) { seeds(dir, kind(which, {{name, {words.begin(), words.end()}}})); };
-  text("script", 0, "# a comment\nsphere add 1 2.5 -3 4 7\nbox remove 0 0 0 5 5 5 1\nline paint 1 1 1 9 9 9 2 3\nundo\ncamera 30 45\ntype two words\nquit\n");
+  text("script", 0, "# a comment\nsphere add 1 2.5 -3 4 7\nbox remove 0 0 0 5 5 5 1\nline paint 1 1 1 9 9 9 2 3\n"
+      "undo\ncamera 30 45\ntype two words\nquit\n");
   text("list", 1, "# inputs\n\nhouse_vox\r\nhouse_vox\n two words \n");
   text("resume needs", 2, "{\"job\":\"a\",\"hash\":\"b\",\"needs\":{\"files\":[\"t.png\"],\"hash\":\"c\"},\"outputs\":[{\"file\":\"c.glb\",\"bytes\":12,\"time\":-3}]}\n");
-  text("resume", 2, "{\"job\":\"a\",\"hash\":\"b\",\"outputs\":[{\"file\":\"c.glb\",\"bytes\":12,\"time\":-3}]}\n{\"job\":\"a\",\"hash\"");
+  text("resume", 2, "{\"job\":\"a\",\"hash\":\"b\",\"outputs\":[{\"file\":\"c.glb\",\"bytes\":12,\"time\":-3}]}\n"
+      "{\"job\":\"a\",\"hash\"");
   text("template", 3, "out/{dir}/{{{stem}}}-{index}{part}.{ext}");
   text("head", 4, "ply\nformat ascii 1.0\n");
 }

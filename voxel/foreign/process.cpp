@@ -250,7 +250,8 @@ Error death(const ReaderProgram& program, const Run& run, const io::ReadOptions&
     const int number = WTERMSIG(run.status);
     if (number == SIGXCPU)
       return {ErrorCode::io, "it took longer than the limit of " + seconds_text(options.time_limit_s) +
-                                 " s of processor time and was stopped; the file may be malformed, or raise the time limit."};
+                                 " s of processor time and was stopped; the file may be malformed, or raise the time "
+                                 "limit."};
     if (number == SIGKILL || number == SIGTERM)
       return {ErrorCode::io, std::string(program.role) + " was killed from outside (signal " + signal_name(number) + "); the machine may have run out of memory."};
     return {ErrorCode::malformed_input, std::string(program.library) + " crashed (signal " + signal_name(number) +

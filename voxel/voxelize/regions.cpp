@@ -122,7 +122,8 @@ class Regions {
     };
     const auto too_large = [&](uint64_t least, const std::string& what) {
       return fail(ErrorCode::out_of_memory, "even region by region this needs " + mib(uint64_t(double(least) / kPlanned)) + " for " + what + ", and " + mib(available_bytes) +
-                                                " are left of the memory it may take; allow more, or use a lower resolution");
+                                                " are left of the memory it may take; allow more, or use a lower "
+                                                "resolution");
     };
     int32_t open_x = -1;  // slabs from here on are one region; -1: none is
     uint64_t open_bytes = 0;

@@ -114,7 +114,8 @@ Result<VoxelFrame> voxel_frame(const Mesh& mesh, const VoxelizeOptions& options)
     char text[200];
     std::snprintf(
         text, sizeof text,
-        "the mesh would be %.0f x %.0f x %.0f voxels, and a world above y = 0 holds %d x %d x %d; use a lower resolution or larger voxels",
+        "the mesh would be %.0f x %.0f x %.0f voxels, and a world above y = 0 holds %d x %d x %d; use a lower "
+        "resolution or larger voxels",
         dims[0], dims[1], dims[2], kMaxDimXZ, kMaxDimY, kMaxDimXZ);
     return fail(ErrorCode::out_of_bounds, text);
   }

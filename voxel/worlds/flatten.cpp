@@ -107,7 +107,8 @@ Error Flattener::outside(const Placed& placed) const {
   return {ErrorCode::out_of_bounds,
           "instance " + std::to_string(placed.instance) + (name.empty() ? "" : " (\"" + name + "\")") + " at offset (" + std::to_string(instance.offset.x) +
               ", " + std::to_string(instance.offset.y) + ", " + std::to_string(instance.offset.z) +
-              ") has voxels outside the world, which is x and z in [-8192, 8191], y in [-4096, 4095]; move it or make it smaller"};
+              ") has voxels outside the world, which is x and z in [-8192, 8191], y in [-4096, 4095]; move it or "
+              "make it smaller"};
 }
 
 // The world brick of part 0. 64 bits: a volume may lie anywhere.

@@ -89,7 +89,8 @@ void draw_statistics(const StatisticsPanel& shown) {
   panel_heading("RENDERER");
   const double tiles = shown.resolution.tiles_ms, picture = shown.resolution.whole && tiles > 0 ? tiles : shown.presenter.picture_ms();
   row("Picture", picture > 0 ? fmt::format("{:.2f} ms{}", picture, shown.resolution.scale < 1 ? fmt::format(" at {:.0f}%", shown.resolution.scale * 100) : "") : "-",
-      "GPU time of the newest picture. While something moves fewer pixels are marched if a whole picture takes too long.");
+      "GPU time of the newest picture. While something moves fewer pixels are marched if a whole picture takes too "
+      "long.");
   if (shown.convergence.wanted > 0)
     row("Light paths", fmt::format("{} of {} a pixel", shown.convergence.paths(), shown.convergence.wanted), "They add up while nothing moves.");
   row("Frame", shown.frame_ms > 0 ? fmt::format("{:.1f} ms", shown.frame_ms) : "-");

@@ -38,7 +38,8 @@ Result<std::unique_ptr<Window>> Window::create(int width, int height, const std:
   const char* wayland = std::getenv("WAYLAND_DISPLAY");
   if (!(x11 && *x11) && !(wayland && *wayland))
     return fail(ErrorCode::not_found,
-                "there is no display to open a window on: DISPLAY and WAYLAND_DISPLAY are not set. Start it from a desktop, or under Xvfb: "
+                "there is no display to open a window on: DISPLAY and WAYLAND_DISPLAY are not set. Start it from a "
+                "desktop, or under Xvfb: "
                 "xvfb-run -s '-screen 0 1280x800x24' quarry edit ...");
   if (!glfwInit())
     return fail(ErrorCode::not_found, fmt::format("the display {} cannot be used: {}. Check DISPLAY, or use Xvfb: xvfb-run quarry edit ...",

@@ -70,7 +70,8 @@ TEST_CASE("convert: with 3 bad files of 20 the other 17 are written, the 3 are n
   CHECK(has(stopped.err, "15 not begun"));
 }
 
-TEST_CASE("convert: directories, patterns and templates give a mirrored tree, and clashes are refused before anything is written") {
+TEST_CASE("convert: directories, patterns and templates give a mirrored tree, and clashes are refused before "
+    "anything is written") {
   const fs::path dir = scratch_dir("convert-names");
   fs::create_directories(dir / "in" / "red");
   fs::create_directories(dir / "in" / "blue");
@@ -480,7 +481,8 @@ TEST_CASE("convert: --salvage alone reads damaged files, says what is lost, and 
   CHECK(info(out).at("models") == 2);
 }
 
-TEST_CASE("convert: a world with a damaged log of edits fails everywhere with the way out, --salvage reads it, and no command changes either file") {
+TEST_CASE("convert: a world with a damaged log of edits fails everywhere with the way out, --salvage reads it, and "
+    "no command changes either file") {
   const fs::path dir = scratch_dir("convert_log");
   const fs::path live = dir / "live.quarry", file = dir / "world.quarry", log = dir / "world.quarry-wal";
   Scene scene;

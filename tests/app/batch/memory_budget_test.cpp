@@ -298,7 +298,8 @@ struct Case {
 
 }  // namespace
 
-TEST_CASE("convert: of a file four times as large as --memory, whatever its format, the process and its children never hold more than --memory") {
+TEST_CASE("convert: of a file four times as large as --memory, whatever its format, the process and its children "
+    "never hold more than --memory") {
   if (kSanitized) return skip("what a process holds says nothing under a sanitizer");
   const fs::path dir = scratch_dir("budget-readers");
   const Case cases[] = {

@@ -323,7 +323,8 @@ TEST_CASE("bench: without the program that measures, help and list are there, an
   const Outcome outcome = run_quarry({"bench", "render", "--small"}, without);
   CHECK(outcome.code == 1);
   CHECK(outcome.out.empty());
-  CHECK(outcome.err == "quarry: bench: the program that measures, quarry-bench, is not at /nonexistent/quarry-bench. Reinstall Quarry, or set QUARRY_BENCH to its path.\n");
+  CHECK(outcome.err == "quarry: bench: the program that measures, quarry-bench, is not at /nonexistent/quarry-bench. "
+      "Reinstall Quarry, or set QUARRY_BENCH to its path.\n");
 }
 
 TEST_CASE("quarry: Ctrl+C ends a long command with 130 and without a partial file") {

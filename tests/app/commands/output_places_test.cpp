@@ -132,7 +132,8 @@ std::vector<std::string> as_nobody(const fs::path& readable) {
 
 }  // namespace
 
-TEST_CASE("output: a device, a FIFO and a socket are refused for every format, at once and with --overwrite, and stay what they are") {
+TEST_CASE("output: a device, a FIFO and a socket are refused for every format, at once and with --overwrite, and "
+    "stay what they are") {
   const fs::path dir = scratch_dir("places-kinds");
   const fs::path in = scene_in(dir), null = device(dir, "null", 3), full = device(dir, "full", 7);
   if (null.empty() || full.empty()) return;

@@ -121,11 +121,20 @@ TEST_CASE("quarry convert: a damaged PLY mesh is one error that names the byte")
 TEST_CASE("quarry convert: a COLLADA file whose numbers do not fit its arrays is an error that names element and number") {
   const fs::path dir = scratch_dir("defects-dae");
   const auto dae = [&](const std::string& accessor, const std::string& last) {
-    std::ofstream(dir / "a.dae") << "<?xml version=\"1.0\"?><COLLADA xmlns=\"http://www.collada.org/2005/11/COLLADASchema\" version=\"1.4.1\"><library_geometries><geometry id=\"g\"><mesh><source id=\"s\">"
-                                    "<float_array id=\"a\" count=\"12\">0 0 0 1 0 0 0 1 0 0 0 1</float_array><technique_common><accessor source=\"#a\" " + accessor +
-                                        "><param name=\"X\" type=\"float\"/><param name=\"Y\" type=\"float\"/><param name=\"Z\" type=\"float\"/></accessor></technique_common></source>"
-                                        "<vertices id=\"v\"><input semantic=\"POSITION\" source=\"#s\"/></vertices><triangles count=\"4\"><input semantic=\"VERTEX\" source=\"#v\" offset=\"0\"/><p>0 1 2 0 2 3 0 3 1 1 3 " + last +
-                                        "</p></triangles></mesh></geometry></library_geometries><library_visual_scenes><visual_scene id=\"vs\"><node><instance_geometry url=\"#g\"/></node></visual_scene></library_visual_scenes>"
+    std::ofstream(dir / "a.dae") << "<?xml version=\"1.0\"?><COLLADA "
+        "xmlns=\"http://www.collada.org/2005/11/COLLADASchema\" version=\"1.4.1\"><library_geometries><geometry "
+        "id=\"g\"><mesh><source id=\"s\">"
+                                    "<float_array id=\"a\" count=\"12\">0 0 0 1 0 0 0 1 0 0 0 "
+                                    "1</float_array><technique_common><accessor source=\"#a\" " + accessor +
+                                        "><param name=\"X\" type=\"float\"/><param name=\"Y\" type=\"float\"/><param "
+                                        "name=\"Z\" type=\"float\"/></accessor></technique_common></source>"
+                                        "<vertices id=\"v\"><input semantic=\"POSITION\" "
+                                        "source=\"#s\"/></vertices><triangles count=\"4\"><input semantic=\"VERTEX\" "
+                                        "source=\"#v\" offset=\"0\"/><p>0 1 2 0 2 3 0 3 1 1 3 " + last +
+                                        
+                                        "</p></triangles></mesh></geometry></library_geometries><library_visual_scenes><visual_scene "
+                                        "id=\"vs\"><node><instance_geometry "
+                                        "url=\"#g\"/></node></visual_scene></library_visual_scenes>"
                                         "<scene><instance_visual_scene url=\"#vs\"/></scene></COLLADA>";
     return convert(dir / "a.dae", dir / "a.quarry", {"--resolution", "16"});
   };

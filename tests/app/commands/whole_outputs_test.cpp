@@ -355,7 +355,8 @@ std::vector<std::string> convert(const std::string& from, const std::string& to,
 
 }  // namespace
 
-TEST_CASE("outputs: whatever call fails or is the last, a file of every format is the old one or the new one, and exit code 0 means the new") {
+TEST_CASE("outputs: whatever call fails or is the last, a file of every format is the old one or the new one, and "
+    "exit code 0 means the new") {
   if (!can_fault()) return;
   Sweep sweep("whole-formats");
   std::vector<Case> cases;
@@ -377,7 +378,8 @@ TEST_CASE("outputs: whatever call fails or is the last, a file of every format i
   sweep.run(cases);
 }
 
-TEST_CASE("outputs: a report, levels of detail, a folder of pictures, a generated scene and each file of a batch are whole or not there") {
+TEST_CASE("outputs: a report, levels of detail, a folder of pictures, a generated scene and each file of a batch are "
+    "whole or not there") {
   if (!can_fault()) return;
   Sweep sweep("whole-others");
   std::vector<Case> cases;
@@ -559,7 +561,8 @@ std::string right_number(int found, const Outcome& outcome) {
 
 }  // namespace
 
-TEST_CASE("outputs: an edit that the editor acknowledged is in the world file, whatever call of the next fails or is the last, and the file can be edited on") {
+TEST_CASE("outputs: an edit that the editor acknowledged is in the world file, whatever call of the next fails or is "
+    "the last, and the file can be edited on") {
   if (!can_fault()) return;
   const fs::path base = scratch_dir("whole-edited-base");
   REQUIRE(run_quarry({"generate", "menger", "--size", "9", "-o", (base / "w.quarry").string()}).code == 0);
@@ -592,7 +595,8 @@ TEST_CASE("outputs: an edit of a scene that has no world file yet is in its reco
               });
 }
 
-TEST_CASE("outputs: of two programs that write one new file at the same time one does, and the other says that it is there already") {
+TEST_CASE("outputs: of two programs that write one new file at the same time one does, and the other says that it is "
+    "there already") {
   if (!can_fault()) return;
   const fs::path dir = scratch_dir("whole-two");
   for (const auto& [file, scene, size] : {std::tuple("first.quarry", "spheres", "32"), std::tuple("second.quarry", "menger", "9")})
@@ -656,7 +660,8 @@ TEST_CASE("outputs: of two programs that write one new file at the same time one
   WARN("pairs of writers that met: " << pairs.size());
 }
 
-TEST_CASE("outputs: a batch that was killed between a file and its line of --resume, or whose line could not be written, goes on and loses nothing") {
+TEST_CASE("outputs: a batch that was killed between a file and its line of --resume, or whose line could not be "
+    "written, goes on and loses nothing") {
   if (!can_fault()) return;
   const fs::path dir = scratch_dir("whole-resume");
   for (const char* name : {"a.quarry", "b.quarry"}) REQUIRE(run_quarry({"generate", "menger", "--size", "9", "-o", (dir / name).string()}).code == 0);

@@ -71,7 +71,8 @@ bool make_socket(const fs::path& file) {
 
 }  // namespace
 
-TEST_CASE("write: a device, FIFO or socket is never replaced, by no format, with --overwrite or through a link, and before any work") {
+TEST_CASE("write: a device, FIFO or socket is never replaced, by no format, with --overwrite or through a link, and "
+    "before any work") {
   const fs::path dir = scratch_dir("write-devices");
   const fs::path model = make_model(dir / "a.vox");
   std::vector<std::string> kinds{"fifo", "socket"};

@@ -112,7 +112,8 @@ TEST_CASE("world journal: a world that is made where a log lies without a file k
   CHECK((file_bytes(dir / "w.quarry-wal.of-another-state-3") == killed.log));
 }
 
-TEST_CASE("world journal: the editor opens a backup that was restored beside a killed editor's log as the backup, says so, and refuses a damaged one without a byte changed") {
+TEST_CASE("world journal: the editor opens a backup that was restored beside a killed editor's log as the backup, "
+    "says so, and refuses a damaged one without a byte changed") {
   const InvisibleDisplay display(640, 480);
   if (display.name().empty()) return skip("no Xvfb for the editor's window");
   if (!can_render()) return;

@@ -118,7 +118,8 @@ TEST_CASE("brick_pool: growth over slabs moves nothing, and memory refused leave
   REQUIRE(memory.blocks() == 0);
 }
 
-TEST_CASE("brick_pool: trim gives back what lies behind the last index, keeps every brick and index, and growth goes on with the next slab") {
+TEST_CASE("brick_pool: trim gives back what lies behind the last index, keeps every brick and index, and growth goes "
+    "on with the next slab") {
   test::LimitedMemory memory;
   {
     BrickPool pool(memory);
@@ -148,7 +149,8 @@ TEST_CASE("brick_pool: trim gives back what lies behind the last index, keeps ev
   CHECK(memory.blocks() == 0);
 }
 
-TEST_CASE("brick_pool: allocating, freeing and cutting, with memory refused now and then, keeps every brick where its index says") {
+TEST_CASE("brick_pool: allocating, freeing and cutting, with memory refused now and then, keeps every brick where "
+    "its index says") {
   test::LimitedMemory memory;
   {
     BrickPool pool(memory);

@@ -146,7 +146,8 @@ TEST_CASE("voxelize fill: a hole is outvoted, wherever it is") {
   }
 }
 
-TEST_CASE("voxelize fill: overlapping bodies are one by winding and hollow where they overlap by parity; a cavity is hollow by both") {
+TEST_CASE("voxelize fill: overlapping bodies are one by winding and hollow where they overlap by parity; a cavity is "
+    "hollow by both") {
   Mesh m = cube(20);
   const float lo[3] = {10, 10, 10}, hi[3] = {30, 30, 30};
   add_box(m, lo, hi);

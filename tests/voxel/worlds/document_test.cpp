@@ -326,7 +326,8 @@ TEST_CASE("document: a step of several records is undone and redone whole, and e
   REQUIRE_FALSE(document.can_redo());
 }
 
-TEST_CASE("document: a change that cannot be kept elsewhere leaves scene, world and history as they were, with all that could be redone") {
+TEST_CASE("document: a change that cannot be kept elsewhere leaves scene, world and history as they were, with all "
+    "that could be redone") {
   std::mt19937 random(9);
   Document document = make(small_scene(random));
   for (int n = 0; n < 4; ++n) REQUIRE(document.apply(0, random_edit(random, 12), 0, n == 2));

@@ -19,7 +19,8 @@ using namespace quarry;
 
 int usage() {
   std::cerr << "usage: quarry-mesh-reader [--memory BYTES] [--cpu-seconds N] [--up y|z|auto] [--] FILE\n"
-               "Reads a mesh file and writes it as a binary stream to standard output, for other programs of Quarry.\n";
+               "Reads a mesh file and writes it as a binary stream to standard output, for other programs of "
+               "Quarry.\n";
   return 2;
 }
 

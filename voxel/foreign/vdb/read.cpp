@@ -103,7 +103,8 @@ class Grids {
  private:
   Result<void> too_many(const io::StreamGrid& head) const {
     return fail(ErrorCode::out_of_memory, "grid '" + head.name + "' fills more than " + std::to_string(max_bricks_) +
-                                            " bricks of 8 x 8 x 8 voxels, all that the memory limit allows; raise the limit or resample it coarser");
+                                            " bricks of 8 x 8 x 8 voxels, all that the memory limit allows; raise "
+                                            "the limit or resample it coarser");
   }
   void take_values(Coord origin, const BrickMask& mask) {
     bytes_.clear();

@@ -141,7 +141,8 @@ Result<Scene> read_raw_with(const std::filesystem::path& file, const ReadOptions
   options.note_access(header_file);
   std::error_code ignored;
   if (!std::filesystem::exists(header_file, ignored) || head.empty())
-    return fail(ErrorCode::invalid_argument, "a raw grid does not say how large it is: give its size as WIDTHxHEIGHTxDEPTH (--raw-size), or put an .nhdr of the same name beside it");
+    return fail(ErrorCode::invalid_argument, "a raw grid does not say how large it is: give its size as "
+        "WIDTHxHEIGHTxDEPTH (--raw-size), or put an .nhdr of the same name beside it");
   const auto header = read_file(header_file, kMaxHeaderBytes);
   if (!header) return fail(header.error().code, "its header " + header_file.string() + ": " + header.error().message);
   return named_after(file, parse_nrrd(*header, window, true, limits));

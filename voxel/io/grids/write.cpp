@@ -148,7 +148,8 @@ Result<void> write_raw_regions(const VisibleRegions& voxels, const Destination& 
   std::error_code ignored;
   // NRRD has no way to write such a name in its line.
   if (!attached && std::ranges::any_of(file.filename().string(), is_control))
-    return fail(ErrorCode::invalid_argument, "its header cannot name a file with a line end or another control character in its name; choose another name, or write .nrrd");
+    return fail(ErrorCode::invalid_argument, "its header cannot name a file with a line end or another control "
+        "character in its name; choose another name, or write .nrrd");
   if (!attached && to.replace && fs::is_regular_file(header_file, ignored)) {
     const auto head = read_file_head(header_file, kHeaderMark.size());
     if (!head || !std::equal(head->begin(), head->end(), kHeaderMark.begin(), kHeaderMark.end()))

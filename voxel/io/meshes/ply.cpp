@@ -26,7 +26,8 @@ Result<void> write_ply_surface(const Scene& scene, const SurfaceSource& surface,
   QRY_TRY_ASSIGN(auto out, AtomicFile::create(to));
   const std::string units = units_comment(scene);
   out.put("ply\nformat binary_little_endian 1.0\ncomment Quarry, one unit is one voxel, y up\n" + (units.empty() ? units : "comment " + units + "\n") + "element vertex " + std::to_string(first.back()) +
-           "\nproperty float x\nproperty float y\nproperty float z\nproperty uchar red\nproperty uchar green\nproperty uchar blue\nproperty uchar alpha\nelement face " + std::to_string(triangles) +
+           "\nproperty float x\nproperty float y\nproperty float z\nproperty uchar red\nproperty uchar green\n"
+           "property uchar blue\nproperty uchar alpha\nelement face " + std::to_string(triangles) +
            "\nproperty list uchar uint vertex_indices\nend_header\n");
   for (size_t p = 0; p < parts.size(); ++p) {
     if (progress.cancelled()) return stopped();

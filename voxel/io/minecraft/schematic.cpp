@@ -205,7 +205,8 @@ Result<Scene> parse_nbt(std::span<const uint8_t> bytes, const BrickLimits& limit
   } else if (nbt.find(root, "Width", NbtType::i16)) {
     scene.metadata["source_format"] = "schem";
     if (nbt.find(root, "Blocks", NbtType::bytes))
-      return fail(ErrorCode::unsupported, at_byte(root.at) + "this is an old MCEdit schematic with numbers for blocks; convert it to a Sponge schematic (.schem), as WorldEdit does");
+      return fail(ErrorCode::unsupported, at_byte(root.at) + "this is an old MCEdit schematic with numbers for "
+          "blocks; convert it to a Sponge schematic (.schem), as WorldEdit does");
     const int64_t version = number(nbt, root, "Version", 1);
     if (version < 1 || version > 3) return fail(ErrorCode::unsupported, at_byte(root.at) + "expected version 1 to 3 of the schematic format, found " + std::to_string(version));
     QRY_TRY_ASSIGN(auto region, read_schematic(nbt, root, version, blocks));
@@ -218,7 +219,8 @@ Result<Scene> parse_nbt(std::span<const uint8_t> bytes, const BrickLimits& limit
       scene.metadata["minecraft.offset"] = text;
     }
   } else {
-    return bad(root.at, "expected 'Width' and its like (a Sponge schematic) or 'Regions' (a litematic) in the outermost tag, found neither");
+    return bad(root.at, "expected 'Width' and its like (a Sponge schematic) or 'Regions' (a litematic) in the "
+        "outermost tag, found neither");
   }
   const int64_t data_version = std::max(number(nbt, root, "DataVersion", -1), number(nbt, root, "MinecraftDataVersion", -1));
   if (data_version >= 0) scene.metadata["minecraft.data_version"] = std::to_string(data_version);

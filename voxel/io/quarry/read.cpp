@@ -303,7 +303,8 @@ Result<Scene> read_world(Db& db, uint64_t memory_limit, const Progress& progress
 }
 
 Result<bool> record_is(Db& db, int64_t number, const UndoRecord& record) {
-  QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "SELECT volume, label, voxels, (SELECT sum(changes) FROM journal WHERE record = ?1) FROM journal WHERE record = ?1 AND part = ?2", "journal"));
+  QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "SELECT volume, label, voxels, (SELECT sum(changes) FROM journal "
+      "WHERE record = ?1) FROM journal WHERE record = ?1 AND part = ?2", "journal"));
   QRY_TRY_ASSIGN(const auto row, s.bind(1, number).bind(2, int64_t(record.continues)).step());
   if (!row) return false;
   const int64_t volume = record.of_palette() ? kPaletteVolume : int64_t(record.volume);

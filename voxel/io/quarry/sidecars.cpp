@@ -19,7 +19,8 @@ namespace quarry::io {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr char kWhatToDo[] = ". Opening the world for editing sets it aside under another name; to have its edits, put it beside the very file that it was written for";
+constexpr char kWhatToDo[] = ". Opening the world for editing sets it aside under another name; to have its edits, "
+    "put it beside the very file that it was written for";
 
 constexpr char kQuarantineSuffix[] = ".of-another-state-";
 
@@ -102,7 +103,8 @@ Result<DatabaseView> view_with_journals(const LockedFile& locked, const fs::path
   if (!broken.empty()) return tl::unexpected(damaged_journal(log_file, "the log of the last edits", broken + "; read without these edits, the world would be of an older state"));
   if (!log.unfinished.empty() && !log.headless)
     warn(name_of(log_file) + ", the log of the last edits, ends in an edit that is not whole, from " + log.unfinished +
-         " on: it was being written when its program or the machine stopped, or it was damaged or cut short since. The world is as before that edit");
+         " on: it was being written when its program or the machine stopped, or it was damaged or cut short since. "
+         "The world is as before that edit");
   if (!view.pages.pages().empty()) view.bytes = uint64_t(view.pages.count()) * view.page_bytes;
   return view;
 }
@@ -141,7 +143,8 @@ Result<OpenedView> open_with_journals(const LockedFile& locked, const fs::path& 
   opened.warnings.clear();
   for (const auto& [use, path] : {std::pair(&log, &log_file), std::pair(&journal, &journal_file)})
     if (use->used > 0)
-      opened.foreign.push_back({*path, name_of(*path) + ": it was not applied: it is of another state of this world, or of another world (with it the world's checksums are wrong, without it they are right)"});
+      opened.foreign.push_back({*path, name_of(*path) + ": it was not applied: it is of another state of this world, "
+          "or of another world (with it the world's checksums are wrong, without it they are right)"});
   if (log.used > 0 && !closed) opened.warnings.push_back(missing_log(log_file));
   return opened;
 }
@@ -161,7 +164,8 @@ Result<void> check_single_file(const LockedFile& locked, const fs::path& file) {
   QRY_TRY_ASSIGN(const auto view, view_with_journals(locked, file, nullptr));
   if (view.pages.pages().empty()) return {};
   return fail(ErrorCode::io, "its last edits are in " + name_of(sidecar_path(file, view.pages.log().used > 0 ? "-wal" : "-journal")) +
-                                 " beside it and could not be folded in, so that a copy would be without them; make room where it lies, and try again");
+                                 " beside it and could not be folded in, so that a copy would be without them; make "
+                                 "room where it lies, and try again");
 }
 
 fs::path quarantine_name(const fs::path& path) {

@@ -241,7 +241,8 @@ Result<void> write_chunk(Db& db, const BrickMap& bricks, Int3 chunk, uint32_t vo
     return s.execute();
   }
   QRY_TRY_ASSIGN(auto s, Statement::prepare(db,
-                              "INSERT INTO chunks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (volume, x, y, z) DO UPDATE SET bricks = ?5, bytes = ?6, "
+                              "INSERT INTO chunks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (volume, x, y, "
+                              "z) DO UPDATE SET bricks = ?5, bytes = ?6, "
                               "checksum = ?7, data = ?8",
                               "chunks"));
   return insert_chunk(s, blob, chunk, volume, head);

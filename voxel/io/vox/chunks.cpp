@@ -432,7 +432,8 @@ Result<void> ChunkReader::voxels(Cursor& in) {
       slot = uint32_t(bricks.size());
       if (++bricks_ > kFreeBricks + bytes_.size() / kBytesPerBrick)
         return fail(ErrorCode::unsupported, at_byte(at) + "the file's voxels are spread over more than " + std::to_string(bricks_ - 1) +
-                                                " bricks of 8^3 (five more counted for each model), more than a file of its length can need");
+                                                " bricks of 8^3 (five more counted for each model), more than a file "
+                                                "of its length can need");
       bricks.emplace_back();
     }
     bricks[slot].set(voxel_index(cell), p[3]);

@@ -47,7 +47,8 @@ inline std::vector<uint8_t> text_file(const std::string& text) { return {text.be
 
 inline std::string ply_header(const std::string& encoding, int vertices) {
   return "ply\nformat " + encoding + " 1.0\ncomment two\nelement vertex " + std::to_string(vertices) +
-         "\nproperty float x\nproperty float y\nproperty float z\nproperty uchar red\nproperty uchar green\nproperty uchar blue\nend_header\n";
+         "\nproperty float x\nproperty float y\nproperty float z\nproperty uchar red\nproperty uchar green\n"
+         "property uchar blue\nend_header\n";
 }
 inline std::vector<uint8_t> ply_binary(bool big) {
   std::vector<uint8_t> out = text_file(ply_header(big ? "binary_big_endian" : "binary_little_endian", 2));

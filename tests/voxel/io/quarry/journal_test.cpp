@@ -221,7 +221,8 @@ TEST_CASE("world journal: another world copied to a name beside which a log lies
   }
 }
 
-TEST_CASE("world journal: a copy that was made of the file alone while the world was open does not take a log of a later opening or a later fold") {
+TEST_CASE("world journal: a copy that was made of the file alone while the world was open does not take a log of a "
+    "later opening or a later fold") {
   const fs::path dir = test::scratch_dir("journal_open_copy");
   Edited world(dir / "live.quarry", 1);
   world.open();
@@ -253,7 +254,8 @@ TEST_CASE("world journal: a copy that was made of the file alone while the world
   folder.check_own(after.file, after.log, after.scene);
 }
 
-TEST_CASE("world journal: the file and the log of one instant are the world, at every edit of a session in which the log is folded in again and again") {
+TEST_CASE("world journal: the file and the log of one instant are the world, at every edit of a session in which the "
+    "log is folded in again and again") {
   const fs::path dir = test::scratch_dir("journal_folds");
   Edited world(dir / "live.quarry", 1);
   world.open();
@@ -287,7 +289,8 @@ TEST_CASE("world journal: the file and the log of one instant are the world, at 
   CHECK(folds == 3);
 }
 
-TEST_CASE("world journal: a file of which a part is from before the log was folded in and a part from after is refused, and stays as it is") {
+TEST_CASE("world journal: a file of which a part is from before the log was folded in and a part from after is "
+    "refused, and stays as it is") {
   const fs::path dir = test::scratch_dir("journal_half");
   Edited world(dir / "live.quarry", 1);
   world.open();
@@ -464,7 +467,8 @@ TEST_CASE("world journal: worlds of version 0.1 keep what their killed editor le
   hidden.instances[0].hidden = true;
   const fs::path model = dir / "model.quarry";
   REQUIRE(Store::save(hidden, model));
-  const auto edit = "ATTACH '" + model.string() + "' AS m; BEGIN; UPDATE instances SET hidden = 1; UPDATE state SET value = (SELECT value FROM m.state WHERE key = 'check_scene') WHERE key = 'check_scene'; COMMIT; DETACH m";
+  const auto edit = "ATTACH '" + model.string() + "' AS m; BEGIN; UPDATE instances SET hidden = 1; UPDATE state SET "
+      "value = (SELECT value FROM m.state WHERE key = 'check_scene') WHERE key = 'check_scene'; COMMIT; DETACH m";
   const std::string grow = "BEGIN; CREATE TABLE grown (x); INSERT INTO grown VALUES (zeroblob(90000)); DROP TABLE grown; COMMIT";
   Bytes open, open_log, open_grown_log;
   {
@@ -508,7 +512,8 @@ TEST_CASE("world journal: worlds of version 0.1 keep what their killed editor le
   Bytes shown_log;
   {
     Live live(file);
-    live.run("ATTACH '" + model.string() + "' AS m; BEGIN; UPDATE instances SET hidden = 0; UPDATE state SET value = (SELECT value FROM m.state WHERE key = 'check_scene') WHERE key = 'check_scene'; COMMIT; DETACH m");
+    live.run("ATTACH '" + model.string() + "' AS m; BEGIN; UPDATE instances SET hidden = 0; UPDATE state SET value = "
+        "(SELECT value FROM m.state WHERE key = 'check_scene') WHERE key = 'check_scene'; COMMIT; DETACH m");
     shown_log = file_bytes(with_suffix(file, "-wal"));
   }
   folder.check_foreign(file_bytes(again), shown_log, hidden, kNumber);
@@ -536,7 +541,9 @@ TEST_CASE("world journal: a journal of another world is set aside, and no page o
   const Bytes database = file_bytes(b), unchanged = file_bytes(a);
   sqlite3* db = nullptr;
   REQUIRE(sqlite3_open(a.c_str(), &db) == SQLITE_OK);
-  REQUIRE(sqlite3_exec(db, "PRAGMA cache_size=1; PRAGMA cache_spill=1; BEGIN; UPDATE palette SET name = 'x'; UPDATE state SET value = value + 1; UPDATE meta SET value = 'y'; CREATE TABLE t (x); INSERT INTO t VALUES (zeroblob(100000))",
+  REQUIRE(sqlite3_exec(db, "PRAGMA cache_size=1; PRAGMA cache_spill=1; BEGIN; UPDATE palette SET name = 'x'; UPDATE "
+      "state SET value = value + 1; UPDATE meta SET value = 'y'; CREATE TABLE t (x); INSERT INTO t VALUES "
+      "(zeroblob(100000))",
                        nullptr, nullptr, nullptr) == SQLITE_OK);
   const Bytes half = file_bytes(a), journal = file_bytes(with_suffix(a, "-journal"));
   REQUIRE(sqlite3_exec(db, "ROLLBACK", nullptr, nullptr, nullptr) == SQLITE_OK);
@@ -557,7 +564,8 @@ TEST_CASE("world journal: a journal of another world is set aside, and no page o
   CHECK(names_in(folder.dir) == Names{"w.quarry"});
 }
 
-TEST_CASE("world journal: where nothing can be written, opening for editing fails, a log of another state has its name again, and the file's own log keeps all edits") {
+TEST_CASE("world journal: where nothing can be written, opening for editing fails, a log of another state has its "
+    "name again, and the file's own log keeps all edits") {
   const fs::path dir = test::scratch_dir("journal_full");
   Edited world(dir / "live.quarry", 1);
   const Snapshot closed = world.now();

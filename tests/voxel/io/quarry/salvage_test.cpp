@@ -94,7 +94,8 @@ TEST_CASE("store salvage: chunks with wrong bytes and missing rows are lost alon
   const Scene scene = wide_scene();
   REQUIRE(Store::save(scene, file));
   SECTION("wrong bytes") {
-    sql(file, "UPDATE chunks SET data = CAST(substr(data, 1, 20) || x'00112233' || substr(data, 25) AS BLOB) WHERE volume = 0 AND x = 2 AND z < 1");
+    sql(file, "UPDATE chunks SET data = CAST(substr(data, 1, 20) || x'00112233' || substr(data, 25) AS BLOB) WHERE "
+        "volume = 0 AND x = 2 AND z < 1");
     const Saved s = save(file);
     CHECK(missing_chunks(scene, s.scene) == s.lost("chunks"));
     CHECK(s.lost("chunks") > 2);
@@ -103,7 +104,8 @@ TEST_CASE("store salvage: chunks with wrong bytes and missing rows are lost alon
     CHECK(s.scene.instances.size() == scene.instances.size());
   }
   SECTION("rows missing") {
-    sql(file, "DELETE FROM chunks WHERE volume = 0 AND z > 2; DELETE FROM palette WHERE id = 5; DELETE FROM instances WHERE id = 1");
+    sql(file, "DELETE FROM chunks WHERE volume = 0 AND z > 2; DELETE FROM palette WHERE id = 5; DELETE FROM "
+        "instances WHERE id = 1");
     const Saved s = save(file);
     CHECK(missing_chunks(scene, s.scene) == s.lost("chunks"));
     CHECK(s.lost("chunks") > 2);
@@ -111,7 +113,8 @@ TEST_CASE("store salvage: chunks with wrong bytes and missing rows are lost alon
     CHECK(s.lost("instances") == 1);
   }
   SECTION("state, volumes and journal broken") {
-    sql(file, "DELETE FROM state; DELETE FROM volumes WHERE id = 0; INSERT INTO journal VALUES (9, 9, 9, 'x', 1, 1, 1, 1, x'00')");
+    sql(file, "DELETE FROM state; DELETE FROM volumes WHERE id = 0; INSERT INTO journal VALUES (9, 9, 9, 'x', 1, 1, "
+        "1, 1, x'00')");
     const Saved s = save(file);
     CHECK(missing_chunks(scene, s.scene) == 0);
     CHECK(s.lost("volume_rows") == 1);

@@ -98,7 +98,8 @@ TEST_CASE("store sidecars: reading takes all edits of a killed editor's log and 
   CHECK(same_scene(world.states.back(), *store->read_scene({}, nullptr, nullptr)) == "");
 }
 
-TEST_CASE("store sidecars: a log damaged in its middle is an error that says where, also for an editor, who would drop the edits behind it") {
+TEST_CASE("store sidecars: a log damaged in its middle is an error that says where, also for an editor, who would "
+    "drop the edits behind it") {
   const Crashed world("leftovers_middle");
   Bytes log = world.log;
   const size_t wrong = (world.ends[9] - kHeader) / kFrame * kFrame + kHeader;  // the first page of the tenth edit

@@ -160,7 +160,8 @@ TEST_CASE("store: strokes and changes of the palette are steps after closing as 
   CHECK(same_scene(states[5], kept.document->scene()) == "");
 }
 
-TEST_CASE("store: a file keeps the version that older programs read until a step of several edits or a change of the palette is in it") {
+TEST_CASE("store: a file keeps the version that older programs read until a step of several edits or a change of the "
+    "palette is in it") {
   const fs::path dir = test::scratch_dir("store-version");
   const fs::path file = new_world(dir);
   {
@@ -194,7 +195,8 @@ TEST_CASE("store: a file keeps the version that older programs read until a step
   }
 }
 
-TEST_CASE("store: a world as Quarry 0.1.1 wrote it opens with each edit a step, can be undone to its beginning, and takes new steps") {
+TEST_CASE("store: a world as Quarry 0.1.1 wrote it opens with each edit a step, can be undone to its beginning, and "
+    "takes new steps") {
   const fs::path dir = test::scratch_dir("store-compat");
   const fs::path file = dir / "old.quarry";
   fs::copy_file(test::asset("compat/world-0.1.1.quarry"), file);
@@ -328,7 +330,8 @@ TEST_CASE("store: damage to steps and to changes of the palette is found, and sa
   for (const char* text : {"UPDATE journal SET part = 0 WHERE record = 2", "UPDATE journal SET part = 1 WHERE record = 5", "UPDATE journal SET part = 2 WHERE record = 3",
                            "UPDATE journal SET volume = 0 WHERE record = 4", "UPDATE journal SET volume = -1 WHERE record = 1", "UPDATE journal SET volume = -2 WHERE record = 4",
                            "UPDATE journal SET changes = 2 WHERE record = 4", "UPDATE journal SET bytes = 100 WHERE record = 4", "UPDATE journal SET label = 'x' WHERE record = 4",
-                           "INSERT INTO journal SELECT record, 1, volume, label, voxels, changes, bytes, checksum, data FROM journal WHERE record = 4",
+                           "INSERT INTO journal SELECT record, 1, volume, label, voxels, changes, bytes, checksum, "
+                           "data FROM journal WHERE record = 4",
                            "UPDATE journal SET data = zeroblob(9) WHERE record = 4", "DELETE FROM journal WHERE record = 4"}) {
     INFO(text);
     write_bytes(file, whole);

@@ -58,10 +58,10 @@ void add_vox_facts(json& out, const Scene& scene) {
   out["model_voxels_total"] = voxels;
 }
 
-json scene_json(const std::string& file, const std::string& format, const Scene& scene, const SceneFacts& facts, Axes axes) {
+json scene_json(const std::string& file, const io::Format& format, const Scene& scene, const SceneFacts& facts, Axes axes) {
   json out;
   out["file"] = file;
-  out["format"] = format;
+  out["format"] = format.name;
   out["axes"] = axes == Axes::z_up ? "z-up" : "y-up";
   out["models"] = facts.volumes;
   out["instances"] = facts.instances;
@@ -77,7 +77,7 @@ json scene_json(const std::string& file, const std::string& format, const Scene&
   out["max"] = facts.bounds.empty() ? json() : triple(facts.bounds.max);
   out["pos_sum"] = hex(facts.pos_sum);
   out["col_sum"] = hex(facts.col_sum);
-  if (format == "vox") add_vox_facts(out, scene);
+  if (format.has_vox_facts) add_vox_facts(out, scene);
   // "vox." keys hold what a Scene has no place for, whole chunks among it: add_vox_facts shows what a person can read
   // of it.
   for (const auto& [key, value] : scene.metadata)
@@ -128,11 +128,10 @@ int run_info(const CommandArguments& words) {
   if (!format) return failed(file, format.error());
   auto scene = load_scene(file, load);
   if (!scene) return failed(file, scene.error());
-  const std::string name = (*format)->name;
   const Axes axes = (*format)->z_up ? Axes::z_up : Axes::y_up;
   const auto facts = scene_facts(*scene, axes);
   if (!facts) return failed(file, facts.error());
-  json out = scene_json(file, name, *scene, *facts, axes);
+  json out = scene_json(file, **format, *scene, *facts, axes);
 
   // The world is made as the renderer would have it: what the grid says of itself is then true of what is drawn.
   ProgressLine line(file);

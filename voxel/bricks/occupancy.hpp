@@ -49,7 +49,7 @@ class OccupancyPyramid {
   ~OccupancyPyramid();
 
   // Keys whose bricks now exist, with their pool indices / no longer exist. A brick that is there gets the new index; one that is not there
-  // is not removed. One thread at a time. Errors: out_of_memory, and then every brick is as before.
+  // is not removed. One thread at a time. Errors: full (more nodes than 32 bits can number), out_of_memory; then every brick is as before.
   Result<void> add(std::span<const uint32_t> keys, std::span<const uint32_t> bricks);
   // Takes the memory that add() and remove() of so many keys need for their notes; remove() then needs none.
   void reserve_changes(size_t keys);

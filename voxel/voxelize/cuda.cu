@@ -202,7 +202,7 @@ class CudaSurface {
         fits = fits && found[level] <= capacity[level];
         capacity[level] = std::max<uint64_t>(capacity[level], found[level]);
       }
-      if (found[0] >= uint64_t(1) << 31) throw Failure{{ErrorCode::out_of_memory, "more than 2^31 pairs of brick and triangle; voxelise on the host"}};
+      if (found[0] >= uint64_t(1) << 31) throw Failure{{ErrorCode::full, "more than 2^31 pairs of brick and triangle; voxelise on the host"}};
       if (!fits) continue;
       pair_count_ = uint32_t(found[0]);
       pairs_ = sorted(cells[0].get(), pair_count_, kTriangleBits, kPairBits);

@@ -53,7 +53,8 @@ struct VoxelizeOptions {
 // and one layer of bricks of the bounds. Thread safety: free; jobs on CUDA run one after another, in the process's one
 // context.
 // Errors: invalid_argument (no triangles, not finite, resolution, no surface and no fill, too thin for any voxel),
-// out_of_bounds, out_of_memory, cancelled; with VoxelizeExecutor::cuda also not_found, unsupported, device.
+// out_of_bounds, out_of_memory, cancelled; with VoxelizeExecutor::cuda also not_found, unsupported, full,
+// device.
 Result<Scene> voxelize(const Mesh& mesh, const VoxelizeOptions& options);
 
 // Starts CUDA, which takes a few tenths of a second once in a process, so that it can go on beside reading the file.

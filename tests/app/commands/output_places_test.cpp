@@ -158,8 +158,8 @@ TEST_CASE("output: a device, a FIFO and a socket are refused for every format, a
   CHECK(kind_of(out / "fifo.vox") == S_IFIFO);
 }
 
-TEST_CASE("output: a companion's place that is a device or a FIFO is refused before anything is written") {
-  const fs::path dir = scratch_dir("places-companion");
+TEST_CASE("output: a sidecar's place that is a device or a FIFO is refused before anything is written") {
+  const fs::path dir = scratch_dir("places-sidecar");
   const fs::path in = scene_in(dir), null = device(dir, "null", 3);
   if (null.empty()) return;
   for (const auto& [name, sidecar] : {std::pair("o.obj", "o.mtl"), std::pair("o.raw", "o.nhdr")})

@@ -262,7 +262,7 @@ class Sweep {
     if (outcome.code == 0 && !all_new) return "exit code 0, but the new file is not there";
     if (main_killed) return outcome.code == 128 + SIGKILL ? "" : "it was killed, but ended with " + std::to_string(outcome.code);
     if (outcome.code >= 128) return "it died by signal " + std::to_string(outcome.code - 128);
-    if (!one.main.empty() && outcome.code != 0 && !killed && any_new && main_old) return "a new companion stands beside the old " + one.main;
+    if (!one.main.empty() && outcome.code != 0 && !killed && any_new && main_old) return "a new sidecar stands beside the old " + one.main;
     if (outcome.code != 0 && !has(outcome.err, "quarry: ")) return "it fails without a sentence";
     // All of it is in its place; what closing could not fold in, the next opening does.
     if (injection.editing) return "";
@@ -615,7 +615,7 @@ TEST_CASE("outputs: of two programs that write one new file at the same time one
     const auto& [extension, words] = pairs[i];
     const Case plain{extension, {}, {}};
     const fs::path run = dir / ("run" + std::to_string(i));
-    // Of two files the companion gets its name first.
+    // Of two files the sidecar gets its name first.
     const fs::path file = run / "out" / (extension == "obj" ? "o.mtl" : extension == "raw" ? "o.nhdr" : "o." + extension);
     Tree alone[2];
     for (size_t k = 0; k < 2; ++k) {

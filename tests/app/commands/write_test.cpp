@@ -196,7 +196,7 @@ TEST_CASE("write: names as long as the file system takes them can be written, in
   for (const std::string& left : names_in(dir)) CHECK_FALSE(left.starts_with("."));
 }
 
-TEST_CASE("write: a companion that is there is not replaced without --overwrite, nor is it written without its file") {
+TEST_CASE("write: a sidecar that is there is not replaced without --overwrite, nor is it written without its file") {
   const fs::path dir = scratch_dir("write-companions");
   const fs::path model = make_model(dir / "a.vox");
   for (const auto& [main, sidecar] : {std::pair("o.obj", "o.mtl"), std::pair("v.raw", "v.nhdr")}) {
@@ -405,7 +405,7 @@ TEST_CASE("write: --resume believes what was on disk, and what was not only unti
   CHECK(json::parse(repaired.substr(last_line(repaired)))["settled"] == true);
 }
 
-TEST_CASE("write: a pair of which a killed program had replaced only the companion is named by the next run, and put right") {
+TEST_CASE("write: a pair of which a killed program had replaced only the sidecar is named by the next run, and put right") {
   const fs::path dir = scratch_dir("write-pair");
   const fs::path model = make_model(dir / "a.vox");
   REQUIRE(convert(model, dir / "o.obj").code == 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// names.cpp - folder, lower-case extension and companion of a file: rules of names alone, without a look at the disk.
+// names.cpp - folder, lower-case extension and sidecar of a file: rules of names alone, without a look at the disk.
 #include "voxel/io/files/names.hpp"
 
 #include <algorithm>

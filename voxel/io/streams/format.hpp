@@ -126,6 +126,7 @@ struct Format {
   // Reading leaves nothing out unsaid, and what is written is read as the same voxels at the same place: an editor may
   // save into the file that it opened. Not what is made into voxels first (meshes, points, densities).
   bool returns = false;
+  bool has_vox_facts = false;    // a scene read from it answers vox_facts() (vox/read.hpp)
   bool z_up = false;             // what is told of a file's sizes is told in its own axes, of which the third is up
   FormatCost cost = {};
   // Why this build can neither read nor write it, and what to do; null: it can do what it can.

@@ -185,6 +185,7 @@ constinit const Format kVoxFormat{
     .keeps = kKeepsAll,
     .salvages = true,
     .returns = true,
+    .has_vox_facts = true,
     .z_up = true,
     .cost = {.memory_per_byte = 6, .bricks_per_byte = 1 / 256.0, .work_per_byte = 0.03},
 };

@@ -163,7 +163,7 @@ TEST_CASE("atomic file: of two files that belong together both are new or both a
       if (!fails) CHECK(file_text(dir / "main") == "new");
       CHECK(names_in(dir).size() == size_t(!fails || there ? 2 : 1));
     }
-  // Where the companion is not whole, neither gets its name.
+  // Where the sidecar is not whole, neither gets its name.
   fs::remove_all(dir / "main");
   with_text(dir / "main", "old");
   with_text(dir / "beside", "old");

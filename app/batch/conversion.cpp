@@ -150,7 +150,7 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
   if (!from || !to) return tl::unexpected<Error>((from ? to : from).error());
   const bool from_world = is_world(**from), to_world = is_world(**to);
   const PassingWorld passing(file);
-  const io::Destination target(file, options.overwrite, options.sync_later);
+  const io::Destination target(file, options.overwrite, options.deferred_sync);
   io::ReadOptions read = options.load.read_options();
   read.budget = options.budget;
   read.accessed_files = &done.accessed_files;
@@ -267,7 +267,7 @@ Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& op
   QRY_TRY(check_strict(options, done));
   for (size_t i = 0; i < changed.size(); ++i) {
     Scene& scene = changed[i].scene;
-    QRY_TRY(write(scene, {files[i], options.overwrite, options.sync_later}, options.picture, progress));
+    QRY_TRY(write(scene, {files[i], options.overwrite, options.deferred_sync}, options.picture, progress));
     done.outputs.push_back(files[i]);
     for (const Instance& instance : scene.instances)
       if (instance.volume < scene.volumes.size()) done.voxels += scene.volumes[instance.volume].bricks.voxel_count();
@@ -278,7 +278,7 @@ Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& op
       QRY_TRY_ASSIGN(auto half, coarser(scene, mesh, level));
       scene = std::move(half);
       const fs::path file = lod_file(files[i], level);
-      QRY_TRY(write(scene, {file, options.overwrite, options.sync_later}, options.picture, progress));
+      QRY_TRY(write(scene, {file, options.overwrite, options.deferred_sync}, options.picture, progress));
       done.outputs.push_back(file);
       done.bytes += size_of(file);
     }

@@ -32,7 +32,7 @@ struct ConversionOptions {
   bool in_regions = false;    // convert region by region (only if why_whole() says nothing)
   // What this process and its children may hold; needed for that, else null is no limit.
   const MemoryBudget* budget = nullptr;
-  io::DeferredSync* sync_later = nullptr;  // waits for the disk at the batch's end; null: each file does
+  io::DeferredSync* deferred_sync = nullptr;  // waits for the disk at the batch's end; null: each file does
 };
 
 struct ConversionJob {

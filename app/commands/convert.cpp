@@ -267,7 +267,7 @@ class ConvertCommand {
 
   int do_jobs() {
     if (makes_folders_ || !parsed_.to.empty()) {
-      if (auto made = root_.empty() ? Result<void>() : sync_later_.make_folders(root_); !made) {
+      if (auto made = root_.empty() ? Result<void>() : deferred_sync_.make_folders(root_); !made) {
         say_error("", made.error());
         return kExitFailed;
       }
@@ -289,7 +289,7 @@ class ConvertCommand {
     std::unique_ptr<ResumeManifest> manifest;
     if (parsed_.resume) {
       manifest = std::make_unique<ResumeManifest>(root_, manifest_suffix());
-      for (const fs::path& output : manifest->unsynced()) sync_later_.add(output);
+      for (const fs::path& output : manifest->unsynced()) deferred_sync_.add(output);
     }
     if (manifest && manifest->has_old())
       say_warning(shown(root_ / ".quarry-resume"), "was begun by Quarry 0.1.1 or older, which did not remember all "
@@ -309,7 +309,7 @@ class ConvertCommand {
       std::string hash;
       const int64_t begin = file_clock_now();
       ConversionOptions options = parsed_.options;
-      if (!one_file) options.sync_later = &sync_later_;
+      if (!one_file) options.deferred_sync = &deferred_sync_;
       options.in_regions = context.save_memory;
       if (manifest) {
         QRY_TRY_ASSIGN(const auto hashed, content_hash(job.inputs, text, context.cancel));
@@ -323,7 +323,7 @@ class ConvertCommand {
       }
       log.started(job, context.threads, context.save_memory, begun[i]++ ? std::string() : too_large(i));
       if (makes_folders_ || !parsed_.to.empty())
-        QRY_TRY(sync_later_.make_folders(file.has_parent_path() ? file.parent_path() : fs::path(".")));
+        QRY_TRY(deferred_sync_.make_folders(file.has_parent_path() ? file.parent_path() : fs::path(".")));
       Progress progress;
       progress.cancel = context.cancel;
       if (jobs_.size() == 1) progress = log.progress_of_one(shown(file), context.cancel);
@@ -359,7 +359,7 @@ class ConvertCommand {
     batch.cancel = &interrupt_flag();
     run_batch(estimates_, batch, run, ended);
     // Exit code 0 means that all of it is on disk, and the manifest promises nothing that is not.
-    auto settled = sync_later_.settle();
+    auto settled = deferred_sync_.settle();
     if (manifest)
       if (auto noted = manifest->settled(settled.has_value()); !noted && settled) settled = noted;
 
@@ -412,7 +412,7 @@ class ConvertCommand {
   std::vector<ConversionJob> jobs_;
   std::vector<BatchItem> estimates_;
   bool makes_folders_ = false;  // those of a template
-  io::DeferredSync sync_later_;
+  io::DeferredSync deferred_sync_;
   fs::path root_;               // of the outputs: where the manifest is
 };
 

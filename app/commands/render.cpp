@@ -104,7 +104,7 @@ class Batch {
   Result<void> run(const Job& job, nlohmann::json& report) {
     for (const fs::path& output : job.outputs) {
       if (output.has_parent_path())
-        QRY_TRY(sync_later_.make_folders(output.parent_path()));
+        QRY_TRY(deferred_sync_.make_folders(output.parent_path()));
       QRY_TRY(check_output(output, true));
     }
     QRY_TRY_ASSIGN(auto shared, engine::SharedWorld::create(*device_, parsed_.sharing.mode));
@@ -151,10 +151,10 @@ class Batch {
 
   uint32_t validation_errors() const { return device_->validation_errors(); }
   // Waits until all pictures are on disk.
-  Result<void> settle() { return sync_later_.settle(); }
+  Result<void> settle() { return deferred_sync_.settle(); }
 
  private:
-  io::DeferredSync* together() { return several_ ? &sync_later_ : nullptr; }
+  io::DeferredSync* together() { return several_ ? &deferred_sync_ : nullptr; }
 
   Result<void> make(const engine::RenderedWorld& world, const engine::View& view, const engine::RenderSettings& settings, const fs::path& output,
                     const Progress& progress) {
@@ -171,7 +171,7 @@ class Batch {
   std::unique_ptr<engine::Device> device_;
   std::unique_ptr<engine::Renderer> renderer_;
   std::unique_ptr<engine::PathTracer> tracer_;
-  io::DeferredSync sync_later_;
+  io::DeferredSync deferred_sync_;
   const bool several_;
   bool reported_ = false;
 };

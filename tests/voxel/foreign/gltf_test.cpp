@@ -356,15 +356,15 @@ TEST_CASE("gltf: names of files are percent-decoded, and names that are not enco
   check_equal(files.put("raw.gltf", g.text("my data.bin")), inside);
   check_equal(files.put("percent.gltf", g.text("100%25.bin")), inside);
   check_equal(files.put("base64.gltf", [&] { auto all = g; all.json["images"][0]["uri"] = Gltf::data_uri("image/png", test::small_png()); return all.text(); }()), inside);
-  std::vector<std::string> asked;
+  std::vector<std::string> accessed;
   {
     io::ReadOptions options;
     std::vector<fs::path> accessed_files;
     options.accessed_files = &accessed_files;
     REQUIRE(read_mesh(files.dir() / "blank.gltf", options));
-    for (const fs::path& p : accessed_files) asked.push_back(p.filename().string());
+    for (const fs::path& p : accessed_files) accessed.push_back(p.filename().string());
   }
-  CHECK(asked == std::vector<std::string>{"my pic.png", "my data.bin"});
+  CHECK(accessed == std::vector<std::string>{"my pic.png", "my data.bin"});
   check_refused(files.put("none.gltf", g.text("not%20there.bin")), "buffers[0].uri \"not%20there.bin\": there is no such file beside the mesh");
   files.put("short.bin", test::GltfBytes(10));
   check_refused(files.put("short.gltf", g.text("short.bin")), "buffers[0].byteLength " + std::to_string(g.bytes.size()) + ": short.bin holds 10 bytes");

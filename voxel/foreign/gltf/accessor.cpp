@@ -89,7 +89,7 @@ GltfAccessor::GltfAccessor(GltfDocument& document, uint64_t index, const std::st
   count_ = whole_number(object, "count", 0, where);
   component_ = component_of(whole_number(object, "componentType", 0, where), where);
   components_ = components_of(text(object, "type"), where);
-  normalized_ = truth(object, "normalized") && component_ != Component::f32;
+  normalized_ = boolean(object, "normalized") && component_ != Component::f32;
   const uint64_t size = size_of(component_) * components_;
   stride_ = size;
   if (const auto view_index = whole_number(object, "bufferView", where)) {

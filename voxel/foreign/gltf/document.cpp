@@ -157,7 +157,7 @@ double number(const Json& object, const char* key, double otherwise, const std::
   const Json* const value = member(object, key);
   return value ? as_number(*value, where + "." + key) : otherwise;
 }
-bool truth(const Json& object, const char* key) {
+bool boolean(const Json& object, const char* key) {
   const Json* const value = member(object, key);
   return value && value->is_boolean() && value->get<bool>();
 }

@@ -38,7 +38,7 @@ const Json* extension(const Json& object, const char* name);
 std::optional<uint64_t> whole_number(const Json& object, const char* key, const std::string& where);
 uint64_t whole_number(const Json& object, const char* key, uint64_t otherwise, const std::string& where);
 double number(const Json& object, const char* key, double otherwise, const std::string& where);
-bool truth(const Json& object, const char* key);
+bool boolean(const Json& object, const char* key);
 std::string text(const Json& object, const char* key);  // empty if there is none
 // Exactly out.size() numbers into `out`; false, and nothing done, if there is no such member.
 bool numbers(const Json& object, const char* key, std::span<double> out, const std::string& where);

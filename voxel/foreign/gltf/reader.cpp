@@ -156,7 +156,7 @@ class GltfScene {
                    ": nodes must form a tree.");
       }
       parent_of[item.node] = item.parent;
-      if (const Json* const shown = extension(node, "KHR_node_visibility"); shown && member(*shown, "visible") && !truth(*shown, "visible")) continue;
+      if (const Json* const shown = extension(node, "KHR_node_visibility"); shown && member(*shown, "visible") && !boolean(*shown, "visible")) continue;
       const glm::dmat4x3 here = product(item.to_world, local_matrix(node, where));
       if (const auto mesh = whole_number(node, "mesh", where)) place_mesh(node, item.node, *mesh, here);
       const auto children = indices(node, "children", where);

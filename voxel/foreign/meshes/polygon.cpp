@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// polygon.cpp - four corners are cut at a dent; more by ear clipping, in the plane across the axis nearest to Newell's
-// normal.
+// polygon.cpp - four corners are cut at a reflex one; more by ear clipping, in the plane across the axis nearest to
+// Newell's normal.
 #include "voxel/foreign/meshes/polygon.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ double angle_between(const glm::dvec3& a, const glm::dvec3& b) {
   return lengths > 0 ? std::acos(std::clamp(glm::dot(a, b) / lengths, -1.0, 1.0)) : 0;
 }
 
-// The corner from which both diagonals' triangles are inside: the one of a dent, if there is one. It need not lie in a
+// The corner from which both diagonals' triangles are inside: a reflex one, if there is one. It need not lie in a
 // plane.
 uint32_t first_of_four(std::span<const CornerPlace> p) {
   for (uint32_t i = 0; i < 4; ++i) {
@@ -79,7 +79,7 @@ class EarClipper {
   bool is_ear(uint32_t i) const {
     const FlatPoint &a = points_[before_[i]], &b = points_[i], &c = points_[next_[i]];
     if (twice_area(a, b, c) <= 0) return false;
-    // Only corners of dents can lie inside.
+    // Only reflex corners can lie inside.
     return std::none_of(reflex_.begin(), reflex_.end(), [&](uint32_t d) {
       const FlatPoint& p = points_[d];
       return p != a && p != b && p != c && twice_area(a, b, p) >= 0 && twice_area(b, c, p) >= 0 && twice_area(c, a, p) >= 0;

@@ -35,8 +35,8 @@ struct Destination {
 
   template <class T>
     requires std::convertible_to<T, std::filesystem::path>
-  Destination(T&& name, bool may_replace = true, DeferredSync* sync_later = nullptr)  // NOLINT: implicit as from string to path
-      : file(std::forward<T>(name)), replace(may_replace), later(sync_later) {}
+  Destination(T&& name, bool may_replace = true, DeferredSync* deferred_sync = nullptr)  // NOLINT: implicit as from string to path
+      : file(std::forward<T>(name)), replace(may_replace), later(deferred_sync) {}
   // The same for another file.
   Destination with(std::filesystem::path other) const { return {std::move(other), replace, later}; }
 };

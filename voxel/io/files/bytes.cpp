@@ -38,8 +38,8 @@ Result<uint64_t> open_file(const std::filesystem::path& file, File* out) {
 constexpr size_t kReadPieceBytes = size_t(1) << 20;
 
 // After each piece `going(its bytes)` says whether to go on.
-template <class Going>
-Result<std::vector<uint8_t>> read_pieces(const File& file, uint64_t count, const Going& going) {
+template <class Continue>
+Result<std::vector<uint8_t>> read_pieces(const File& file, uint64_t count, const Continue& going) {
   std::vector<uint8_t> bytes;
   try {
     bytes.reserve(count);  // addresses only: the memory is taken piece by piece

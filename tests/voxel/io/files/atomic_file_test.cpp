@@ -222,7 +222,7 @@ TEST_CASE("atomic file: temporary names are as long as the file system takes, en
 }
 
 TEST_CASE("deferred sync: what was added is asked for once, few and many, and what was moved away is no error") {
-  const fs::path dir = test::scratch_dir("sync_later");
+  const fs::path dir = test::scratch_dir("deferred_sync");
   for (const int count : {3, 40}) {
     io::DeferredSync later;
     const fs::path folder = dir / std::to_string(count) / "deep";

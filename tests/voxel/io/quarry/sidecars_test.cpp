@@ -75,7 +75,7 @@ Outcome read(const fs::path& file) {
 }  // namespace
 
 TEST_CASE("store sidecars: reading takes all edits of a killed editor's log and changes neither it nor the file") {
-  const Crashed world("leftovers_sound");
+  const Crashed world("sidecars_sound");
   world.put(world.log);
   const auto before = names_in(world.dir);
   const Outcome o = read(world.file);
@@ -100,7 +100,7 @@ TEST_CASE("store sidecars: reading takes all edits of a killed editor's log and 
 
 TEST_CASE("store sidecars: a log damaged in its middle is an error that says where, also for an editor, who would "
     "drop the edits behind it") {
-  const Crashed world("leftovers_middle");
+  const Crashed world("sidecars_middle");
   Bytes log = world.log;
   const size_t wrong = (world.ends[9] - kHeader) / kFrame * kFrame + kHeader;  // the first page of the tenth edit
   log[wrong + 24 + 1000] ^= 1;
@@ -118,7 +118,7 @@ TEST_CASE("store sidecars: a log damaged in its middle is an error that says whe
 }
 
 TEST_CASE("store sidecars: wherever bytes of a log are wrong or cut off, the scene is whole, or that is said") {
-  const Crashed world("leftovers_anywhere");
+  const Crashed world("sidecars_anywhere");
   std::mt19937 random(17);
   int errors = 0, warned = 0, whole = 0;
   const auto judge = [&](const Bytes& log) {
@@ -174,7 +174,7 @@ TEST_CASE("store sidecars: wherever bytes of a log are wrong or cut off, the sce
 }
 
 TEST_CASE("store sidecars: a log whose header is damaged is an error unless the file has all of it") {
-  const Crashed world("leftovers_header");
+  const Crashed world("sidecars_header");
   Bytes log = world.log;
   log[17] ^= 0x40;
   world.put(log);
@@ -195,7 +195,7 @@ TEST_CASE("store sidecars: a log whose header is damaged is an error unless the 
 }
 
 TEST_CASE("store sidecars: a copy of an open world without its log is said to be one") {
-  const Crashed world("leftovers_missing");
+  const Crashed world("sidecars_missing");
   write_bytes(world.file, world.database);
   const Outcome o = read(world.file);
   REQUIRE(o.scene);

@@ -31,7 +31,7 @@ class MemorySource {
 
   // Called by an owner of blocks before it changes what they hold in place: a source whose blocks a GPU reads directly comes back when
   // no frame under way does. Any thread; nothing to do for other sources.
-  virtual void about_to_write() noexcept {}
+  virtual void wait_for_readers() noexcept {}
 };
 
 // Zeroed pages of anonymous host memory (mmap): untouched parts cost nothing. One process-wide stateless object.

@@ -12,10 +12,11 @@
 #include "bench/render/scenes.hpp"
 #include "bench_rays_spirv.h"
 #include "engine/render/beams.hpp"
-#include "engine/render/course.hpp"
-#include "engine/render/look.hpp"
+#include "engine/render/frame_settings.hpp"
 #include "engine/render/offscreen.hpp"
 #include "engine/render/ray_marcher.hpp"
+#include "engine/render/ray_setup.hpp"
+#include "engine/render/shadow_order.hpp"
 #include "engine/vulkan/loader.hpp"
 #include "base/parallel.hpp"
 #include "bench/render/shaders/bench_rays.h"
@@ -25,7 +26,7 @@
 namespace quarry::bench {
 namespace {
 
-using engine::BufferHome;
+using engine::BufferMemory;
 using engine::DeviceMemory;
 using engine::vk_check;
 
@@ -120,15 +121,15 @@ Result<std::unique_ptr<Passes>> Passes::create(engine::Device& device, uint32_t 
   const auto pixels = uint64_t(width) * height;
   const struct {
     std::unique_ptr<DeviceMemory>* memory;
-    BufferHome home;
+    BufferMemory kind;
     uint64_t bytes;
-  } wanted[] = {{&self->frame_, BufferHome::device_mapped, sizeof(QryBenchFrame)}, {&self->near_frame_, BufferHome::device_mapped, sizeof(QryBenchFrame)},
-                {&self->visibility_, BufferHome::device, pixels * sizeof(QryVisibility)}, {&self->lit_, BufferHome::device, pixels * 4},
-                {&self->open_, BufferHome::device, pixels * 16}, {&self->picture_, BufferHome::device, pixels * 4},
-                {&self->beams_, BufferHome::device, engine::beam_tiles(width, height) * 4},
-                {&self->seen_, BufferHome::host_readback, pixels * sizeof(QryVisibility)}, {&self->seen_beams_, BufferHome::host_readback, pixels * sizeof(QryVisibility)}};
+  } wanted[] = {{&self->frame_, BufferMemory::device_mapped, sizeof(QryBenchFrame)}, {&self->near_frame_, BufferMemory::device_mapped, sizeof(QryBenchFrame)},
+                {&self->visibility_, BufferMemory::device, pixels * sizeof(QryVisibility)}, {&self->lit_, BufferMemory::device, pixels * 4},
+                {&self->open_, BufferMemory::device, pixels * 16}, {&self->picture_, BufferMemory::device, pixels * 4},
+                {&self->beams_, BufferMemory::device, engine::beam_tiles(width, height) * 4},
+                {&self->seen_, BufferMemory::host_readback, pixels * sizeof(QryVisibility)}, {&self->seen_beams_, BufferMemory::host_readback, pixels * sizeof(QryVisibility)}};
   for (const auto& w : wanted) {
-    QRY_TRY_ASSIGN(auto made, DeviceMemory::create(device, w.home, w.bytes, "quarry bench"));
+    QRY_TRY_ASSIGN(auto made, DeviceMemory::create(device, w.kind, w.bytes, "quarry bench"));
     *w.memory = std::move(made);
   }
   QRY_TRY_ASSIGN(auto offscreen, engine::Offscreen::create(device, "quarry bench"));
@@ -202,7 +203,7 @@ Result<void> Passes::measure(const engine::SharedWorld& world, engine::Device::T
   VkPhysicalDeviceProperties properties{};
   vk.vkGetPhysicalDeviceProperties(device_->physical_device(), &properties);
   std::vector<double> times[kPassCount];
-  const QryBenchPush push{world.root(), 0, engine::one_way(f.sun), width_ * height_};
+  const QryBenchPush push{world.root(), 0, engine::direction_setup(f.sun), width_ * height_};
   constexpr VkAccessFlags kShader = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
   const VkMemoryBarrier between{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, kShader | VK_ACCESS_TRANSFER_READ_BIT, kShader | VK_ACCESS_TRANSFER_READ_BIT};
   constexpr VkPipelineStageFlags kWork = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// passes.hpp - `quarry bench render`: how many rays a second the traversal walks, pass by pass, on the reference scenes.
+// passes.hpp - `quarry bench render`: how many rays a second are traced, pass by pass, on the reference scenes.
 //
 // Each pass is a dispatch of its own between two timestamps; the median of `repeats` is reported, after two rounds of warm-up. Beside
-// them, in the same run, two ceilings: making the rays and writing 16 bytes, and walking only the pyramid. Rays counted are rays walked:
+// them, in the same run, two ceilings: making the rays and writing 16 bytes, and traversing only the pyramid. Rays counted are rays traced:
 // pixels for primary rays, pixels that hit (times four) for shadow and ambient rays.
 #pragma once
 

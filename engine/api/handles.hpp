@@ -181,6 +181,6 @@ void put_size_and_sun(const auto& info, engine::RenderSettings& settings) {
 // A picture's info with what is chained to it, as the renderer takes it.
 qry_result read_render_info(const char* function, const qry_render_info* info, engine::View& view, engine::RenderSettings& settings);
 // `look` may be null: then nothing is set.
-qry_result apply_look(const char* function, const qry_look_info* look, engine::RenderSettings& settings);
+qry_result apply_environment(const char* function, const qry_look_info* look, engine::RenderSettings& settings);
 
 }  // namespace quarry::c_api

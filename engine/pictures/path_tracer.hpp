@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // path_tracer.hpp - pictures whose light is followed over many bounces and converges: the same worlds, views and settings as Renderer's,
-// with sun, sky, glowing voxels, mirrors, glass and fog taken seriously, and paid for by time.
+// with sun, sky, emissive voxels, reflection, refraction and fog taken seriously, and paid for by time.
 //
 //   SharedWorld -> path.comp.glsl -> sums (a float4 a pixel, kept between calls) -> path_resolve.comp.glsl -> RGBA8 image | floats
 //
@@ -33,8 +33,8 @@ class PathTracer {
   static Result<std::unique_ptr<PathTracer>> create(Device& device);
   ~PathTracer();
 
-  // Brings the list of what glows up to date (LightList::update says what that costs) and sends it to the device. Call it after publish() and
-  // before a new picture's first record(); else glowing voxels are found by chance alone. Never waits. Errors: out_of_memory, device.
+  // Brings the light tree up to date (LightTree::update says what that costs) and sends it to the device. Call it after publish() and
+  // before a new picture's first record(); else emissive voxels are found by scattered rays alone. Never waits. Errors: out_of_memory, device.
   Result<void> prepare(const RenderedWorld& world);
 
   // Records `steps` steps after the `first_step` ones that are done, then shows the sums in `target` (as Renderer::record has it; null: not yet).

@@ -3,7 +3,7 @@
 // mostly empty.
 #include "engine/render/beams.hpp"
 
-#include "engine/render/course.hpp"
+#include "engine/sharing/world_root.hpp"
 #include "shaders/shared/frame.h"
 #include "shaders/shared/world_root.h"
 
@@ -26,7 +26,7 @@ bool beams_pay(const QryWorldRoot& root, const glm::vec3& origin) {
     const float low = root.box_low[i] + float(kQryBoxMargin), high = root.box_high[i] - float(kQryBoxMargin);
     bricks *= double(((int32_t(high) - 1) >> 3) - (int32_t(low) >> 3) + 1);
   }
-  return root.brick_count > 0 && (inside_bounds(root, origin) || root.brick_count < kFilled * bricks);
+  return root.brick_count > 0 && (inside_tight_box(root, origin) || root.brick_count < kFilled * bricks);
 }
 
 }  // namespace quarry::engine

@@ -13,7 +13,7 @@
 namespace quarry::engine {
 
 // A shader and its constants. `beams` there is none where the device has no beam_lanes.
-enum class Pass : uint8_t { beams, march, march_counted, shadow_rows, shadow_rows_one_way, shadow_columns, shadow_columns_one_way, ambient, behind, mirror, shade, views, page_load, trace };
+enum class Pass : uint8_t { beams, march, march_counted, shadow_rows, shadow_rows_one_direction, shadow_columns, shadow_columns_one_direction, ambient, refraction, reflection, shade, debug_views, page_load_factor, trace };
 constexpr size_t kPasses = size_t(Pass::trace) + 1;
 
 class Pipelines {

@@ -5,8 +5,8 @@
 //     -> beams.comp.glsl   how far each tile of pixels sees nothing                       (4 B a tile)
 //     -> march.comp.glsl   primary rays: t, voxel, face, material, steps, probe depth      (16 B a pixel + 8 B debug)
 //     -> shadow.comp.glsl, ambient.comp.glsl   rays to the sun, to all around            (16 B a pixel)
-//     -> behind.comp.glsl  what glass lets through, only where the palette has any         (16 B a pixel)
-//     -> mirror.comp.glsl  what smooth surfaces mirror, likewise                           (16 B a pixel)
+//     -> refraction.comp.glsl  what transparent voxels show, only where the palette has any (16 B a pixel)
+//     -> reflection.comp.glsl  what smooth surfaces reflect, likewise                       (16 B a pixel)
 //     -> shade.comp.glsl   sun, sky, palette -> RGBA8
 //     -> read-back (PNG, C API), swapchain image (app/editor) or the host engine's image
 // Every pass records into a command buffer given by the caller, never submits and never waits; render() is the convenience that does.
@@ -60,7 +60,7 @@ struct RenderSettings {
   // Path-traced pictures only (path_tracer.hpp).
   uint32_t bounces = 4;                              // times a path may scatter
   float lens_radius = 0, focus = 0;                  // voxels; 0: everything is sharp. The plane `focus` before the eye is sharp
-  bool light_list = true;                            // false: glowing voxels are found by chance alone; the same picture, after far more paths
+  bool light_tree = true;                            // false: emissive voxels are found by scattered rays alone; the same picture, after far more paths
   float firefly_limit = 0;                           // brightest radiance that scattered light may bring; 0: no limit, and no bias
   Beams beams = Beams::automatic;
   bool highlight = false;                            // brush preview / selection: a box drawn as an outline

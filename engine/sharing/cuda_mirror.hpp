@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuda_mirror.hpp - a World's twin in GPU memory that CUDA writes and Vulkan reads: zero-copy sharing.
 //
-//   World (host) --pieces--> pinned memory --> CUDA scatter kernel --> grid, masks, materials, pyramid in exported memory, byte for byte
+//   World (host) --regions--> pinned memory --> CUDA scatter kernel --> grid, masks, materials, pyramid in exported memory, byte for byte
 //   The queue releases what is written, CUDA's stream waits for that, writes and signals, the queue acquires (ownership.hpp): the host
 //   waits for none of them. A table that grew is a new block; the old one lives until the frames that can read it are done.
 #pragma once

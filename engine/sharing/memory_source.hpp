@@ -20,7 +20,7 @@ class SharedMemorySource : public MemorySource {
   ~SharedMemorySource() override;
   Result<MemoryBlock> allocate(size_t size_bytes, const char* label) override;
   void release(const MemoryBlock& block) noexcept override;
-  void about_to_write() noexcept override;  // host_import: blocks until the frames submitted so far are done
+  void wait_for_readers() noexcept override;  // host_import: blocks until the frames submitted so far are done
   void frame_submitted(uint64_t value);  // timeline value that the newest submitted frame will signal
   void frame_completed(uint64_t value);  // destroys what no frame can read any more
   void copies_submitted(Device::TimelinePoint point);  // what is released from now on outlives these copies too

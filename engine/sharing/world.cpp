@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "engine/sharing/cuda_mirror.hpp"
-#include "engine/sharing/light_list.hpp"
+#include "engine/sharing/light_tree.hpp"
 #include "engine/sharing/memory_source.hpp"
 #include "engine/sharing/world.hpp"
 #include "engine/vulkan/upload.hpp"
@@ -38,7 +38,7 @@ class RootRing {
     for (auto& s : slots_)
       if (s.get() != current_ && s->last_frame <= completed && s->memory->size_bytes() >= image.size()) slot = s.get();
     if (!slot) {
-      QRY_TRY_ASSIGN(auto memory, DeviceMemory::create(device, BufferHome::device_mapped, std::max<size_t>(image.size() * 2, 16384), "quarry world root"));
+      QRY_TRY_ASSIGN(auto memory, DeviceMemory::create(device, BufferMemory::device_mapped, std::max<size_t>(image.size() * 2, 16384), "quarry world root"));
       slots_.push_back(std::make_unique<Slot>());
       slot = slots_.back().get();
       slot->memory = std::move(memory);
@@ -119,8 +119,8 @@ struct SharedWorld::State {
   std::unique_ptr<CudaMirror> mirror; // zero_copy
   RootRing roots;
   uint64_t submitted = 0, completed = 0;
-  bool glass = false, mirrors = false;
-  LightList lights;
+  bool transmissive = false, reflective = false;
+  LightTree lights;
   Device::TimelinePoint ready{VK_NULL_HANDLE, 0};
   // Which world was published last, and how much of it.
   uint64_t world_seen = 0, pyramid_seen = 0;  // OccupancyPyramid::id and block_id; 0: nothing
@@ -134,16 +134,16 @@ struct SharedWorld::State {
 
 Result<void> SharedWorld::State::upload_changes(const World& world, const WorldChanges& changes) {
   std::vector<Upload::Copy> copies;
-  for (const WorldPiece& piece : collect_pieces(world, changes)) {
+  for (const CopyRegion& region : collect_copy_regions(world, changes)) {
     const MemoryBlock* block = nullptr;
-    switch (piece.part) {
+    switch (region.part) {
       case WorldPart::grid: block = &world.grid().block(); break;
-      case WorldPart::masks: block = &world.pool().mask_slabs().slabs()[piece.slab]; break;
-      case WorldPart::materials: block = &world.pool().material_slabs().slabs()[piece.slab]; break;
+      case WorldPart::masks: block = &world.pool().mask_slabs().slabs()[region.slab]; break;
+      case WorldPart::materials: block = &world.pool().material_slabs().slabs()[region.slab]; break;
       case WorldPart::pyramid: block = &world.pyramid().block(); break;
     }
     const auto* buffer = static_cast<const SharedBuffer*>(block->owner);
-    copies.push_back({buffer->buffer(), block->device_address - buffer->device_address() + piece.offset_bytes, piece.size_bytes, piece.from});
+    copies.push_back({buffer->buffer(), block->device_address - buffer->device_address() + region.offset_bytes, region.size_bytes, region.from});
   }
   QRY_TRY_ASSIGN(auto point, upload->submit(copies));
   ready = point;
@@ -223,8 +223,8 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
     root.box_high[i] = float(highs[i] + int32_t(kQryBoxMargin));
   }
   QRY_TRY(s.roots.put(*s.device, root_image(root, palette, masks, materials), s.submitted, s.completed));
-  s.glass = std::ranges::any_of(palette.materials, [](const Material& m) { return m.transparency > 0; });
-  s.mirrors = std::ranges::any_of(palette.materials, [](const Material& m) { return m.roughness < 0.3f; });
+  s.transmissive = std::ranges::any_of(palette.materials, [](const Material& m) { return m.transparency > 0; });
+  s.reflective = std::ranges::any_of(palette.materials, [](const Material& m) { return m.roughness < 0.3f; });
   s.world_seen = world.pyramid().id();
   s.pyramid_seen = world.pyramid().block_id();
   s.grid_seen = world.grid().block().data;
@@ -247,13 +247,13 @@ SharingMode SharedWorld::mode() const { return state_->choice.mode; }
 const std::string& SharedWorld::sharing_reason() const { return state_->choice.reason; }
 uint64_t SharedWorld::root_address() const { return state_->roots.address(); }
 const QryWorldRoot& SharedWorld::root() const { return state_->roots.root(); }
-bool SharedWorld::has_glass() const { return state_->glass; }
-bool SharedWorld::has_mirrors() const { return state_->mirrors; }
-const LightList& SharedWorld::update_lights(const World& world, const Palette& palette) {
+bool SharedWorld::has_transmissive() const { return state_->transmissive; }
+bool SharedWorld::has_reflective() const { return state_->reflective; }
+const LightTree& SharedWorld::update_lights(const World& world, const Palette& palette) {
   state_->lights.update(world, palette);
   return state_->lights;
 }
-const LightList& SharedWorld::lights() const { return state_->lights; }
+const LightTree& SharedWorld::lights() const { return state_->lights; }
 uint64_t SharedWorld::device_bytes() const { return state_->memory->size_bytes(); }
 
 RenderedWorld rendered_world(SharedWorld& shared, Document& document) { return {shared, document.world(), document.scene().palette}; }

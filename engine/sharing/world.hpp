@@ -20,7 +20,7 @@ class Document;
 
 namespace quarry::engine {
 
-class LightList;
+class LightTree;
 
 // A World readable by shaders. host_import: the world's own memory, no copies. zero_copy: CUDA writes a twin of it in exported
 // memory. staged: copies of what changed. One World at a time; it must go before its SharedWorld, whose memory it
@@ -42,11 +42,11 @@ class SharedWorld {
   const std::string& sharing_reason() const;
   uint64_t root_address() const;     // device address of the root structure of shaders/library/world.glsl
   const QryWorldRoot& root() const;  // the same structure, for push constants; lives as long as what root_address() points to
-  bool has_glass() const;            // of the palette last published: a material lets light through
-  bool has_mirrors() const;          // ... is smooth
-  // The world's glowing faces, brought up to date with what was published last; the world and palette must be those. One thread at a time.
-  const LightList& update_lights(const World& world, const Palette& palette);
-  const LightList& lights() const;   // as they were then
+  bool has_transmissive() const;     // of the palette last published: a material lets light through
+  bool has_reflective() const;       // ... is smooth
+  // The world's emissive faces, brought up to date with what was published last; the world and palette must be those. One thread at a time.
+  const LightTree& update_lights(const World& world, const Palette& palette);
+  const LightTree& lights() const;   // as they were then
   uint64_t device_bytes() const;
  private:
   struct State;

@@ -18,14 +18,14 @@ class Collector {
  public:
   void add(WorldPart part, uint32_t slab, uint64_t offset, const void* from, uint64_t size) {
     if (!size) return;
-    if (!pieces_.empty()) {
-      WorldPiece& last = pieces_.back();
+    if (!copies_.empty()) {
+      CopyRegion& last = copies_.back();
       if (last.part == part && last.slab == slab && last.offset_bytes + last.size_bytes == offset && static_cast<const char*>(last.from) + last.size_bytes == from) {
         last.size_bytes += size;
         return;
       }
     }
-    pieces_.push_back({part, slab, offset, size, from});
+    copies_.push_back({part, slab, offset, size, from});
   }
 
   // Elements first .. first+count of a slab array, slab by slab; the numbers behind a slab that was cut off are passed over.
@@ -41,10 +41,10 @@ class Collector {
     }
   }
 
-  std::vector<WorldPiece> take() { return std::move(pieces_); }
+  std::vector<CopyRegion> take() { return std::move(copies_); }
 
  private:
-  std::vector<WorldPiece> pieces_;
+  std::vector<CopyRegion> copies_;
 };
 
 // The bytes of the table that writing these keys may have changed: their pages, because other keys may have been moved there, and their
@@ -71,7 +71,7 @@ void add_grid_pages(Collector& out, const hashgrid::GridView& grid, const std::v
 
 }  // namespace
 
-std::vector<WorldPiece> collect_pieces(const World& world, const WorldChanges& changes) {
+std::vector<CopyRegion> collect_copy_regions(const World& world, const WorldChanges& changes) {
   Collector out;
   const hashgrid::GridView grid = world.grid().view();
   const BrickPool& pool = world.pool();

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "engine/cuda/link.hpp"
+#include "engine/cuda/interop.hpp"
 #include "engine/vulkan/device_requirements.hpp"
 #include "engine/vulkan/loader.hpp"
 

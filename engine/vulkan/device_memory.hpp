@@ -12,7 +12,7 @@
 namespace quarry::engine {
 
 // How the memory is come by.
-enum class BufferHome : uint8_t {
+enum class BufferMemory : uint8_t {
   device,         // device-local
   host_upload,    // host-visible and coherent, mapped: the host writes, the device reads
   device_mapped,  // the same, but device-local where there is such a type: small things that every thread of a pass reads
@@ -24,7 +24,7 @@ enum class BufferHome : uint8_t {
 class DeviceMemory {
  public:
   // `imported` only for host_pointer: aligned to and size a multiple of min_imported_host_pointer_alignment.
-  static Result<std::unique_ptr<DeviceMemory>> create(Device& device, BufferHome home, size_t size_bytes, const char* label, void* imported = nullptr);
+  static Result<std::unique_ptr<DeviceMemory>> create(Device& device, BufferMemory kind, size_t size_bytes, const char* label, void* imported = nullptr);
   ~DeviceMemory();
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
@@ -49,6 +49,6 @@ class DeviceMemory {
 };
 
 // Makes `memory` at least so large; what it held is lost.
-Result<void> ensure_memory(Device& device, std::unique_ptr<DeviceMemory>& memory, BufferHome home, uint64_t size_bytes, const char* label);
+Result<void> ensure_memory(Device& device, std::unique_ptr<DeviceMemory>& memory, BufferMemory kind, uint64_t size_bytes, const char* label);
 
 }  // namespace quarry::engine

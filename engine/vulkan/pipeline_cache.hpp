@@ -18,10 +18,10 @@ class PipelineCache {
   PipelineCache(const PipelineCache&) = delete;
   PipelineCache& operator=(const PipelineCache&) = delete;
 
-  // Of shaders/library/traverse.glsl, of own_pixel.glsl tiled, and of shadow.comp.glsl one_way, by_columns and the rows of its workgroups; a shader without
+  // Of shaders/library/traverse.glsl, of dispatch_pixel.glsl tiled, and of shadow.comp.glsl one_direction, by_columns and the rows of its workgroups; a shader without
   // them ignores them.
   struct Constants {
-    bool counts = false, inside = false, ignores = false, one_way = false, by_columns = false, tiled = false;
+    bool counts = false, inside = false, skips_material = false, one_direction = false, by_columns = false, tiled = false;
     uint32_t rows = 16;
   };
   // The pipeline is the caller's. Any number of threads.

@@ -41,7 +41,7 @@ Result<Upload::Batch*> Upload::free_batch(uint64_t size_bytes) {
     batch = batches_.back().get();
   }
   if (!batch->memory || batch->memory->size_bytes() < size_bytes) {
-    QRY_TRY_ASSIGN(auto memory, DeviceMemory::create(*device_, BufferHome::host_upload, std::max<uint64_t>(size_bytes, 1u << 16), "quarry upload"));
+    QRY_TRY_ASSIGN(auto memory, DeviceMemory::create(*device_, BufferMemory::host_upload, std::max<uint64_t>(size_bytes, 1u << 16), "quarry upload"));
     batch->memory = std::move(memory);
   }
   return batch;

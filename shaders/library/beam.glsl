@@ -52,7 +52,7 @@ uint qry_beam_key(const QryBeam beam, uint child, vec3 corner, float size) {
 uint qry_beam_lane_child(uint i) { return gl_SubgroupInvocationID | (i * kQryBeamLanes); }
 
 // The keys of a node's children, whose mask is given.
-void qry_beam_look(const QryBeam beam, uvec2 mask, vec3 corner, float size, out QryBeamKeys keys) {
+void qry_beam_visit(const QryBeam beam, uvec2 mask, vec3 corner, float size, out QryBeamKeys keys) {
   for (uint i = 0u; i < kQryBeamOwn; ++i) {
     const uint child = qry_beam_lane_child(i);
     keys.own[i] = ((child < 32u ? mask.x : mask.y) & (1u << (child & 31u))) != 0u ? qry_beam_key(beam, child, corner, size) : kQryBeamNone;
@@ -88,14 +88,14 @@ uint qry_beam_block(const QryWorldRoot root, const QryBeam beam, vec3 block, uin
     const vec3 cell_corner = fma(qry_beam_child(cell & 63u), vec3(512.0), block);
     const uvec3 cell_at = uvec3(cell_corner) >> 9u;
     const uvec3 cell_node = qry_node(root, cell_at.x | (cell_at.y << 5) | (cell_at.z << 9));
-    qry_beam_look(beam, cell_node.xy, cell_corner, 128.0, regions);
+    qry_beam_visit(beam, cell_node.xy, cell_corner, 128.0, regions);
     for (;;) {
       const uint region = subgroupMin(qry_beam_own_nearest(regions));
       if (region >= best) break;
       qry_beam_done(regions, region);
       const uvec3 region_node = qry_child(root, cell_node, region & 63u);
       const vec3 region_corner = fma(qry_beam_child(region & 63u), vec3(128.0), cell_corner);
-      qry_beam_look(beam, region_node.xy, region_corner, 32.0, chunks);
+      qry_beam_visit(beam, region_node.xy, region_corner, 32.0, chunks);
       ++visits;
       for (;;) {
         const uint chunk = subgroupMin(qry_beam_own_nearest(chunks));
@@ -106,7 +106,7 @@ uint qry_beam_block(const QryWorldRoot root, const QryBeam beam, vec3 block, uin
         }
         qry_beam_done(chunks, chunk);
         const uvec3 chunk_node = qry_child(root, region_node, chunk & 63u);
-        qry_beam_look(beam, chunk_node.xy, fma(qry_beam_child(chunk & 63u), vec3(32.0), region_corner), 8.0, bricks);
+        qry_beam_visit(beam, chunk_node.xy, fma(qry_beam_child(chunk & 63u), vec3(32.0), region_corner), 8.0, bricks);
         best = min(best, subgroupMin(qry_beam_own_nearest(bricks)));
         ++visits;
       }
@@ -118,17 +118,17 @@ uint qry_beam_block(const QryWorldRoot root, const QryBeam beam, vec3 block, uin
 // a set voxel at t below it. kQryBeamNothing: none meets any.
 float qry_beam(const QryWorldRoot root, vec3 o, vec3 low, vec3 high) {
   const bvec3 rising = greaterThanEqual(low + high, vec3(0.0));
-  const vec3 fastest = 1.0 / max(mix(-low, high, rising), vec3(1e-20)), slowest_way = mix(-high, low, rising), slowest = 1.0 / max(slowest_way, vec3(1e-20));
+  const vec3 fastest = 1.0 / max(mix(-low, high, rising), vec3(1e-20)), slowest_direction = mix(-high, low, rising), slowest = 1.0 / max(slowest_direction, vec3(1e-20));
   // More than floats' error at this distance.
   const vec3 away = abs(o);
   const float margin = 0.05 + (max(away.x, max(away.y, away.z)) + float(kVoxelExtent.x)) * (1.0 / 1048576.0);
-  const bvec3 one_way = greaterThan(slowest_way, vec3(1e-20));  // where a tile has rays both ways on an axis, nothing leaves on it
+  const bvec3 one_direction = greaterThan(slowest_direction, vec3(1e-20));  // where a tile has rays both ways on an axis, nothing leaves on it
   const vec3 to_o = mix(-(o + vec3(kVoxelBias)), o + vec3(kVoxelBias), rising);
   QryBeam beam;
   beam.enter_by = mix(-fastest, fastest, rising);
   beam.enter_from = -(to_o + margin) * fastest;
-  beam.leave_by = mix(vec3(0.0), mix(-slowest, slowest, rising), one_way);
-  beam.leave_from = mix(vec3(kQryBeamNothing), -(to_o - margin) * slowest, one_way);
+  beam.leave_by = mix(vec3(0.0), mix(-slowest, slowest, rising), one_direction);
+  beam.leave_from = mix(vec3(kQryBeamNothing), -(to_o - margin) * slowest, one_direction);
   beam.near = mix(vec3(1.0), vec3(0.0), rising);
 
   const ivec3 first = ivec3(root.box_low[0], root.box_low[1], root.box_low[2]) + kVoxelBias + int(kQryBoxMargin);
@@ -168,7 +168,7 @@ float qry_beam(const QryWorldRoot root, vec3 o, vec3 low, vec3 high) {
 }
 
 // The caller's subgroup's tile; beyond the last one in the last workgroup.
-uint qry_own_tile() { return gl_WorkGroupID.x * (kQryBeamGroup / kQryBeamLanes) + gl_SubgroupID; }
+uint qry_dispatch_tile() { return gl_WorkGroupID.x * (kQryBeamGroup / kQryBeamLanes) + gl_SubgroupID; }
 uint qry_tiles_across(uint width) { return (width + kQryBeamTileWide - 1u) / kQryBeamTileWide; }
 uint qry_tiles_down(uint height) { return (height + kQryBeamTileHigh - 1u) / kQryBeamTileHigh; }
 
@@ -179,9 +179,9 @@ float qry_tile_beam(const QryWorldRoot root, uint tile, vec3 o, vec3 forward, ve
   vec3 low = vec3(1e30), high = vec3(-1e30);
   for (uint i = 0u; i < 4u; ++i) {
     const vec2 at = fma(corner + size * vec2(i & 1u, i >> 1), scale, vec2(-1.0, 1.0));
-    const vec3 way = forward + at.x * right + at.y * up;
-    low = min(low, way);
-    high = max(high, way);
+    const vec3 ray = forward + at.x * right + at.y * up;
+    low = min(low, ray);
+    high = max(high, ray);
   }
   return qry_beam(root, o, low, high);
 }

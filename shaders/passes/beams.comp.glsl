@@ -17,7 +17,7 @@ void main() {
   const QryFrame frame = given.frame;
   const QryWorldRoot root = push.root;
   const uint tiles = qry_tiles_across(frame.width) * qry_tiles_down(frame.height);
-  const uint tile = qry_own_tile();
+  const uint tile = qry_dispatch_tile();
   if (tile < tiles) {
     const float depth = qry_tile_beam(root, tile, of(frame.origin), of(frame.forward), of(frame.right), of(frame.up), uvec2(frame.width, frame.height));
     if (gl_SubgroupInvocationID == 0u) QryBeamRef(frame.beams).at[tile] = depth;

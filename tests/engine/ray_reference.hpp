@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ray_reference.hpp - the ray-marcher's independent judge: a plain voxel-by-voxel walk in double precision, asking World::get at every
+// ray_reference.hpp - the ray-marcher's independent judge: a plain voxel-by-voxel traversal in double precision, asking World::get at every
 // step, with nothing skipped but what lies outside the set voxels' bounds.
 #pragma once
 

@@ -3,7 +3,7 @@
 #ifndef QRY_BENCH_RAYS_H
 #define QRY_BENCH_RAYS_H
 
-#include "shaders/shared/course.h"
+#include "shaders/shared/ray_setup.h"
 
 struct QryBenchFrame {
   QRY_U64 visibility;  // width*height QryVisibility
@@ -26,7 +26,7 @@ struct QryBenchFrame {
 struct QryBenchPush {
   QryWorldRoot root;
   QRY_U64 frame;
-  QryOneWay to_sun;
+  QryDirectionSetup to_sun;
   QRY_U32 pixels;  // width * height
 };
 

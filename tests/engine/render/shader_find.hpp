@@ -44,8 +44,8 @@ class ShaderFind {
 
   // Value and sectors read, of each key. `push`: all but the addresses of keys and answers, and the count. `ready`: what to wait for.
   std::vector<uint32_t> operator()(Push push, const std::vector<uint32_t>& keys, std::optional<engine::Device::TimelinePoint> ready = {}) {
-    auto in = engine::DeviceMemory::create(device_, engine::BufferHome::host_upload, keys.size() * 4, "keys");
-    auto out = engine::DeviceMemory::create(device_, engine::BufferHome::host_readback, keys.size() * 8, "found");
+    auto in = engine::DeviceMemory::create(device_, engine::BufferMemory::host_upload, keys.size() * 4, "keys");
+    auto out = engine::DeviceMemory::create(device_, engine::BufferMemory::host_readback, keys.size() * 8, "found");
     REQUIRE(in);
     REQUIRE(out);
     std::memcpy((*in)->mapped(), keys.data(), keys.size() * 4);

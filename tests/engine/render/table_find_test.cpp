@@ -39,7 +39,7 @@ TEST_CASE("compact_find: GLSL and host answer alike, value and sectors read, in 
   const auto executor = hashgrid::make_host_executor(2);
   for (const uint32_t pages : {1u, 3u, 1024u, 12288u}) {
     INFO(pages << " pages");
-    auto memory = DeviceMemory::create(*device, BufferHome::host_upload, size_t{pages} * kQryPageBytes, "compact table");
+    auto memory = DeviceMemory::create(*device, BufferMemory::host_upload, size_t{pages} * kQryPageBytes, "compact table");
     REQUIRE(memory);
     const hashgrid::CompactView table = hashgrid::compact_view((*memory)->mapped(), pages);
     REQUIRE(executor->compact().clear(table));
@@ -72,7 +72,7 @@ TEST_CASE("grid_find: GLSL and host answer alike, value and sectors read, for pl
   for (const uint32_t locality : {kQryPlain, kQryRows})
     for (const uint32_t pages : {1u, 3u, 70u}) {
       INFO(pages << " pages, " << (locality == kQryRows ? "rows" : "plain"));
-      auto memory = DeviceMemory::create(*device, BufferHome::host_upload, size_t{pages} * kQryPageBytes, "table of pairs");
+      auto memory = DeviceMemory::create(*device, BufferMemory::host_upload, size_t{pages} * kQryPageBytes, "table of pairs");
       REQUIRE(memory);
       const hashgrid::GridView first{static_cast<uint64_t*>((*memory)->mapped()), pages, 1, locality}, table{first.words, pages, 2, locality};
       REQUIRE(executor->pairs().clear(first));

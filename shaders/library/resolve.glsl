@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// picture.glsl - what shade.comp.glsl and views.comp.glsl share: the light about a pixel, the highlighted box, the sum of a pixel's samples.
-#ifndef QRY_PICTURE_GLSL
-#define QRY_PICTURE_GLSL
+// resolve.glsl - what shade.comp.glsl and debug_views.comp.glsl share: the light about a pixel, the highlighted box, the sum of a pixel's samples.
+#ifndef QRY_RESOLVE_GLSL
+#define QRY_RESOLVE_GLSL
 
 #extension GL_EXT_control_flow_attributes : require
 
@@ -14,9 +14,9 @@ float pixel_angle_of(const QryFrame frame) { return 2.0 * length(qry_vec3(frame.
 
 // The light buffer's mean over 4 x 4 pixels on the same plane: their 16 sets of rays together, without the noise of each. Planes that a
 // pixel's width hides from each other count as one.
-vec3 ambient_about(const QryFrame frame, uvec2 pixel, QryVisibility seen, float pixel_angle) {
-  const uint face = seen_face(seen), axis = face >> 1;
-  const int plane = seen_voxel(seen)[axis], near = int(2.0 * seen.t * pixel_angle);
+vec3 ambient_about(const QryFrame frame, uvec2 pixel, QryVisibility visible, float pixel_angle) {
+  const uint face = visible_face(visible), axis = face >> 1;
+  const int plane = visible_voxel(visible)[axis], near = int(2.0 * visible.t * pixel_angle);
   const ivec2 size = ivec2(frame.width, frame.height);
   vec3 sum = vec3(0.0);
   float count = 0.0;
@@ -25,7 +25,7 @@ vec3 ambient_about(const QryFrame frame, uvec2 pixel, QryVisibility seen, float 
       const ivec2 there = clamp(ivec2(pixel) + ivec2(x, y), ivec2(0), size - 1);
       const uint at = uint(there.y * size.x + there.x);
       const QryVisibility other = QryVisibilityRef(frame.visibility).at[at];
-      if (!seen_hit(other) || seen_face(other) != face || abs(seen_voxel(other)[axis] - plane) > near) continue;
+      if (!visible_hit(other) || visible_face(other) != face || abs(visible_voxel(other)[axis] - plane) > near) continue;
       sum += QryColorRef(frame.light).at[at].rgb;
       count += 1.0;
     }
@@ -55,11 +55,11 @@ bool outline(vec3 o, vec3 d, vec3 low, vec3 high, float pixel_angle, out float t
 }
 
 // Lays the highlighted box over one sample's colour (linear, 0..1) and adds the sample to the pixel; the last one writes the picture.
-void add_sample(const QryFrame frame, uvec2 pixel, uint at, QryVisibility seen, vec3 o, vec3 d, vec3 color, float cover) {
+void add_sample(const QryFrame frame, uvec2 pixel, uint at, QryVisibility visible, vec3 o, vec3 d, vec3 color, float cover) {
   if (frame.highlight != 0u) {
     float t_line;
     if (outline(o, d, qry_vec3(frame.highlight_min), qry_vec3(frame.highlight_max), pixel_angle_of(frame), t_line)) {
-      const bool covered = seen_hit(seen) && seen.t < t_line - 0.05 - 1e-4 * t_line;
+      const bool covered = visible_hit(visible) && visible.t < t_line - 0.05 - 1e-4 * t_line;
       const float strength = covered ? 0.22 : 0.9;
       color = mix(color, vec3(1.0, 0.72, 0.12), strength);
       cover = max(cover, strength);

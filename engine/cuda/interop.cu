@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// link.cu - the only file that knows both a Vulkan handle (as a file descriptor) and CUDA: imports memory and
+// interop.cu - the only file that knows both a Vulkan handle (as a file descriptor) and CUDA: imports memory and
 // semaphores, and runs the scatter kernel on them.
 #include <cuda_runtime.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "engine/cuda/link.hpp"
+#include "engine/cuda/interop.hpp"
 #include "base/cuda/device.cuh"
 #include "base/cuda/launch.cuh"
 
@@ -37,16 +37,16 @@ class ImportedMemory final : public CudaImportedMemory {
   void* data_ = nullptr;
 };
 
-// One block for each piece; words of 16 bytes where both ends allow.
+// One block for each region; words of 16 bytes where both ends allow.
 constexpr int kScatterThreads = 128;
-__global__ void __launch_bounds__(kScatterThreads) scatter_kernel(const char* __restrict__ payload, const CudaPiece* __restrict__ pieces) {
-  const CudaPiece piece = pieces[blockIdx.x];
-  const char* from = payload + piece.from_bytes;
-  char* to = reinterpret_cast<char*>(piece.to);
-  if (((piece.to | piece.from_bytes | piece.size_bytes) & 15u) == 0) {
-    for (uint32_t i = threadIdx.x; i < piece.size_bytes / 16; i += kScatterThreads) reinterpret_cast<uint4*>(to)[i] = reinterpret_cast<const uint4*>(from)[i];
+__global__ void __launch_bounds__(kScatterThreads) scatter_kernel(const char* __restrict__ payload, const CudaCopyRegion* __restrict__ regions) {
+  const CudaCopyRegion region = regions[blockIdx.x];
+  const char* from = payload + region.from_bytes;
+  char* to = reinterpret_cast<char*>(region.to);
+  if (((region.to | region.from_bytes | region.size_bytes) & 15u) == 0) {
+    for (uint32_t i = threadIdx.x; i < region.size_bytes / 16; i += kScatterThreads) reinterpret_cast<uint4*>(to)[i] = reinterpret_cast<const uint4*>(from)[i];
   } else {
-    for (uint32_t i = threadIdx.x; i < piece.size_bytes / 4; i += kScatterThreads) reinterpret_cast<uint32_t*>(to)[i] = reinterpret_cast<const uint32_t*>(from)[i];
+    for (uint32_t i = threadIdx.x; i < region.size_bytes / 4; i += kScatterThreads) reinterpret_cast<uint32_t*>(to)[i] = reinterpret_cast<const uint32_t*>(from)[i];
   }
 }
 
@@ -58,7 +58,7 @@ class Scatter final : public CudaScatter {
     if (stream_) cudaStreamSynchronize(stream_);
     for (Slot& slot : slots_) {
       if (slot.payload) cudaFreeHost(slot.payload);
-      if (slot.pieces) cudaFreeHost(slot.pieces);
+      if (slot.regions) cudaFreeHost(slot.regions);
       if (slot.done) cudaEventDestroy(slot.done);
     }
     if (queue_) cudaDestroyExternalSemaphore(queue_);
@@ -73,7 +73,7 @@ class Scatter final : public CudaScatter {
     // Small updates, one for each frame under way, shall never meet an allocation: those wait for the stream on some drivers.
     slots_.reserve(kSmallSlots + kLargeSlots);
     for (size_t i = 0; outcome && i < kSmallSlots; ++i)
-      if (auto slot = add_slot(kSmallBytes, kSmallPieces); !slot) outcome = tl::unexpected(slot.error());
+      if (auto slot = add_slot(kSmallBytes, kSmallRegions); !slot) outcome = tl::unexpected(slot.error());
     // Each fd is CUDA's once imported, and ours to close if it was not.
     const auto take = [&](int fd, cudaExternalSemaphore_t* semaphore, const char* purpose) {
       cudaExternalSemaphoreHandleDesc desc{};
@@ -95,12 +95,12 @@ class Scatter final : public CudaScatter {
     return check(cudaWaitExternalSemaphoresAsync(&queue_, &params, 1, stream_), "cudaWaitExternalSemaphoresAsync", "the frames under way");
   }
 
-  Result<Staging> stage(size_t payload_bytes, size_t piece_count) override {
-    if (payload_bytes > kPayloadBytes || piece_count > kPieces)
-      return fail(ErrorCode::invalid_argument, "an update of " + std::to_string(payload_bytes) + " bytes in " + std::to_string(piece_count) + " pieces is too large for one part");
+  Result<Staging> stage(size_t payload_bytes, size_t region_count) override {
+    if (payload_bytes > kPayloadBytes || region_count > kRegions)
+      return fail(ErrorCode::invalid_argument, "an update of " + std::to_string(payload_bytes) + " bytes in " + std::to_string(region_count) + " pieces is too large for one part");
     const DeviceScope scope(device_);
     QRY_TRY(check(scope.error(), "cudaSetDevice", "an update"));
-    const bool large = payload_bytes > kSmallBytes || piece_count > kSmallPieces;
+    const bool large = payload_bytes > kSmallBytes || region_count > kSmallRegions;
     Slot* oldest = nullptr;
     for (Slot& slot : slots_) {
       if (large && !slot.large) continue;
@@ -110,17 +110,17 @@ class Scatter final : public CudaScatter {
     }
     (void)cudaGetLastError();  // "not ready" is no error
     if (slots_.size() < kSmallSlots + kLargeSlots) {
-      QRY_TRY_ASSIGN(auto slot, add_slot(kPayloadBytes, kPieces));
+      QRY_TRY_ASSIGN(auto slot, add_slot(kPayloadBytes, kRegions));
       return use(*slot);
     }
     QRY_TRY(check(cudaEventSynchronize(oldest->done), "cudaEventSynchronize", "an update"));
     return use(*oldest);
   }
 
-  Result<void> run(size_t piece_count) override {
+  Result<void> run(size_t region_count) override {
     Slot& slot = *staged_;
     const DeviceScope scope(device_);
-    QRY_TRY(gpu::launch("scatter an update", {unsigned(piece_count), kScatterThreads}, stream_, scatter_kernel, static_cast<const char*>(slot.payload), slot.pieces));
+    QRY_TRY(gpu::launch("scatter an update", {unsigned(region_count), kScatterThreads}, stream_, scatter_kernel, static_cast<const char*>(slot.payload), slot.regions));
     return check(cudaEventRecord(slot.done, stream_), "cudaEventRecord", "an update");
   }
 
@@ -133,10 +133,10 @@ class Scatter final : public CudaScatter {
   }
 
  private:
-  static constexpr size_t kSmallSlots = 3, kLargeSlots = 8, kSmallBytes = 1u << 20, kSmallPieces = 1u << 14;
+  static constexpr size_t kSmallSlots = 3, kLargeSlots = 8, kSmallBytes = 1u << 20, kSmallRegions = 1u << 14;
   struct Slot {
     void* payload = nullptr;
-    CudaPiece* pieces = nullptr;
+    CudaCopyRegion* regions = nullptr;
     bool large = false;
     cudaEvent_t done = nullptr;
     uint64_t order = 0;  // of its last use
@@ -145,18 +145,18 @@ class Scatter final : public CudaScatter {
   Staging use(Slot& slot) {
     staged_ = &slot;
     slot.order = ++uses_;
-    return {slot.payload, slot.pieces};
+    return {slot.payload, slot.regions};
   }
 
-  Result<Slot*> add_slot(size_t payload_bytes, size_t piece_count) {
+  Result<Slot*> add_slot(size_t payload_bytes, size_t region_count) {
     slots_.emplace_back();  // never moves: reserved in open(). The destructor frees what it got.
     Slot& slot = slots_.back();
     slot.large = payload_bytes > kSmallBytes;
-    void* pieces = nullptr;
+    void* regions = nullptr;
     Result<void> outcome = check(cudaEventCreateWithFlags(&slot.done, cudaEventDisableTiming), "cudaEventCreateWithFlags", "an update");
     if (outcome) outcome = check(cudaHostAlloc(&slot.payload, payload_bytes, cudaHostAllocDefault), "cudaHostAlloc", "an update");
-    if (outcome) outcome = check(cudaHostAlloc(&pieces, piece_count * sizeof(CudaPiece), cudaHostAllocDefault), "cudaHostAlloc", "an update");
-    slot.pieces = static_cast<CudaPiece*>(pieces);
+    if (outcome) outcome = check(cudaHostAlloc(&regions, region_count * sizeof(CudaCopyRegion), cudaHostAllocDefault), "cudaHostAlloc", "an update");
+    slot.regions = static_cast<CudaCopyRegion*>(regions);
     if (outcome) return &slot;
     if (slot.payload) cudaFreeHost(slot.payload);
     if (slot.done) cudaEventDestroy(slot.done);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// link.hpp - the other side of memory sharing: what engine/ asks of CUDA, without a CUDA type. link.cu answers where a
-// CUDA toolkit built us, link_absent.cpp says so where none did.
+// interop.hpp - the other side of memory sharing: what engine/ asks of CUDA, without a CUDA type. interop.cu answers where a
+// CUDA toolkit built us, interop_without_cuda.cpp says so where none did.
 //
 // Everything works on one CUDA device, the one with the Vulkan device's UUID: enumeration orders differ between the two.
 #pragma once
@@ -29,8 +29,8 @@ Result<std::unique_ptr<CudaImportedMemory>> cuda_import_memory(int cuda_device, 
 // Zeroes memory and returns when it is zero. Waits for nothing else that CUDA has to do.
 Result<void> cuda_clear(int cuda_device, void* data, size_t size_bytes);
 
-// One piece of an update: `size_bytes` (a multiple of 4) from the packed payload to CUDA address `to`.
-struct CudaPiece {
+// One region of an update: `size_bytes` (a multiple of 4) from the packed payload to CUDA address `to`.
+struct CudaCopyRegion {
   uint64_t to = 0;
   uint32_t from_bytes = 0;
   uint32_t size_bytes = 0;
@@ -43,13 +43,13 @@ class CudaScatter {
   virtual ~CudaScatter() = default;
   // The stream goes on when the queue's semaphore has reached the value.
   virtual Result<void> wait(uint64_t queue_value) = 0;
-  // Pinned host memory for `payload_bytes` (at most kPayloadBytes) and `piece_count` pieces (at most kPieces), to be filled before run().
+  // Pinned host memory for `payload_bytes` (at most kPayloadBytes) and `region_count` regions (at most kRegions), to be filled before run().
   // Three small ones and eight large ones can be under way; who stages more than that blocks until the first of them has been read.
-  static constexpr size_t kPayloadBytes = 16u << 20, kPieces = 1u << 16;
-  struct Staging { void* payload; CudaPiece* pieces; };
-  virtual Result<Staging> stage(size_t payload_bytes, size_t piece_count) = 0;
+  static constexpr size_t kPayloadBytes = 16u << 20, kRegions = 1u << 16;
+  struct Staging { void* payload; CudaCopyRegion* regions; };
+  virtual Result<Staging> stage(size_t payload_bytes, size_t region_count) = 0;
   // Scatters what was staged.
-  virtual Result<void> run(size_t piece_count) = 0;
+  virtual Result<void> run(size_t region_count) = 0;
   // CUDA's semaphore gets the value when everything before is done.
   virtual Result<void> signal(uint64_t ready_value) = 0;
 };

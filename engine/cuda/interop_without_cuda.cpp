@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// link_absent.cpp - the answers of link.hpp in a build without a CUDA toolkit: there is no CUDA device.
+// interop_without_cuda.cpp - the answers of interop.hpp in a build without a CUDA toolkit: there is no CUDA device.
 #include <unistd.h>
 
-#include "engine/cuda/link.hpp"
+#include "engine/cuda/interop.hpp"
 
 namespace quarry::engine {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// look.hpp - a picture's settings and view as the shaders take them, and what is asked of both kinds of frame.
+// frame_settings.hpp - a picture's settings and view as the shaders take them, and what is asked of both kinds of frame.
 #pragma once
 
 #include <algorithm>
 
 #include "engine/render/ray_marcher.hpp"
-#include "shaders/shared/look.h"
+#include "shaders/shared/environment.h"
 
 namespace quarry::engine {
 
@@ -27,6 +27,6 @@ void put_view(const View& view, auto& frame) {
 }
 
 // `root` for what follows the world's size: where the ground and the fog begin.
-QryLook look_of(const RenderSettings& settings, const QryWorldRoot& root);
+QryEnvironment environment_of(const RenderSettings& settings, const QryWorldRoot& root);
 
 }  // namespace quarry::engine

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// look.h - light, air, lens and background of a picture, the same for quick and path-traced ones: one text for C++ (engine/render/look.cpp) and
-// GLSL (look.glsl).
-#ifndef QRY_LOOK_H
-#define QRY_LOOK_H
+// environment.h - light, air, lens and background of a picture, the same for quick and path-traced ones: one text for C++ (engine/render/frame_settings.cpp) and
+// GLSL (environment.glsl).
+#ifndef QRY_ENVIRONMENT_H
+#define QRY_ENVIRONMENT_H
 
 #include "shaders/shared/world_root.h"
 
-struct QryLook {
+struct QryEnvironment {
   QRY_F32 sun_direction[3];  // unit, towards the sun
   QRY_F32 sun_strength;
   QRY_F32 sun_radius;        // of its disc, radians
@@ -24,7 +24,7 @@ struct QryLook {
   QRY_U32 tone;              // kQryToneFilmic...
   QRY_F32 lens_radius;       // voxels; 0: everything is sharp
   QRY_F32 focus;             // distance along the view's direction that is sharp
-  // What the sun's height makes of the sky, the same for every pixel (engine/render/look.cpp).
+  // What the sun's height makes of the sky, the same for every pixel (engine/render/frame_settings.cpp).
   QRY_F32 sun_color[3];
   QRY_F32 day;               // 0 night .. 1 day
   QRY_F32 evening;           // how red the horizon towards the sun is

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// light_list_test.cpp - is every glowing face in the list, once, and does the list stay so through edits? Judged by
+// light_tree_test.cpp - is every emissive face in the tree, once, and does the tree stay so through edits? Judged by
 // asking the world about each voxel. No device.
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include <random>
 #include <tuple>
 
-#include "engine/sharing/light_list.hpp"
+#include "engine/sharing/light_tree.hpp"
 #include "voxel/worlds/world.hpp"
 
 using namespace quarry;
@@ -24,7 +24,7 @@ using Face = std::tuple<Int3, uint32_t, uint32_t>;  // voxel, direction, materia
 struct Image {
   std::vector<uint8_t> bytes;
   QryLights lights{};
-  explicit Image(const LightList& list) : bytes(list.image(0)) {
+  explicit Image(const LightTree& tree) : bytes(tree.image(0)) {
     if (!bytes.empty()) std::memcpy(&lights, bytes.data(), sizeof lights);
   }
   template <class T>
@@ -90,11 +90,11 @@ std::vector<Face> take_node(const Image& image, uint32_t index) {
   return faces;
 }
 
-std::vector<Face> faces_of(const LightList& list) {
-  const Image image(list);
+std::vector<Face> faces_of(const LightTree& tree) {
+  const Image image(tree);
   std::vector<Face> faces;
   if (!image.bytes.empty()) faces = take_node(image, 0);
-  CHECK(faces.size() == list.face_count());
+  CHECK(faces.size() == tree.face_count());
   std::sort(faces.begin(), faces.end());
   return faces;
 }
@@ -115,13 +115,13 @@ std::vector<Face> expected_faces(const World& world, const Palette& palette) {
   return faces;
 }
 
-// A world and its list, told of every change as SharedWorld tells it.
+// A world and its tree, told of every change as SharedWorld tells it.
 struct Lit {
   World world;
   Palette palette = Palette::standard();
   size_t limit;
-  LightList list;
-  explicit Lit(size_t most_faces = LightList::kMostFaces) : world(make()), limit(most_faces), list(most_faces) {
+  LightTree tree;
+  explicit Lit(size_t most_faces = LightTree::kMostFaces) : world(make()), limit(most_faces), tree(most_faces) {
     for (Material& m : palette.materials) m.emission = 0;
     palette.materials[3].emission = 2;
     palette.materials[4].emission = 0.25f;
@@ -145,10 +145,10 @@ struct Lit {
     REQUIRE(world.write(writes));
     WorldChanges changes;
     changes.keys = world.take_dirty_keys();
-    list.note(changes);
+    tree.note(changes);
   }
   std::vector<uint8_t> afresh() const {
-    LightList fresh(limit);
+    LightTree fresh(limit);
     fresh.update(world, palette);
     return fresh.image(64);
   }
@@ -164,26 +164,26 @@ std::map<Int3, uint8_t> random_block(std::mt19937& random, Int3 low, int32_t edg
 
 }  // namespace
 
-TEST_CASE("light list: every glowing face that touches air is in it, once") {
+TEST_CASE("light tree: every emissive face that touches air is in it, once") {
   std::mt19937 random(7);
   Lit lit;
-  lit.put(random_block(random, {-13, -9, -11}, 21, {0, 0, 1, 3, 4, 5}));     // air, stone and glow, across bricks and the origin
+  lit.put(random_block(random, {-13, -9, -11}, 21, {0, 0, 1, 3, 4, 5}));     // air, stone and an emissive one, across bricks and the origin
   lit.put(random_block(random, {500, 100, -700}, 12, {3}));                  // solid: its surface alone
   lit.put({{kWorldMin, 3}, {{kWorldMax.x, kWorldMax.y, 0}, 4}, {{0, kWorldMax.y, kWorldMin.z}, 3}});  // the world's borders
-  CHECK(lit.list.face_count() == 0);
-  lit.list.update(lit.world, lit.palette);
-  CHECK((faces_of(lit.list) == expected_faces(lit.world, lit.palette)));
-  CHECK(lit.list.image(64).size() == lit.list.image_bytes());
+  CHECK(lit.tree.face_count() == 0);
+  lit.tree.update(lit.world, lit.palette);
+  CHECK((faces_of(lit.tree) == expected_faces(lit.world, lit.palette)));
+  CHECK(lit.tree.image(64).size() == lit.tree.image_bytes());
   REQUIRE(lit.world.pack());
-  CHECK((lit.afresh() == lit.list.image(64)));  // packed worlds are read alike
+  CHECK((lit.afresh() == lit.tree.image(64)));  // packed worlds are read alike
 }
 
-TEST_CASE("light list: after edits it is byte for byte what a new one would be") {
+TEST_CASE("light tree: after edits it is byte for byte what a new one would be") {
   std::mt19937 random(11);
   Lit lit;
   lit.put(random_block(random, {-8, 0, -8}, 24, {0, 1, 3, 4}));
-  lit.list.update(lit.world, lit.palette);
-  uint64_t version = lit.list.version();
+  lit.tree.update(lit.world, lit.palette);
+  uint64_t version = lit.tree.version();
   for (int round = 0; round < 40; ++round) {
     const auto somewhere = [&] { return Int3{int32_t(random() % 40) - 16, int32_t(random() % 32) - 4, int32_t(random() % 40) - 16}; };
     switch (round % 4) {
@@ -193,29 +193,29 @@ TEST_CASE("light list: after edits it is byte for byte what a new one would be")
       default: lit.put(random_block(random, somewhere(), 9, {0, 0, 4, 3})); break;
     }
     if (round % 3 == 1) continue;  // two edits at once
-    CHECK_FALSE(lit.list.up_to_date());
-    lit.list.update(lit.world, lit.palette);
-    CHECK(lit.list.up_to_date());
-    REQUIRE((lit.list.image(64) == lit.afresh()));
+    CHECK_FALSE(lit.tree.up_to_date());
+    lit.tree.update(lit.world, lit.palette);
+    CHECK(lit.tree.up_to_date());
+    REQUIRE((lit.tree.image(64) == lit.afresh()));
   }
-  CHECK(lit.list.version() != version);
-  CHECK((faces_of(lit.list) == expected_faces(lit.world, lit.palette)));
+  CHECK(lit.tree.version() != version);
+  CHECK((faces_of(lit.tree) == expected_faces(lit.world, lit.palette)));
 
-  version = lit.list.version();
+  version = lit.tree.version();
   lit.put({{{900, 0, 900}, 1}});  // stone far from all lamps
-  lit.list.update(lit.world, lit.palette);
-  CHECK(lit.list.version() == version);
+  lit.tree.update(lit.world, lit.palette);
+  CHECK(lit.tree.version() == version);
 
-  lit.palette.materials[1].emission = 1;  // stone begins to glow
-  lit.list.update(lit.world, lit.palette);
-  CHECK((lit.list.image(64) == lit.afresh()));
-  CHECK((faces_of(lit.list) == expected_faces(lit.world, lit.palette)));
+  lit.palette.materials[1].emission = 1;  // stone becomes emissive
+  lit.tree.update(lit.world, lit.palette);
+  CHECK((lit.tree.image(64) == lit.afresh()));
+  CHECK((faces_of(lit.tree) == expected_faces(lit.world, lit.palette)));
   for (Material& m : lit.palette.materials) m.emission = 0;
-  lit.list.update(lit.world, lit.palette);
-  CHECK(lit.list.image(64).empty());
+  lit.tree.update(lit.world, lit.palette);
+  CHECK(lit.tree.image(64).empty());
 }
 
-TEST_CASE("light list: beyond its limit the strongest cells are kept, and edits find the others again") {
+TEST_CASE("light tree: beyond its limit the strongest cells are kept, and edits find the others again") {
   std::mt19937 random(3);
   constexpr size_t kLimit = 600;
   Lit lit(kLimit);
@@ -224,18 +224,18 @@ TEST_CASE("light list: beyond its limit the strongest cells are kept, and edits 
   const auto strong = size_t(std::count_if(voxels.begin(), voxels.end(), [](const auto& v) { return v.second == 3; }));
   REQUIRE(strong * 6 < kLimit);
   lit.put(voxels);
-  lit.list.update(lit.world, lit.palette);
-  CHECK(lit.list.face_count() <= kLimit);
-  CHECK(lit.list.face_count() > kLimit - 64 * 6);
-  const std::vector<Face> kept = faces_of(lit.list);
+  lit.tree.update(lit.world, lit.palette);
+  CHECK(lit.tree.face_count() <= kLimit);
+  CHECK(lit.tree.face_count() > kLimit - 64 * 6);
+  const std::vector<Face> kept = faces_of(lit.tree);
   CHECK(size_t(std::count_if(kept.begin(), kept.end(), [](const Face& f) { return std::get<2>(f) == 3; })) == strong * 6);
-  lit.list.update(lit.world, lit.palette);  // nothing has changed
+  lit.tree.update(lit.world, lit.palette);  // nothing has changed
   // Most lamps go: the faint ones that were left out come in.
   std::map<Int3, uint8_t> away;
   for (const auto& [voxel, material] : voxels)
     if (voxel.x < 90) away[voxel] = 0;
   lit.put(away);
-  lit.list.update(lit.world, lit.palette);
-  CHECK((lit.list.image(64) == lit.afresh()));
-  CHECK((faces_of(lit.list) == expected_faces(lit.world, lit.palette)));
+  lit.tree.update(lit.world, lit.palette);
+  CHECK((lit.tree.image(64) == lit.afresh()));
+  CHECK((faces_of(lit.tree) == expected_faces(lit.world, lit.palette)));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// light_list.cpp - finds glowing faces that touch air brick by brick, keeps the strongest, and builds the tree over
+// light_tree.cpp - finds emissive faces that touch air brick by brick, keeps the strongest, and builds the tree over
 // Morton-ordered cells.
-#include "engine/sharing/light_list.hpp"
+#include "engine/sharing/light_tree.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -19,13 +19,13 @@ namespace quarry::engine {
 
 static_assert(sizeof(QryLights) == 1048 && offsetof(QryLights, powers) == 24 && sizeof(QryLightNode) == 32 && offsetof(QryLightNode, link) == 28 &&
                   sizeof(QryLightCell) == 56 && offsetof(QryLightCell, ends) == 28 && sizeof(QryLightFace) == 8,
-              "the light list's layout in C++ is not GLSL's scalar layout");
+              "the light tree's layout in C++ is not GLSL's scalar layout");
 
 namespace {
 
 constexpr size_t kMostChanges = size_t(1) << 20;  // keys noted; more, and looking at everything is no slower
 constexpr size_t kNodesAt = 1056;                 // behind QryLights, aligned for 16-byte reads
-constexpr size_t kPieceBricks = 512, kPiecesAtOnce = 16;
+constexpr size_t kTaskBricks = 512, kTasksAtOnce = 16;
 
 float to_linear(uint8_t srgb) { return srgb <= 10 ? float(srgb) / 255.0f / 12.92f : std::pow((float(srgb) / 255.0f + 0.055f) / 1.055f, 2.4f); }
 
@@ -84,13 +84,13 @@ uint32_t key_of_cell(Int3 cell) { return uint32_t(cell.x >> 1) | uint32_t(cell.y
 
 }  // namespace
 
-void LightList::note(const WorldChanges& changes) {
+void LightTree::note(const WorldChanges& changes) {
   everything_ = everything_ || changes.everything || changed_.size() + changes.keys.size() > kMostChanges;
   if (everything_) changed_.clear();
   else changed_.insert(changed_.end(), changes.keys.begin(), changes.keys.end());
 }
 
-void LightList::look_at_brick(const World& world, Int3 at, Found& out) const {
+void LightTree::scan_brick(const World& world, Int3 at, Found& out) const {
   const auto index = world.pyramid().find_brick(at);
   if (!index) return;
   const Brick brick = world.pool().get(*index);
@@ -132,18 +132,18 @@ void LightList::look_at_brick(const World& world, Int3 at, Found& out) const {
   }
 }
 
-LightList::Found LightList::look_at(const World& world, const std::vector<uint32_t>& keys) const {
+LightTree::Found LightTree::scan(const World& world, const std::vector<uint32_t>& keys) const {
   Found all;
-  const size_t pieces = (keys.size() + kPieceBricks - 1) / kPieceBricks;
-  std::vector<Found> found(std::min(pieces, kPiecesAtOnce));
-  for (size_t first = 0; first < pieces; first += kPiecesAtOnce) {
-    const size_t count = std::min(kPiecesAtOnce, pieces - first);
+  const size_t tasks = (keys.size() + kTaskBricks - 1) / kTaskBricks;
+  std::vector<Found> found(std::min(tasks, kTasksAtOnce));
+  for (size_t first = 0; first < tasks; first += kTasksAtOnce) {
+    const size_t count = std::min(kTasksAtOnce, tasks - first);
     parallel_for(count, 1, [&](size_t begin, size_t end) {
       for (size_t i = begin; i < end; ++i) {
         found[i].cells.clear();
         found[i].faces.clear();
-        const size_t from = (first + i) * kPieceBricks, to = std::min(from + kPieceBricks, keys.size());
-        for (size_t k = from; k < to; ++k) look_at_brick(world, brick_from_key(keys[k]), found[i]);
+        const size_t from = (first + i) * kTaskBricks, to = std::min(from + kTaskBricks, keys.size());
+        for (size_t k = from; k < to; ++k) scan_brick(world, brick_from_key(keys[k]), found[i]);
       }
     });
     for (size_t i = 0; i < count; ++i) {
@@ -159,7 +159,7 @@ LightList::Found LightList::look_at(const World& world, const std::vector<uint32
   return all;
 }
 
-void LightList::keep_strongest(Found& found) const {
+void LightTree::keep_strongest(Found& found) const {
   if (found.faces.size() <= most_faces_) return;
   std::sort(found.cells.begin(), found.cells.end(), [](const Cell& a, const Cell& b) {
     const float x = total(a.powers), y = total(b.powers);
@@ -177,20 +177,20 @@ void LightList::keep_strongest(Found& found) const {
   found = std::move(kept);
 }
 
-void LightList::update(const World& world, const Palette& palette) {
+void LightTree::update(const World& world, const Palette& palette) {
   const std::array<float, 256> powers = powers_of(palette);
   if (powers != powers_) everything_ = true;
   powers_ = powers;
-  const bool glows = std::any_of(powers.begin(), powers.end(), [](float p) { return p > 0; });
+  const bool emissive = std::any_of(powers.begin(), powers.end(), [](float p) { return p > 0; });
   std::vector<uint32_t> keys = std::move(changed_);
   changed_.clear();
   const bool everything = everything_ || (cut_ && !keys.empty());
   everything_ = false;
-  if (!everything && (!glows || keys.empty())) return;
+  if (!everything && (!emissive || keys.empty())) return;
 
   Found found;
   if (everything) {
-    if (glows) found = look_at(world, world.pyramid().keys());
+    if (emissive) found = scan(world, world.pyramid().keys());
     if (found.cells.empty() && cells_.empty()) return;
   } else {
     // What a brick's neighbours hide changes with it.
@@ -202,11 +202,11 @@ void LightList::update(const World& world, const Palette& palette) {
     }
     std::sort(keys.begin(), keys.end());
     keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
-    found = look_at(world, keys);
-    const auto looked_at = [&](const Cell& cell) { return std::binary_search(keys.begin(), keys.end(), key_of_cell(cell.at)); };
-    if (found.cells.empty() && std::none_of(cells_.begin(), cells_.end(), looked_at)) return;
+    found = scan(world, keys);
+    const auto scanned = [&](const Cell& cell) { return std::binary_search(keys.begin(), keys.end(), key_of_cell(cell.at)); };
+    if (found.cells.empty() && std::none_of(cells_.begin(), cells_.end(), scanned)) return;
     for (Cell cell : cells_) {
-      if (looked_at(cell)) continue;
+      if (scanned(cell)) continue;
       const auto from = faces_.begin() + cell.first;
       cell.first = uint32_t(found.faces.size());
       found.faces.insert(found.faces.end(), from, from + cell.ends[5]);
@@ -228,12 +228,12 @@ void LightList::update(const World& world, const Palette& palette) {
   version_ = ++versions;
 }
 
-uint64_t LightList::image_bytes() const {
+uint64_t LightTree::image_bytes() const {
   if (cells_.empty()) return 0;
   return kNodesAt + (2 * cells_.size() - 1) * sizeof(QryLightNode) + cells_.size() * sizeof(QryLightCell) + faces_.size() * sizeof(QryLightFace);
 }
 
-std::vector<uint8_t> LightList::image(uint64_t address) const {
+std::vector<uint8_t> LightTree::image(uint64_t address) const {
   if (cells_.empty()) return {};
   const size_t node_count = 2 * cells_.size() - 1, cells_at = kNodesAt + node_count * sizeof(QryLightNode), faces_at = cells_at + cells_.size() * sizeof(QryLightCell);
   std::vector<uint8_t> image(image_bytes());

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// light_list.h - where glowing faces are written down for the path tracer: one text for C++ (engine/sharing/light_list.cpp) and GLSL (light_list.glsl).
-// Scalar layout in GLSL = natural alignment in C++; static_asserts in engine/sharing/light_list.cpp.
+// light_tree.h - where emissive faces are written down for the path tracer: one text for C++ (engine/sharing/light_tree.cpp) and GLSL (light_tree.glsl).
+// Scalar layout in GLSL = natural alignment in C++; static_asserts in engine/sharing/light_tree.cpp.
 //
-//   QryLights --> nodes   a binary tree: what glows on either side of a bit of the cells' Morton numbers
-//             --> cells   4^3 voxels each, with at least one glowing face that touches air
+//   QryLights --> nodes   a binary tree: what is emissive on either side of a bit of the cells' Morton numbers
+//             --> cells   4^3 voxels each, with at least one emissive face that touches air
 //             --> faces   of one cell side by side, by direction
-#ifndef QRY_LIGHT_LIST_H
-#define QRY_LIGHT_LIST_H
+#ifndef QRY_LIGHT_TREE_H
+#define QRY_LIGHT_TREE_H
 
 #include "shaders/shared/world_root.h"
 

@@ -1,6 +1,6 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// page_load.comp.glsl - how full each page of the grid is: slots in use, counted for the debug view that shows them. A workgroup a page.
+// page_load_factor.comp.glsl - how full each page of the grid is: slots in use, counted for the debug view that shows them. A workgroup a page.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/library/traverse.glsl"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// own_pixel.glsl - which pixel an invocation of a pass over the picture answers for.
-#ifndef QRY_OWN_PIXEL_GLSL
-#define QRY_OWN_PIXEL_GLSL
+// dispatch_pixel.glsl - which pixel an invocation of a pass over the picture answers for.
+#ifndef QRY_DISPATCH_PIXEL_GLSL
+#define QRY_DISPATCH_PIXEL_GLSL
 
 #include "shaders/shared/constant_ids.h"
 
@@ -9,7 +9,7 @@
 // sky waits for whoever got the ground. There the rows of workgroups are read on a slant, so that every stretch sees all heights alike.
 layout(constant_id = QRY_ID_SLANTED) const bool kQrySlanted = false;
 
-uvec2 qry_own_pixel(uvec2 group_size) {
+uvec2 qry_dispatch_pixel(uvec2 group_size) {
   uvec2 group = gl_WorkGroupID.xy;
   if (kQrySlanted) group.y = (group.y + group.x * (gl_NumWorkGroups.y * 5u / 8u)) % gl_NumWorkGroups.y;
   return group * group_size + gl_LocalInvocationID.xy;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// look.cpp - checks settings and frames, and fills QryLook; what only the sun's height decides of the sky is computed
+// frame_settings.cpp - checks settings and frames, and fills QryEnvironment; what only the sun's height decides of the sky is computed
 // here once a frame.
-#include "engine/render/look.hpp"
+#include "engine/render/frame_settings.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace quarry::engine {
 
-static_assert(offsetof(QryLook, sky) == 24 && offsetof(QryLook, background) == 40 && offsetof(QryLook, fog_density) == 64 && offsetof(QryLook, sun_color) == 92 && sizeof(QryLook) == 148,
+static_assert(offsetof(QryEnvironment, sky) == 24 && offsetof(QryEnvironment, background) == 40 && offsetof(QryEnvironment, fog_density) == 64 && offsetof(QryEnvironment, sun_color) == 92 && sizeof(QryEnvironment) == 148,
               "the look's layout in C++ is not GLSL's scalar layout");
 
 namespace {
@@ -20,20 +20,20 @@ constexpr uint32_t kMaxEdge = 16384, kMaxSamples = 16, kMaxRays = 256, kMaxBounc
 float to_linear(float srgb) { return srgb <= 0.04045f ? srgb / 12.92f : std::pow((srgb + 0.055f) / 1.055f, 2.4f); }
 
 // The part of shaders/library/sky.glsl that only the sun's height decides.
-void put_sky(float sun_height, QryLook& look) {
+void put_sky(float sun_height, QryEnvironment& environment) {
   constexpr float kThickness[3] = {0.06f, 0.18f, 0.42f}, kRed[3] = {1.0f, 0.46f, 0.18f};  // a low sun's light comes a longer way through air: less blue
   constexpr float kNight[3] = {0.012f, 0.018f, 0.045f}, kDay[3] = {0.08f, 0.30f, 1.05f}, kDusk[3] = {0.03f, 0.06f, 0.20f};
   constexpr float kNightHorizon[3] = {0.035f, 0.045f, 0.09f}, kDayHorizon[3] = {0.60f, 0.92f, 1.40f};
   const float day = glm::smoothstep(-0.15f, 0.25f, sun_height), evening = std::exp(-18 * sun_height * sun_height) * glm::smoothstep(-0.3f, -0.02f, sun_height);
   const float shown = 1.15f * glm::smoothstep(-0.12f, 0.08f, sun_height), height = std::clamp(sun_height, 0.0f, 1.0f);
   const float red = 0.12f + 0.88f * glm::smoothstep(-0.25f, 0.03f, sun_height);
-  look.day = day;
-  look.evening = evening;
+  environment.day = day;
+  environment.evening = evening;
   for (int i = 0; i < 3; ++i) {
-    look.sun_color[i] = std::exp(-kThickness[i] / (height + 0.12f)) * shown;
-    look.zenith[i] = kNight[i] + (kDay[i] - kNight[i]) * day + evening * (1 - day) * kDusk[i];
-    look.horizon[i] = kNightHorizon[i] + (kDayHorizon[i] - kNightHorizon[i]) * day;
-    look.red[i] = kRed[i] * red;
+    environment.sun_color[i] = std::exp(-kThickness[i] / (height + 0.12f)) * shown;
+    environment.zenith[i] = kNight[i] + (kDay[i] - kNight[i]) * day + evening * (1 - day) * kDusk[i];
+    environment.horizon[i] = kNightHorizon[i] + (kDayHorizon[i] - kNightHorizon[i]) * day;
+    environment.red[i] = kRed[i] * red;
   }
 }
 
@@ -69,32 +69,32 @@ Result<void> check_tile(const RenderSettings& settings, const Tile& tile) {
                                                std::to_string(tile.y) + ": no part of a picture of " + std::to_string(settings.width) + "x" + std::to_string(settings.height));
 }
 
-QryLook look_of(const RenderSettings& s, const QryWorldRoot& root) {
-  QryLook look{};
+QryEnvironment environment_of(const RenderSettings& s, const QryWorldRoot& root) {
+  QryEnvironment environment{};
   const float* sun = s.sun_direction;
   const float length = std::sqrt(sun[0] * sun[0] + sun[1] * sun[1] + sun[2] * sun[2]);
-  for (int i = 0; i < 3; ++i) look.sun_direction[i] = length > 1e-12f ? sun[i] / length : (i == 1 ? 1.0f : 0.0f);
-  look.sun_strength = s.sun_strength;
-  look.sun_radius = std::min(s.sun_radius, 0.5f);
-  look.sky_strength = s.sky_strength;
-  look.sky = s.uniform_sky ? kQrySkyUniform : kQrySkyDay;
-  std::copy_n(s.sky_color, 3, look.sky_color);
-  look.background = s.background == Background::sky ? kQryBackgroundSky : s.background == Background::color ? kQryBackgroundColor : kQryBackgroundNone;
-  for (int i = 0; i < 3; ++i) look.background_color[i] = to_linear(std::clamp(s.background_color[i], 0.0f, 1.0f));
+  for (int i = 0; i < 3; ++i) environment.sun_direction[i] = length > 1e-12f ? sun[i] / length : (i == 1 ? 1.0f : 0.0f);
+  environment.sun_strength = s.sun_strength;
+  environment.sun_radius = std::min(s.sun_radius, 0.5f);
+  environment.sky_strength = s.sky_strength;
+  environment.sky = s.uniform_sky ? kQrySkyUniform : kQrySkyDay;
+  std::copy_n(s.sky_color, 3, environment.sky_color);
+  environment.background = s.background == Background::sky ? kQryBackgroundSky : s.background == Background::color ? kQryBackgroundColor : kQryBackgroundNone;
+  for (int i = 0; i < 3; ++i) environment.background_color[i] = to_linear(std::clamp(s.background_color[i], 0.0f, 1.0f));
   const float low = root.box_low[1] + float(kQryBoxMargin), high = root.box_high[1] - float(kQryBoxMargin);
   const bool empty = !(low < high);
   const float floor = empty ? 0.0f : low, height = empty ? 1.0f : high - low;
-  look.ground = s.ground ? 1 : 0;
-  look.ground_y = floor;
-  look.fog_density = s.fog_distance > 0 ? 1 / s.fog_distance : 0;
-  look.fog_height = s.fog_height > 0 ? s.fog_height : std::max(8.0f, height / 3);
-  look.fog_base = floor;
-  look.exposure = s.exposure;
-  look.tone = s.filmic ? kQryToneFilmic : kQryToneLinear;
-  look.lens_radius = s.focus > 0 ? s.lens_radius : 0;
-  look.focus = s.focus;
-  put_sky(look.sun_direction[1], look);
-  return look;
+  environment.ground = s.ground ? 1 : 0;
+  environment.ground_y = floor;
+  environment.fog_density = s.fog_distance > 0 ? 1 / s.fog_distance : 0;
+  environment.fog_height = s.fog_height > 0 ? s.fog_height : std::max(8.0f, height / 3);
+  environment.fog_base = floor;
+  environment.exposure = s.exposure;
+  environment.tone = s.filmic ? kQryToneFilmic : kQryToneLinear;
+  environment.lens_radius = s.focus > 0 ? s.lens_radius : 0;
+  environment.focus = s.focus;
+  put_sky(environment.sun_direction[1], environment);
+  return environment;
 }
 
 }  // namespace quarry::engine

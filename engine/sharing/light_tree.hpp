@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// light_list.hpp - which faces of a world glow, so that light paths can ask for their light instead of meeting it by chance.
+// light_tree.hpp - which faces of a world are emissive, so that light paths can sample them instead of meeting them by chance.
 //
-//   World, Palette -> LightList (cells of 4^3 voxels with glowing faces that touch air, a tree over them) -> image() -> light_list.glsl
+//   World, Palette -> LightTree (cells of 4^3 voxels with emissive faces that touch air, a tree over them) -> image() -> light_tree.glsl
 //
-// Only a help for choosing: what is not in the list is still found by chance, and the picture it converges to is the same
+// Only a help for choosing: what is not in the tree is still found by scattered rays, and the picture it converges to is the same
 // (path.comp.glsl weighs both ways). So there may be a limit: the strongest cells with at most kMostFaces faces are kept.
 // Literature: a tree of lights from which one is drawn by its likely share, A. Conty Estevez and C. Kulla, "Importance Sampling of Many
 // Lights with Adaptive Tree Splitting", 2018; ours is split by the bits of Morton numbers, so that the way to a face that was hit is known.
@@ -14,32 +14,32 @@
 #include <vector>
 
 #include "engine/sharing/world_changes.hpp"
-#include "shaders/shared/light_list.h"
+#include "shaders/shared/light_tree.h"
 #include "voxel/worlds/palette.hpp"
 
 namespace quarry::engine {
 
-class LightList {
+class LightTree {
  public:
   static constexpr size_t kMostFaces = size_t(1) << 21;  // 8 bytes each, and 120 for each cell: at worst 256 MiB, on a wall 32 MiB
 
   // A smaller limit, for tests.
-  explicit LightList(size_t most_faces = kMostFaces) : most_faces_(most_faces) {}
+  explicit LightTree(size_t most_faces = kMostFaces) : most_faces_(most_faces) {}
 
   // Remembers what changed since the call before, without looking at it: cheap enough for every publish().
   void note(const WorldChanges& changes);
-  // Brings the list up to date with the world, to which everything noted must belong: looks at every brick the first time, whenever the
+  // Brings the tree up to date with the world, to which everything noted must belong: looks at every brick the first time, whenever the
   // palette's lights change and when the limit was reached; else at the bricks that were changed and their neighbours. A palette without
-  // glow costs nothing. Depends on the world alone, not on the edits that led to it. One thread at a time, and nobody writing the world.
+  // emission costs nothing. Depends on the world alone, not on the edits that led to it. One thread at a time, and nobody writing the world.
   void update(const World& world, const Palette& palette);
 
-  // Another number whenever update() changed the list, and for every list of this process; 0: nothing was ever in it.
+  // Another number whenever update() changed the tree, and for every tree of this process; 0: nothing was ever in it.
   uint64_t version() const { return version_; }
   // Nothing was noted since update().
   bool up_to_date() const { return !everything_ && changed_.empty(); }
   size_t cell_count() const { return cells_.size(); }
   size_t face_count() const { return faces_.size(); }
-  // What shaders read, for memory at this device address (a multiple of 16): QryLights, nodes, cells, faces. Empty if nothing glows.
+  // What shaders read, for memory at this device address (a multiple of 16): QryLights, nodes, cells, faces. Empty if nothing is emissive.
   std::vector<uint8_t> image(uint64_t address) const;
   uint64_t image_bytes() const;
 
@@ -57,8 +57,8 @@ class LightList {
     bool cut = false;  // some were left out
   };
 
-  void look_at_brick(const World& world, Int3 brick, Found& out) const;
-  Found look_at(const World& world, const std::vector<uint32_t>& keys) const;
+  void scan_brick(const World& world, Int3 brick, Found& out) const;
+  Found scan(const World& world, const std::vector<uint32_t>& keys) const;
   void keep_strongest(Found& found) const;
 
   size_t most_faces_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// compile_ahead.cpp - a second device on a thread of its own runs each pass over nothing, so that the driver has
+// pipeline_warmup.cpp - a second device on a thread of its own runs each pass over nothing, so that the driver has
 // compiled it when the first picture asks.
-#include "engine/render/compile_ahead.hpp"
+#include "engine/render/pipeline_warmup.hpp"
 
 #include <bit>
 #include <cstring>
@@ -23,7 +23,7 @@ void compile(const std::string& device_name, const std::vector<Pass>& passes, ui
   if (!targets) return;
   const auto pipelines = Pipelines::create(**device, (*targets)->layout());
   const auto offscreen = Offscreen::create(**device, "quarry compiling");
-  const auto parameters = DeviceMemory::create(**device, BufferHome::host_upload, sizeof(QryFrame), "quarry empty frame");
+  const auto parameters = DeviceMemory::create(**device, BufferMemory::host_upload, sizeof(QryFrame), "quarry empty frame");
   if (!pipelines || !offscreen || !parameters) return;
   std::memset((*parameters)->mapped(), 0, (*parameters)->size_bytes());
   const VulkanFunctions& vk = (*device)->vk();
@@ -47,10 +47,10 @@ void compile(const std::string& device_name, const std::vector<Pass>& passes, ui
 
 }  // namespace
 
-CompileAhead::CompileAhead(std::string device_name, std::vector<Pass> passes, uint32_t width, uint32_t height)
+PipelineWarmup::PipelineWarmup(std::string device_name, std::vector<Pass> passes, uint32_t width, uint32_t height)
     : thread_([this, name = std::move(device_name), passes = std::move(passes), width, height] { compile(name, passes, width, height, stop_); }) {}
 
-CompileAhead::~CompileAhead() {
+PipelineWarmup::~PipelineWarmup() {
   stop_ = true;
   thread_.join();
 }

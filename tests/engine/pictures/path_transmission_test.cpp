@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// path_glass_test.cpp - does glass bend, split and swallow light as it should? Judged by a furnace, and by the formulae
+// path_transmission_test.cpp - do transparent voxels refract, reflect and absorb light as it should? Judged by a furnace, and by the formulae
 // of Snell, Fresnel and Beer for slabs.
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -44,7 +44,7 @@ View ray(Vec at, Vec d, double from) {
 
 }  // namespace
 
-TEST_CASE("glass: in a furnace a clear ball cannot be told from the walls, whatever its index") {
+TEST_CASE("transmission: in a furnace a clear ball cannot be told from the walls, whatever its index") {
   Device* device = test_device();
   if (!device) return;
   const Traced trace(*device);
@@ -76,7 +76,7 @@ TEST_CASE("glass: in a furnace a clear ball cannot be told from the walls, whate
   for (size_t i = 0; i < tinted.radiance.size(); i += 4) REQUIRE(tinted.radiance[i + 1] <= tinted.radiance[i] * 1.0001f);
 }
 
-TEST_CASE("glass: a slab moves what lies behind it aside as Snell's law says") {
+TEST_CASE("transmission: a slab moves what lies behind it aside as Snell's law says") {
   Device* device = test_device();
   if (!device) return;
   const Traced trace(*device);
@@ -104,7 +104,7 @@ TEST_CASE("glass: a slab moves what lies behind it aside as Snell's law says") {
   }
 }
 
-TEST_CASE("glass: light that came in by the top cannot leave by a side, and a slab swallows as much as its thickness says") {
+TEST_CASE("transmission: light that came in by the top cannot leave by a side, and a slab swallows as much as its thickness says") {
   Device* device = test_device();
   if (!device) return;
   const Traced trace(*device);

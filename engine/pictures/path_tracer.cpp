@@ -123,8 +123,8 @@ Result<void> PathTracer::State::record(VkCommandBuffer commands, SharedWorld& wo
     QRY_TRY(grow(layers, pixels * 2 * kPixelBytes, "quarry path layers"));
   Frame& frame = frames[frame_index];
   frame.sums = sums;
-  const bool asks = settings.light_tree && world.lights().up_to_date() && world.lights().version() == lights_version;
-  frame.lights = asks ? lights : nullptr;
+  const bool samples_lights = settings.light_tree && world.lights().up_to_date() && world.lights().version() == lights_version;
+  frame.lights = samples_lights ? lights : nullptr;
 
   QryPathFrame f{};
   f.root = world.root_address();

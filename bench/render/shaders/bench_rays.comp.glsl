@@ -88,22 +88,22 @@ void main() {
     const vec3 ray = pixel_ray(f, vec2(at) + 0.5), d = unit(ray);
     const float t_min = kFromBeams ? QryFloats(f.beams).at[(at.y / kQryBeamTileHigh) * qry_tiles_across(f.width) + at.x / kQryBeamTileWide] / one_over_length(ray) : 0.0;
     const QryHit hit = qry_traverse(push.root, of(f.origin), d, t_min, 1e29, 0u);
-    uvec4 seen = uvec4(floatBitsToUint(hit.t), 0u, 0u, min(hit.steps, 0xFFFFu) | (min(hit.sectors, 0xFFFFu) << 16));
+    uvec4 visible = uvec4(floatBitsToUint(hit.t), 0u, 0u, min(hit.steps, 0xFFFFu) | (min(hit.sectors, 0xFFFFu) << 16));
     if (hit.t >= 0.0) {
-      seen.y = uint(hit.voxel.x) | (uint(hit.voxel.y) << 14) | (hit.face << 27);
-      seen.z = uint(hit.voxel.z) | (kQryStopAtBricks ? 0u : qry_material(push.root, hit.brick, hit.voxel) << 14);
+      visible.y = uint(hit.voxel.x) | (uint(hit.voxel.y) << 14) | (hit.face << 27);
+      visible.z = uint(hit.voxel.z) | (kQryStopAtBricks ? 0u : qry_material(push.root, hit.brick, hit.voxel) << 14);
     }
-    QryVisibilityRef(f.visibility).at[pixel] = seen;
+    QryVisibilityRef(f.visibility).at[pixel] = visible;
     return;
   }
 
-  const uvec4 seen = QryVisibilityRef(f.visibility).at[pixel];
-  const float t = uintBitsToFloat(seen.x);
-  const uint face = seen.y >> 27;
+  const uvec4 visible = QryVisibilityRef(f.visibility).at[pixel];
+  const float t = uintBitsToFloat(visible.x);
+  const uint face = visible.y >> 27;
   if (kPass == kQryBenchShade) {
     vec3 color = vec3(0.55, 0.7, 0.9);
     if (t >= 0.0) {
-      const vec3 albedo = unpackUnorm4x8(QryPalette(push.root.palette).at[(seen.z >> 14) & 255u].rgba).rgb;
+      const vec3 albedo = unpackUnorm4x8(QryPalette(push.root.palette).at[(visible.z >> 14) & 255u].rgba).rgb;
       const uint count = f.width * f.height;
       float open = 0.0;
       for (uint i = 0u; i < 4u; ++i) open += QryFloats(f.open).at[i * count + pixel];
@@ -115,7 +115,7 @@ void main() {
 
   // Secondary rays: from 1/64 voxel off the face that was entered, the other coordinates strictly inside it.
   if (t < 0.0) return;
-  const ivec3 voxel = ivec3(seen.y & 16383u, (seen.y >> 14) & 8191u, seen.z & 16383u) - kVoxelBias;
+  const ivec3 voxel = ivec3(visible.y & 16383u, (visible.y >> 14) & 8191u, visible.z & 16383u) - kVoxelBias;
   const vec3 d = pixel_direction(f, vec2(at) + 0.5), low = vec3(voxel);
   vec3 o = vec3(fma(t, d.x, f.origin[0]), fma(t, d.y, f.origin[1]), fma(t, d.z, f.origin[2]));
   o = clamp(o, low + 1.0 / 256.0, low + (1.0 - 1.0 / 256.0));

@@ -134,7 +134,7 @@ TEST_CASE("transmission: light that came in by the top cannot leave by a side, a
     RenderSettings settings = furnace(4, 4);
     settings.sky_strength = 0;
     settings.bounces = 0;
-    const double back = 0.04, way = std::pow(linear(90), 0.06 * thick), expected = (1 - back) * (1 - back) * std::pow(linear(90), 0.1) * way / (1 - back * back * way * way);
+    const double back = 0.04, inside = std::pow(linear(90), 0.06 * thick), expected = (1 - back) * (1 - back) * std::pow(linear(90), 0.1) * inside / (1 - back * back * inside * inside);
     INFO(thick << " voxels thick");
     CHECK(mean_of(trace(world, ray({0.3, 10.0 + thick, 0.4}, {0, -1, 0}, 30), settings, 2048)) == Approx(expected).epsilon(0.02));
   }

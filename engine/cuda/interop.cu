@@ -70,7 +70,8 @@ class Scatter final : public CudaScatter {
     const DeviceScope scope(device_);
     Result<void> outcome = check(scope.error(), "cudaSetDevice", "sharing");
     if (outcome) outcome = check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", "sharing");
-    // Small updates, one for each frame under way, shall never meet an allocation: those wait for the stream on some drivers.
+    // Small updates, one for each frame under way, shall never meet an allocation: those wait for the stream on some
+    // drivers.
     slots_.reserve(kSmallSlots + kLargeSlots);
     for (size_t i = 0; outcome && i < kSmallSlots; ++i)
       if (auto slot = add_slot(kSmallBytes, kSmallRegions); !slot) outcome = tl::unexpected(slot.error());

@@ -51,7 +51,8 @@ struct PathTracer::State {
   // The light tree of this version, or of none. Never written again once a frame may read it.
   uint64_t lights_version = 0;
   std::shared_ptr<DeviceMemory> lights;
-  std::vector<std::pair<uint64_t, std::shared_ptr<DeviceMemory>>> on_their_way;  // the value at which their copy is done
+  // The value at which their copy is done.
+  std::vector<std::pair<uint64_t, std::shared_ptr<DeviceMemory>>> on_their_way;
   VkSemaphore copies = VK_NULL_HANDLE;  // that counts them; upload's
   std::unique_ptr<Upload> upload;  // goes first: its end waits for the copies
 
@@ -211,7 +212,8 @@ Result<PathPicture> PathTracer::render(const RenderedWorld& world, const View& v
   QRY_TRY(ensure_memory(*s.device, s.back, BufferMemory::host_readback, sums_bytes + layers_bytes, "quarry path pixels"));
 
   constexpr double kWantedSeconds = 0.25;
-  // llvmpipe (22.3 at least) ends all loops of an invocation after 65,535 rounds together, and says nothing; with 1024 paths at once pictures lacked light.
+  // llvmpipe (22.3 at least) ends all loops of an invocation after 65,535 rounds together, and says nothing; with 1024
+  // paths at once pictures lacked light.
   const uint32_t most_at_once = s.device->info().type == VK_PHYSICAL_DEVICE_TYPE_CPU ? 4 : 1024;
   const uint32_t wanted = first_path + paths;
   s.paths = first_path;

@@ -20,7 +20,8 @@ uint32_t beam_groups(const DeviceInfo& info, uint32_t width, uint32_t height) {
 }
 
 bool beams_pay(const QryWorldRoot& root, const glm::vec3& origin) {
-  constexpr double kFilled = 0.25;  // of the box's bricks; of terrain 0.06 are, of a hollow sphere 0.02, of a sponge 0.5
+  // Of the box's bricks; of terrain 0.06 are, of a hollow sphere 0.02, of a sponge 0.5.
+  constexpr double kFilled = 0.25;
   double bricks = 1;
   for (int i = 0; i < 3; ++i) {
     const float low = root.box_low[i] + float(kQryBoxMargin), high = root.box_high[i] - float(kQryBoxMargin);

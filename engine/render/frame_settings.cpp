@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// frame_settings.cpp - checks settings and frames, and fills QryEnvironment; what only the sun's height decides of the sky is computed
-// here once a frame.
+// frame_settings.cpp - checks settings and frames, and fills QryEnvironment; what only the sun's height decides of the
+// sky is computed here once a frame.
 #include "engine/render/frame_settings.hpp"
 
 #include <algorithm>
@@ -21,7 +21,8 @@ float to_linear(float srgb) { return srgb <= 0.04045f ? srgb / 12.92f : std::pow
 
 // The part of shaders/library/sky.glsl that only the sun's height decides.
 void put_sky(float sun_height, QryEnvironment& environment) {
-  constexpr float kThickness[3] = {0.06f, 0.18f, 0.42f}, kRed[3] = {1.0f, 0.46f, 0.18f};  // a low sun's light comes a longer way through air: less blue
+  // A low sun's light comes a longer way through air: less blue.
+  constexpr float kThickness[3] = {0.06f, 0.18f, 0.42f}, kRed[3] = {1.0f, 0.46f, 0.18f};
   constexpr float kNight[3] = {0.012f, 0.018f, 0.045f}, kDay[3] = {0.08f, 0.30f, 1.05f}, kDusk[3] = {0.03f, 0.06f, 0.20f};
   constexpr float kNightHorizon[3] = {0.035f, 0.045f, 0.09f}, kDayHorizon[3] = {0.60f, 0.92f, 1.40f};
   const float day = glm::smoothstep(-0.15f, 0.25f, sun_height), evening = std::exp(-18 * sun_height * sun_height) * glm::smoothstep(-0.3f, -0.02f, sun_height);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// frame_settings.hpp - a picture's settings and view as the shaders take them, and what is asked of both kinds of frame.
+// frame_settings.hpp - a picture's settings and view as the shaders take them, and what is asked of both kinds of
+// frame.
 #pragma once
 
 #include <algorithm>

@@ -13,7 +13,8 @@
 namespace quarry::engine {
 namespace {
 
-// Each pass over a picture of no pixels, from the last to the first. What fails is left to the device that draws, and said there.
+// Each pass over a picture of no pixels, from the last to the first. What fails is left to the device that draws, and
+// said there.
 void compile(const std::string& device_name, const std::vector<Pass>& passes, uint32_t width, uint32_t height, const std::atomic<bool>& stop) {
   DeviceOptions options;
   options.prefer = device_name;

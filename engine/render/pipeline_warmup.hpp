@@ -12,9 +12,10 @@
 
 namespace quarry::engine {
 
-// Software drivers compile a pass when it is first dispatched, on the one thread that runs a device's queue: one pass after the other, while
-// every other thread waits. What was compiled goes to the driver's cache on disk, where any device of the same driver finds it. So a second device
-// compiles the passes that come last while the first one is at those that come first. Without a cache on disk it is work for nothing, nothing worse.
+// Software drivers compile a pass when it is first dispatched, on the one thread that runs a device's queue: one pass
+// after the other, while every other thread waits. What was compiled goes to the driver's cache on disk, where any
+// device of the same driver finds it. So a second device compiles the passes that come last while the first one is at
+// those that come first. Without a cache on disk it is work for nothing, nothing worse.
 class PipelineWarmup {
  public:
   // `passes`: what a picture of that size on the device called so needs, in the order of their first dispatch.

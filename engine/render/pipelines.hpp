@@ -18,9 +18,10 @@ constexpr size_t kPasses = size_t(Pass::trace) + 1;
 
 class Pipelines {
  public:
-  // `target_layout`: that of the set through which shade and views write (TargetSets). A GPU's pipelines are all made here, so that no frame has to
-  // wait for one; a software driver's when a picture first needs them, since it compiles at the first dispatch whatever was made before.
-  // `tiled`: for tiles of pictures, which a software driver's always are, since it would compile both for nothing.
+  // `target_layout`: that of the set through which shade and views write (TargetSets). A GPU's pipelines are all made
+  // here, so that no frame has to wait for one; a software driver's when a picture first needs them, since it compiles
+  // at the first dispatch whatever was made before. `tiled`: for tiles of pictures, which a software driver's always
+  // are, since it would compile both for nothing.
   static Result<std::unique_ptr<Pipelines>> create(Device& device, VkDescriptorSetLayout target_layout, bool tiled = false);
   ~Pipelines();
   Pipelines(const Pipelines&) = delete;

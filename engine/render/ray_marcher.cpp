@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ray_marcher.cpp - records the passes, and the blocking calls around them. Pipelines: pipelines.cpp. What the passes do: shaders/.
+// ray_marcher.cpp - records the passes, and the blocking calls around them. Pipelines: pipelines.cpp. What the passes
+// do: shaders/.
 #include "engine/render/ray_marcher.hpp"
 
 #include <algorithm>
@@ -25,7 +26,8 @@ static_assert(offsetof(QryFrame, origin) == 56 && offsetof(QryFrame, width) == 1
                   offsetof(QryFrame, highlight_max) == 300 && sizeof(QryFrame) == 312,
               "the frame's layout in C++ is not GLSL's scalar layout");
 static_assert(sizeof(QryVisibility) == 16 && sizeof(QryRay) == 24 && sizeof(QryRayHit) == 32 && offsetof(QryFramePush, sample_index) == 88 &&
-              offsetof(QryFramePush, tile_from) == 120 && sizeof(QryFramePush) <= 128);  // no device has less room for push constants
+              // No device has less room for push constants.
+              offsetof(QryFramePush, tile_from) == 120 && sizeof(QryFramePush) <= 128);
 
 namespace {
 
@@ -53,7 +55,8 @@ FramePlan plan_of(const DeviceInfo& device, const SharedWorld& world, const View
   const bool small = plan.shadow_columns || device.type == VK_PHYSICAL_DEVICE_TYPE_CPU, one_direction = settings.shadow_rays == 1;
   plan.shadow = small ? (one_direction ? Pass::shadow_columns_one_direction : Pass::shadow_columns) : (one_direction ? Pass::shadow_rows_one_direction : Pass::shadow_rows);
   plan.shadow_rows = small ? kShadowColumnRows : kShadowRows;
-  // Where steps are shown, they are those from the eye. A software driver compiles beams for longer than they save in the few pictures it makes.
+  // Where steps are shown, they are those from the eye. A software driver compiles beams for longer than they save in
+  // the few pictures it makes.
   const bool may_beam = !counted && settings.beams != Beams::never && device.beam_lanes && world.root().brick_count > 0;
   plan.beams = may_beam && (settings.beams == Beams::always || (device.type != VK_PHYSICAL_DEVICE_TYPE_CPU && beams_pay(world.root(), view.origin)));
   for (const auto& [wanted, pass] : {std::pair{plan.loads, Pass::page_load_factor}, {plan.beams, Pass::beams}, {true, plan.march}, {plan.shaded, plan.shadow},
@@ -79,7 +82,8 @@ constexpr uint32_t kListBatch = 1u << 20;  // rays a dispatch: well below 65535 
 struct Renderer::State {
   Device* device = nullptr;
   std::unique_ptr<TargetSets> targets;
-  std::unique_ptr<Pipelines> pipelines, tiled_pipelines;  // the latter once a tile was asked for; a software driver's are all for tiles
+  // The latter once a tile was asked for; a software driver's are all for tiles.
+  std::unique_ptr<Pipelines> pipelines, tiled_pipelines;
   struct Frame {
     std::unique_ptr<DeviceMemory> parameters, visibility, beams, refraction, reflection, light, accumulation, page_loads;
   };

@@ -44,7 +44,8 @@ struct CudaMirror::State {
     }
     return pyramid;
   }
-  // A block of another size, or of the same when frames have to keep what the old one holds; frames under way go on reading that.
+  // A block of another size, or of the same when frames have to keep what the old one holds; frames under way go on
+  // reading that.
   Result<void> replace(MemoryBlock& block, size_t size_bytes, const char* label) {
     QRY_TRY_ASSIGN(auto fresh, memory->allocate(size_bytes, label));
     if (block.data) memory->release(block);

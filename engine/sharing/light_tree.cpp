@@ -242,7 +242,8 @@ std::vector<uint8_t> LightTree::image(uint64_t address) const {
   std::memcpy(image.data(), &lights, sizeof lights);
   std::memcpy(image.data() + faces_at, faces_.data(), faces_.size() * sizeof(QryLightFace));
 
-  // From the top down: which cells a node holds, and the bit by which its children part. Children lie behind their node.
+  // From the top down: which cells a node holds, and the bit by which its children part. Children lie behind their
+  // node.
   struct Range {
     size_t begin, end;
     uint32_t link;

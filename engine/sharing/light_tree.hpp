@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// light_tree.hpp - which faces of a world are emissive, so that light paths can sample them instead of meeting them by chance.
+// light_tree.hpp - which faces of a world are emissive, so that light paths can sample them instead of meeting them by
+// chance.
 //
-//   World, Palette -> LightTree (cells of 4^3 voxels with emissive faces that touch air, a tree over them) -> image() -> light_tree.glsl
+//   World, Palette -> LightTree (cells of 4^3 voxels with emissive faces that touch air, a tree over them) -> image()
+//   -> light_tree.glsl
 //
-// Only a help for choosing: what is not in the tree is still found by scattered rays, and the picture it converges to is the same
-// (path.comp.glsl weighs both ways). So there may be a limit: the strongest cells with at most kMostFaces faces are kept.
-// Literature: a tree of lights from which one is drawn by its likely share, A. Conty Estevez and C. Kulla, "Importance Sampling of Many
-// Lights with Adaptive Tree Splitting", 2018; ours is split by the bits of Morton numbers, so that the way to a face that was hit is known.
+// Only a help for choosing: what is not in the tree is still found by scattered rays, and the picture it converges to
+// is the same (path.comp.glsl weighs both ways). So there may be a limit: the strongest cells with at most kMostFaces
+// faces are kept. Literature: a tree of lights from which one is drawn by its likely share, A. Conty Estevez and C.
+// Kulla, "Importance Sampling of Many Lights with Adaptive Tree Splitting", 2018; ours is split by the bits of Morton
+// numbers, so that the way to a face that was hit is known.
 #pragma once
 
 #include <array>
@@ -21,16 +24,18 @@ namespace quarry::engine {
 
 class LightTree {
  public:
-  static constexpr size_t kMostFaces = size_t(1) << 21;  // 8 bytes each, and 120 for each cell: at worst 256 MiB, on a wall 32 MiB
+  // 8 bytes each, and 120 for each cell: at worst 256 MiB, on a wall 32 MiB.
+  static constexpr size_t kMostFaces = size_t(1) << 21;
 
   // A smaller limit, for tests.
   explicit LightTree(size_t most_faces = kMostFaces) : most_faces_(most_faces) {}
 
   // Remembers what changed since the call before, without looking at it: cheap enough for every publish().
   void note(const WorldChanges& changes);
-  // Brings the tree up to date with the world, to which everything noted must belong: looks at every brick the first time, whenever the
-  // palette's lights change and when the limit was reached; else at the bricks that were changed and their neighbours. A palette without
-  // emission costs nothing. Depends on the world alone, not on the edits that led to it. One thread at a time, and nobody writing the world.
+  // Brings the tree up to date with the world, to which everything noted must belong: looks at every brick the first
+  // time, whenever the palette's lights change and when the limit was reached; else at the bricks that were changed and
+  // their neighbours. A palette without emission costs nothing. Depends on the world alone, not on the edits that led
+  // to it. One thread at a time, and nobody writing the world.
   void update(const World& world, const Palette& palette);
 
   // Another number whenever update() changed the tree, and for every tree of this process; 0: nothing was ever in it.
@@ -39,7 +44,8 @@ class LightTree {
   bool up_to_date() const { return !everything_ && changed_.empty(); }
   size_t cell_count() const { return cells_.size(); }
   size_t face_count() const { return faces_.size(); }
-  // What shaders read, for memory at this device address (a multiple of 16): QryLights, nodes, cells, faces. Empty if nothing is emissive.
+  // What shaders read, for memory at this device address (a multiple of 16): QryLights, nodes, cells, faces. Empty if
+  // nothing is emissive.
   std::vector<uint8_t> image(uint64_t address) const;
   uint64_t image_bytes() const;
 

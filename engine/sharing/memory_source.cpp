@@ -35,8 +35,8 @@ struct SharedMemorySource::State {
     uint64_t now = 0;
     return device->vk().vkGetSemaphoreCounterValue(device->handle(), point.semaphore, &now) == VK_SUCCESS && now >= point.value;
   }
-  // CUDA frees memory only when all its streams are done, and one may be waiting for a frame: in zero_copy everything stays while an
-  // update is under way.
+  // CUDA frees memory only when all its streams are done, and one may be waiting for a frame: in zero_copy everything
+  // stays while an update is under way.
   void destroy_what_may_go() {
     if (retired.empty() || (mode == SharingMode::zero_copy && !reached(copies))) return;
     std::erase_if(retired, [&](Retired& r) {
@@ -73,7 +73,8 @@ void SharedMemorySource::release(const MemoryBlock& block) noexcept {
   state_->destroy_what_may_go();
 }
 
-// In host_import the frames read what the host is about to change. A signal on the queue comes after everything submitted to it before.
+// In host_import the frames read what the host is about to change. A signal on the queue comes after everything
+// submitted to it before.
 void SharedMemorySource::wait_for_readers() noexcept {
   State& s = *state_;
   if (s.mode != SharingMode::host_import) return;

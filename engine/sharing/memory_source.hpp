@@ -12,8 +12,8 @@
 
 namespace quarry::engine {
 
-// A MemorySource of SharedBuffers for World and Grid. A released block is destroyed only when `completed` frames have passed the
-// value that `pending` had at the release: the renderer never reads freed memory and never waits.
+// A MemorySource of SharedBuffers for World and Grid. A released block is destroyed only when `completed` frames have
+// passed the value that `pending` had at the release: the renderer never reads freed memory and never waits.
 class SharedMemorySource : public MemorySource {
  public:
   SharedMemorySource(Device& device, SharingMode mode);

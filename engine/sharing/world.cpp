@@ -27,7 +27,8 @@ namespace {
 // The root, then the palette, then the two slab tables.
 constexpr size_t kPaletteAt = 256, kTablesAt = kPaletteAt + sizeof(Palette::materials);
 
-// Roots live in small host-visible buffers, a new one for each change: frames under way keep reading the one they were recorded with.
+// Roots live in small host-visible buffers, a new one for each change: frames under way keep reading the one they were
+// recorded with.
 class RootRing {
  public:
   // Writes `image` (a root with relative table addresses yet to be set) where no frame reads, and makes it current.
@@ -92,8 +93,9 @@ std::vector<uint8_t> root_image(QryWorldRoot root, const Palette& palette, const
 
 Box3 voxels_of(Int3 brick) { return {{brick.x * 8, brick.y * 8, brick.z * 8}, {brick.x * 8 + 7, brick.y * 8 + 7, brick.z * 8 + 7}}; }
 
-// Where rays start: the tight box of all voxels, or, where too many bricks lie on its faces to look at them after an edit, that of all
-// bricks. Depends on the world alone, not on the edits that led to it, so that equal worlds give equal pictures.
+// Where rays start: the tight box of all voxels, or, where too many bricks lie on its faces to look at them after an
+// edit, that of all bricks. Depends on the world alone, not on the edits that led to it, so that equal worlds give
+// equal pictures.
 Box3 box_of(const World& world) {
   constexpr size_t kMostBricks = size_t(1) << 16;
   std::vector<Int3> outermost;
@@ -213,7 +215,8 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   if (pyramid.size_bytes > uint64_t(1) << 32)  // shaders reach its nodes by 32-bit offsets
     return fail(ErrorCode::unsupported, "the occupancy pyramid has " + std::to_string(pyramid.size_bytes >> 20) + " MiB, and what is drawn may have 4096 at most");
   root.pyramid = pyramid.device_address;
-  root.node_capacity = uint32_t(pyramid.size_bytes / kGranuleBytes) - 64;  // a run that starts below it ends in the block
+  // A run that starts below it ends in the block.
+  root.node_capacity = uint32_t(pyramid.size_bytes / kGranuleBytes) - 64;
   root.brick_count = world.brick_count();
   root.grid_pages = world.grid().view().page_count;
   const Int3 low = s.box.empty() ? kWorldMin : s.box.min, beyond = s.box.empty() ? kWorldMin : s.box.max + Int3{1, 1, 1};

@@ -28,7 +28,8 @@ class Collector {
     copies_.push_back({part, slab, offset, size, from});
   }
 
-  // Elements first .. first+count of a slab array, slab by slab; the numbers behind a slab that was cut off are passed over.
+  // Elements first .. first+count of a slab array, slab by slab; the numbers behind a slab that was cut off are passed
+  // over.
   void add_elements(WorldPart part, const SlabArray& array, uint64_t first, uint64_t count, uint64_t element_bytes) {
     const uint64_t per_slab = uint64_t(1) << array.slab_shift();
     while (count) {
@@ -47,8 +48,8 @@ class Collector {
   std::vector<CopyRegion> copies_;
 };
 
-// The bytes of the table that writing these keys may have changed: their pages, because other keys may have been moved there, and their
-// groups' stashes.
+// The bytes of the table that writing these keys may have changed: their pages, because other keys may have been moved
+// there, and their groups' stashes.
 void add_grid_pages(Collector& out, const hashgrid::GridView& grid, const std::vector<uint32_t>& keys) {
   std::vector<uint32_t> pages;
   for (uint32_t key : keys) pages.push_back(qry_page(qry_stored_key(key, grid.locality), grid.page_count));
@@ -98,7 +99,8 @@ std::vector<CopyRegion> collect_copy_regions(const World& world, const WorldChan
     out.add(WorldPart::pyramid, 0, 0, pyramid.nodes(), pyramid.used_bytes());
     return out.take();
   }
-  // Level-3 nodes of what changed, each with its run of regions; then the changed regions' runs of chunks; then those chunks' tables.
+  // Level-3 nodes of what changed, each with its run of regions; then the changed regions' runs of chunks; then those
+  // chunks' tables.
   const OccupancyNode* nodes = pyramid.nodes();
   std::vector<std::pair<uint64_t, uint64_t>> ranges;  // bytes: where, how many
   const auto add_run = [&](const OccupancyNode& node, uint64_t child_bytes) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// world_changes.hpp - what a copy of a World has to copy: regions of host memory, each with its place in the world's arrays.
-// SharedWorld in staged mode copies them by Vulkan, cuda_mirror by CUDA; host_import needs none.
+// world_changes.hpp - what a copy of a World has to copy: regions of host memory, each with its place in the world's
+// arrays. SharedWorld in staged mode copies them by Vulkan, cuda_mirror by CUDA; host_import needs none.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// device_memory.hpp - one VkBuffer bound to one VkDeviceMemory, with its device address: the brick that SharedBuffer, upload and
-// frame buffers are built of. Allocated one by one and in few large pieces, so no allocator stands between.
+// device_memory.hpp - one VkBuffer bound to one VkDeviceMemory, with its device address: the brick that SharedBuffer,
+// upload and frame buffers are built of. Allocated one by one and in few large pieces, so no allocator stands between.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,10 @@ namespace quarry::engine {
 enum class BufferMemory : uint8_t {
   device,         // device-local
   host_upload,    // host-visible and coherent, mapped: the host writes, the device reads
-  device_mapped,  // the same, but device-local where there is such a type: small things that every thread of a pass reads
-  host_readback,  // host-visible, coherent, cached where there is such a type, mapped: the device writes, the host reads
+  // The same, but device-local where there is such a type: small things that every thread of a pass reads.
+  device_mapped,
+  // host-visible, coherent, cached where there is such a type, mapped: the device writes, the host reads.
+  host_readback,
   host_pointer,   // the caller's page-aligned host memory, imported (VK_EXT_external_memory_host)
   exported,       // device-local, exportable as an opaque fd
 };

@@ -5,8 +5,9 @@
 
 #include "shaders/shared/constant_ids.h"
 
-// Software drivers give each of their threads one stretch of a dispatch's workgroups, rows of the picture one after the other: whoever got the
-// sky waits for whoever got the ground. There the rows of workgroups are read on a slant, so that every stretch sees all heights alike.
+// Software drivers give each of their threads one stretch of a dispatch's workgroups, rows of the picture one after the
+// other: whoever got the sky waits for whoever got the ground. There the rows of workgroups are read on a slant, so
+// that every stretch sees all heights alike.
 layout(constant_id = QRY_ID_SLANTED) const bool kQrySlanted = false;
 
 uvec2 qry_dispatch_pixel(uvec2 group_size) {
@@ -15,7 +16,8 @@ uvec2 qry_dispatch_pixel(uvec2 group_size) {
   return group * group_size + gl_LocalInvocationID.xy;
 }
 
-// A dispatch over a tile of the picture instead of all of it: from the pixel `from` up to, without, the pixel `to`, x in their lower 16 bits.
+// A dispatch over a tile of the picture instead of all of it: from the pixel `from` up to, without, the pixel `to`, x
+// in their lower 16 bits.
 layout(constant_id = QRY_ID_TILED) const bool kQryTiled = false;
 
 uvec2 qry_packed_pixel(uint packed) { return uvec2(packed & 0xFFFFu, packed >> 16); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// environment.glsl - a picture's surroundings as its QryEnvironment says: what light comes from where nothing is hit, and the air between.
+// environment.glsl - a picture's surroundings as its QryEnvironment says: what light comes from where nothing is hit,
+// and the air between.
 #ifndef QRY_ENVIRONMENT_GLSL
 #define QRY_ENVIRONMENT_GLSL
 
@@ -32,7 +33,8 @@ vec3 qry_displayed(const QryEnvironment environment, vec3 radiance) {
   return environment.tone == kQryToneFilmic ? qry_filmic(c) : clamp(c, 0.0, 1.0);
 }
 
-// Optical depth of the fog along o + s*d, s in [0, t]; it thins out upwards as exp(-height/fog_height) and ends at fog_base.
+// Optical depth of the fog along o + s*d, s in [0, t]; it thins out upwards as exp(-height/fog_height) and ends at
+// fog_base.
 float qry_fog_until(const QryEnvironment environment, vec3 o, vec3 d, float t) {
   if (environment.fog_density <= 0.0) return 0.0;
   float from = 0.0, to = min(t, 1e6);

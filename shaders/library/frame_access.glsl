@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// frame_access.glsl - how the passes reach the frame's parameters and buffers, and which ray belongs to a pixel. After traverse.glsl and frame.h.
+// frame_access.glsl - how the passes reach the frame's parameters and buffers, and which ray belongs to a pixel. After
+// traverse.glsl and frame.h.
 #ifndef QRY_FRAME_ACCESS_GLSL
 #define QRY_FRAME_ACCESS_GLSL
 

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// grid_find.glsl - the GLSL twin of hashgrid::find (view_impl.hpp `locate`): the same probe order, bit for bit the same answer.
-// The including shader has defined QRY_GLSL, included hashgrid/pairs/layout.h, and enabled GL_EXT_buffer_reference,
-// GL_EXT_scalar_block_layout and GL_EXT_shader_explicit_arithmetic_types_int64.
+// grid_find.glsl - the GLSL twin of hashgrid::find (view_impl.hpp `locate`): the same probe order, bit for bit the same
+// answer. The including shader has defined QRY_GLSL, included hashgrid/pairs/layout.h, and enabled
+// GL_EXT_buffer_reference, GL_EXT_scalar_block_layout and GL_EXT_shader_explicit_arithmetic_types_int64.
 #ifndef QRY_GRID_FIND_GLSL
 #define QRY_GRID_FIND_GLSL
 
 // 64-bit words, so that a slot is read by one load: key and value of one pair, also beside a writer.
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryGridWords { uint64_t at[]; };
 
-layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer QryGridPairs { u64vec2 at[]; };  // two slots of a sector
+// Two slots of a sector.
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer QryGridPairs { u64vec2 at[]; };
 
 uvec2 qry_slot(QryGridWords page, uint index) { return unpackUint2x32(page.at[index]); }  // x: key, y: value
 bool qry_never_used(uvec2 slot) { return slot.x == 0xFFFFFFFFu && slot.y == 0xFFFFFFFFu; }
 
-// Value of `key`, kQryReservedValue if it is absent. `locality`: the grid's (kQryPlain, kQryRows); a constant costs nothing. `sectors`:
-// sectors of slots that were read.
+// Value of `key`, kQryReservedValue if it is absent. `locality`: the grid's (kQryPlain, kQryRows); a constant costs
+// nothing. `sectors`: sectors of slots that were read.
 uint qry_grid_find_local(uint64_t grid_words, uint page_count, uint locality, uint key, out uint sectors) {
   sectors = 0u;
   if (key == kQryReservedKey) return kQryReservedValue;

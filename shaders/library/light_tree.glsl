@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// light_tree.glsl - draws an emissive face near a point, by what it is likely to send there if nothing stands between, and says how likely
-// any face was to be drawn. After world.glsl. The tree is engine/sharing/light_tree.hpp's; what likely means follows A. Conty Estevez and C. Kulla,
-// "Importance Sampling of Many Lights with Adaptive Tree Splitting", 2018, with a power for each of the six directions that voxels' faces look in.
+// light_tree.glsl - draws an emissive face near a point, by what it is likely to send there if nothing stands between,
+// and says how likely any face was to be drawn. After world.glsl. The tree is engine/sharing/light_tree.hpp's; what
+// likely means follows A. Conty Estevez and C. Kulla, "Importance Sampling of Many Lights with Adaptive Tree
+// Splitting", 2018, with a power for each of the six directions that voxels' faces look in.
 #ifndef QRY_LIGHT_TREE_GLSL
 #define QRY_LIGHT_TREE_GLSL
 
@@ -28,8 +29,9 @@ struct QryLightSample {
   float probability;  // 0: nothing was drawn
 };
 
-// What each direction's cosine, where the faces lie on average, lets through: of the upward ones in x, y, z and of the downward ones.
-// `v` leads from the faces' middle to the point, `half_size` is their box's. Nothing for directions of which no face sees the point.
+// What each direction's cosine, where the faces lie on average, lets through: of the upward ones in x, y, z and of the
+// downward ones. `v` leads from the faces' middle to the point, `half_size` is their box's. Nothing for directions of
+// which no face sees the point.
 void qry_facing(vec3 v, vec3 half_size, float inverse_distance, out vec3 downward, out vec3 upward) {
   upward = clamp((half_size + v) * inverse_distance, 0.0, 1.0);
   downward = clamp((half_size - v) * inverse_distance, 0.0, 1.0);
@@ -50,7 +52,8 @@ float qry_light_importance(uint64_t nodes, uint index, const QryShadingPoint sha
   return uintBitsToFloat(a.w) * power * inverse_square;
 }
 
-// From the root to a cell: by the bits of `voxel` if it is given, else by u. False: nothing there can send light to the point.
+// From the root to a cell: by the bits of `voxel` if it is given, else by u. False: nothing there can send light to the
+// point.
 bool qry_light_cell(uint64_t nodes, const QryShadingPoint shading_point, bool given, ivec3 voxel, inout float u, out uint cell, out float probability) {
   probability = 1.0;
   uint index = 0u;
@@ -130,8 +133,8 @@ float qry_light_pdf(uint64_t address, const QryShadingPoint shading_point, ivec3
   return sum > 0.0 ? probability * shares[face] / sum * at.lights.powers[material] / cell.powers[face] : 0.0;
 }
 
-// Draws a point on an emissive face: the direction to it, its density over directions, its power and the face. False: none
-// that sees the shading point.
+// Draws a point on an emissive face: the direction to it, its density over directions, its power and the face. False:
+// none that sees the shading point.
 bool qry_sample_light(uint64_t address, const QryShadingPoint shading_point, vec2 u, vec2 place, out vec3 d, out float density, out float power, out ivec3 voxel, out uint face) {
   const QryLightSample sampled = qry_sample_light_tree(address, shading_point, u);
   const uint axis = sampled.face >> 1;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // material.glsl - what a voxel's face does with light: colours, Fresnel, a rough reflection over a diffuse ground.
 //
-// A dielectric's coat fades out with roughness (roughness 1 is chalk: purely diffuse), a metal has no diffuse part. Microfacets: B. Walter et
-// al., "Microfacet Models for Refraction", 2007 (GGX); facets drawn as seen from v: E. Heitz, "Sampling the GGX Distribution of Visible
-// Normals", 2018; Fresnel after C. Schlick, 1994.
+// A dielectric's coat fades out with roughness (roughness 1 is chalk: purely diffuse), a metal has no diffuse part.
+// Microfacets: B. Walter et al., "Microfacet Models for Refraction", 2007 (GGX); facets drawn as seen from v: E. Heitz,
+// "Sampling the GGX Distribution of Visible Normals", 2018; Fresnel after C. Schlick, 1994.
 #ifndef QRY_MATERIAL_GLSL
 #define QRY_MATERIAL_GLSL
 

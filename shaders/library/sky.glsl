@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sky.glsl - what lies beyond the world: sky, sun, the ground's haze below the horizon. An invention that looks pleasant, not a
-// measured atmosphere: the sun's height alone decides day, evening and night.
+// sky.glsl - what lies beyond the world: sky, sun, the ground's haze below the horizon. An invention that looks
+// pleasant, not a measured atmosphere: the sun's height alone decides day, evening and night.
 #ifndef QRY_SKY_GLSL
 #define QRY_SKY_GLSL
 

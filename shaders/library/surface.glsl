@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// surface.glsl - what a visible voxel is made of, where rays leave it, and the numbers that spread them: shared by the passes that light it.
+// surface.glsl - what a visible voxel is made of, where rays leave it, and the numbers that spread them: shared by the
+// passes that light it.
 #ifndef QRY_SURFACE_GLSL
 #define QRY_SURFACE_GLSL
 
@@ -38,7 +39,8 @@ bool is_reflective(float roughness) { return roughness < 0.3; }
 bool is_transmissive(float transparency) { return transparency > 0.01; }
 vec3 point_inside(vec3 point, vec3 normal) { return point - normal * (1.0 / 32.0); }
 
-// Where light is looked for: the surface that is visible, or the floor that catches shadows. False: neither. `face` 3 is the floor's.
+// Where light is looked for: the surface that is visible, or the floor that catches shadows. False: neither. `face` 3
+// is the floor's.
 bool shading_point(const QryFrame frame, uvec2 pixel, uint sample_index, QryVisibility visible, out vec3 point, out uint face) {
   const vec3 o = qry_vec3(frame.origin), d = qry_pixel_direction(frame, pixel, sample_index);
   face = 3u;
@@ -54,8 +56,8 @@ bool shading_point(const QryFrame frame, uvec2 pixel, uint sample_index, QryVisi
   return t > 0.0;
 }
 
-// Two numbers in 0..1 for a pixel's rays: one of 16 pairs, each once in every 4 x 4 pixels, so that the mean over such a block (shade.comp.glsl
-// takes it) has all of them. M. Roberts' R2, 2018, in B. Bayer's order.
+// Two numbers in 0..1 for a pixel's rays: one of 16 pairs, each once in every 4 x 4 pixels, so that the mean over such
+// a block (shade.comp.glsl takes it) has all of them. M. Roberts' R2, 2018, in B. Bayer's order.
 vec2 pixel_noise(const QryFrame frame, uvec2 pixel, uint sample_index) {
   const uint b0 = (pixel.x >> 1) & 1u, b1 = ((pixel.y >> 1) & 1u) ^ b0, b2 = pixel.x & 1u, b3 = (pixel.y & 1u) ^ b2;
   const uint rank = b0 | (b1 << 1) | (b2 << 2) | (b3 << 3);

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// transmission.glsl - light in transparent voxels: Fresnel's formulae, and the path from where it enters to where it leaves. After world.glsl.
+// transmission.glsl - light in transparent voxels: Fresnel's formulae, and the path from where it enters to where it
+// leaves. After world.glsl.
 //
-// Voxels' faces stand at right angles, so a reflection inside turns single components of a direction round and leaves their size: how much of
-// the light each axis' faces reflect is known once and for all. Light that came in by one axis cannot leave by another where the index
-// is above 1.41: it is totally reflected there.
+// Voxels' faces stand at right angles, so a reflection inside turns single components of a direction round and leaves
+// their size: how much of the light each axis' faces reflect is known once and for all. Light that came in by one axis
+// cannot leave by another where the index is above 1.41: it is totally reflected there.
 #ifndef QRY_TRANSMISSION_GLSL
 #define QRY_TRANSMISSION_GLSL
 
 const uint kTransmissionSteps = 2048u;  // voxels that light is followed through before it is given up
 
-// Share of unpolarised light that is reflected at an interface met at this cosine, `ratio` = index beyond / index here. 1: totally reflected.
+// Share of unpolarised light that is reflected at an interface met at this cosine, `ratio` = index beyond / index here.
+// 1: totally reflected.
 float qry_dielectric(float cosine, float ratio) {
   const float c = clamp(cosine, 0.0, 1.0), g_square = ratio * ratio - 1.0 + c * c;
   if (g_square <= 0.0) return 1.0;
@@ -35,8 +37,8 @@ struct QryTransmissionPath {
   uint brick;         // beyond; kQryReservedValue: none
 };
 
-// From the point p inside a voxel of material `same` along d to where another material begins, or air that the light gets out to: the number
-// `random` in 0..1 decides that. Above 1: straight on, whatever the faces reflect.
+// From the point p inside a voxel of material `same` along d to where another material begins, or air that the light
+// gets out to: the number `random` in 0..1 decides that. Above 1: straight on, whatever the faces reflect.
 QryTransmissionPath qry_trace_transmission(const QryWorldRoot root, vec3 p, vec3 d, uint same, float index, float random) {
   QryTransmissionPath w;
   w.ends = w.reflected = false;

@@ -1,30 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // traverse.glsl - the exact traversal of a world by a ray: the first set voxel it enters, however far, at any angle.
 //
-// A hierarchical DDA. The cell the ray is in is an integer; the pyramid's masks, the brick's octants and their aligned 2x2x2 blocks
-// say how large an empty cube around it is (512, 256, ... 8, 4, 2, 1 voxels), and the ray goes to that cube's exit in one step.
-// A brick is asked for only where its pyramid bit is set, and found by counting bits.
+// A hierarchical DDA. The cell the ray is in is an integer; the pyramid's masks, the brick's octants and their aligned
+// 2x2x2 blocks say how large an empty cube around it is (512, 256, ... 8, 4, 2, 1 voxels), and the ray goes to that
+// cube's exit in one step. A brick is asked for only where its pyramid bit is set, and found by counting bits.
 //
 // Why nothing is stepped over:
 //  * The exit of a cube is computed from its integer planes each time, never accumulated.
-//  * After a step the stepped axis' coordinate is the plane's; the others come from the exit point and are clamped to the cube that
-//    was left and to not going back: rounding can put the ray into a neighbour only where it passes within rounding of an edge, and
-//    the face by which a voxel is entered always has the cell before it on its other side.
-//  * A float has 24 bits and the world needs 14 for the integer part alone. So places are counted from a local origin, a multiple of
-//    512 voxels near the ray; where the ray is when that moves is found anew from where the ray began, right to the unit, 1/8192
-//    voxel (shadows and light from around: 1024 and 1/4096). The depth of a hit is computed anew from the ray and the plane that was entered.
-//  * A direction component of 0 (or below 1e-20, which moves less than 1e-15 voxel over the world) counts as 1e-20: its planes are
-//    farther than any world, and no infinity times zero arises.
+//  * After a step the stepped axis' coordinate is the plane's; the others come from the exit point and are clamped to
+//    the cube that was left and to not going back: rounding can put the ray into a neighbour only where it passes
+//    within rounding of an edge, and the face by which a voxel is entered always has the cell before it on its other
+//    side.
+//  * A float has 24 bits and the world needs 14 for the integer part alone. So places are counted from a local
+//    origin, a multiple of 512 voxels near the ray; where the ray is when that moves is found anew from where the ray
+//    began, right to the unit, 1/8192 voxel (shadows and light from around: 1024 and 1/4096). The depth of a hit is
+//    computed anew from the ray and the plane that was entered.
+//  * A direction component of 0 (or below 1e-20, which moves less than 1e-15 voxel over the world) counts as 1e-20:
+//    its planes are farther than any world, and no infinity times zero arises.
 //
-// Why it is fast: axes on which the direction is negative are mirrored, so that every exit is through an upper plane. A place is a float
-// between 1024 and 2048, so its bits, read as an integer, are the cell (above bit 13) and the fraction (below): no conversions, a cube's
-// upper planes are the bits below its size set, and the highest bit in which the places before and after a step differ says which words
-// must be read anew.
+// Why it is fast: axes on which the direction is negative are mirrored, so that every exit is through an upper plane. A
+// place is a float between 1024 and 2048, so its bits, read as an integer, are the cell (above bit 13) and the fraction
+// (below): no conversions, a cube's upper planes are the bits below its size set, and the highest bit in which the
+// places before and after a step differ says which words must be read anew.
 //
-// Literature: J. Amanatides and A. Woo, "A Fast Voxel Traversal Algorithm for Ray Tracing", 1987; mirrored axes after J. Revelles, C. Urena
-// and M. Lastra, "An Efficient Parametric Algorithm for Octree Traversal", 2000; places as mantissa bits after S. Laine and T. Karras,
-// "Efficient Sparse Voxel Octrees", 2010; aligned 2x2x2 blocks tested by one mask after the public notes on 64-bit bricks; exact sums and
-// products after T. J. Dekker, "A Floating-Point Technique", 1971.
+// Literature: J. Amanatides and A. Woo, "A Fast Voxel Traversal Algorithm for Ray Tracing", 1987; mirrored axes after
+// J. Revelles, C. Urena and M. Lastra, "An Efficient Parametric Algorithm for Octree Traversal", 2000; places as
+// mantissa bits after S. Laine and T. Karras, "Efficient Sparse Voxel Octrees", 2010; aligned 2x2x2 blocks tested by
+// one mask after the public notes on 64-bit bricks; exact sums and products after T. J. Dekker, "A Floating-Point
+// Technique", 1971.
 #ifndef QRY_TRAVERSE_GLSL
 #define QRY_TRAVERSE_GLSL
 
@@ -32,12 +35,16 @@
 #include "shaders/shared/constant_ids.h"
 #include "shaders/shared/ray_setup.h"
 
-layout(constant_id = QRY_ID_COUNT) const bool kQryCount = true;          // steps and sectors are counted; a pipeline that does not ask for them pays nothing
-layout(constant_id = QRY_ID_STOP_AT_BRICKS) const bool kQryStopAtBricks = false;  // the first brick's pyramid bit ends the ray: the ceiling in the benchmark
+// Steps and sectors are counted; a pipeline that does not ask for them pays nothing.
+layout(constant_id = QRY_ID_COUNT) const bool kQryCount = true;
+// The first brick's pyramid bit ends the ray: the ceiling in the benchmark.
+layout(constant_id = QRY_ID_STOP_AT_BRICKS) const bool kQryStopAtBricks = false;
 
-layout(constant_id = QRY_ID_INSIDE) const bool kQryInside = false;        // rays start inside the bounds of what is set, at t = 0
+// Rays start inside the bounds of what is set, at t = 0.
+layout(constant_id = QRY_ID_INSIDE) const bool kQryInside = false;
 layout(constant_id = QRY_ID_SKIPS_MATERIAL) const bool kQrySkipsMaterial = false;       // `skip_material` is heeded
-layout(constant_id = QRY_ID_FUSED) const bool kQryFused = false;         // fma() rounds once: every GPU's does, software drivers' may not
+// fma() rounds once: every GPU's does, software drivers' may not.
+layout(constant_id = QRY_ID_FUSED) const bool kQryFused = false;
 
 struct QryHit {
   float t;      // along the ray; < 0: nothing
@@ -49,8 +56,10 @@ struct QryHit {
 };
 
 const float kQryNotStepped = -1.0, kQryNewOrigin = -2.0;
-const int kQryMirrorOffset = 2048;   // mirrored cells start here, so that none is negative; a multiple of 512, the origin's step
-// Rays that start inside (shadows, light from around, refractions and reflections) have steps of the origin twice as long, and units with them.
+// Mirrored cells start here, so that none is negative; a multiple of 512, the origin's step.
+const int kQryMirrorOffset = 2048;
+// Rays that start inside (shadows, light from around, refractions and reflections) have steps of the origin twice as
+// long, and units with them.
 const uint kQryFraction = kQryInside ? 12u : 13u;   // bits of a place below its cell
 const uint kQryVoxel = 1u << kQryFraction;          // one voxel in the bits of a place
 const float kQryUnit = kQryInside ? 1.0 / 4096.0 : 1.0 / 8192.0;
@@ -58,8 +67,10 @@ const float kQryLocalOrigin = kQryInside ? 2048.0 : 1024.0;    // the local orig
 const uint kQryOriginShift = 22u - kQryFraction;
 const float kQryOriginStep = kQryInside ? 1024.0 : 512.0;  // local origins are multiples of this: 2^kQryOriginShift
 const float kQryOriginMargin = 8.0;   // at least so far behind a ray when it moves, but for rounding
-const float kQryOriginEnd = kQryInside ? 4088.0 : 2040.0;  // there the origin moves: the largest cube around any place before ends 8 farther
-vec3 qry_origin_numbers() { return (vec3(kVoxelBias) + float(kQryMirrorOffset)) / kQryOriginStep; }  // of the origin at the middle of the world
+// There the origin moves: the largest cube around any place before ends 8 farther.
+const float kQryOriginEnd = kQryInside ? 4088.0 : 2040.0;
+// Of the origin at the middle of the world.
+vec3 qry_origin_numbers() { return (vec3(kVoxelBias) + float(kQryMirrorOffset)) / kQryOriginStep; }
 const uint kQryStart = 0xFFFFFFFFu;  // of `changed`: nothing is known yet
 
 // t*d, and what its rounding lost. `precise`, or a compiler may simplify the errors away.
@@ -98,7 +109,8 @@ QryRaySetup qry_ray_setup(const QryWorldRoot root, vec3 d) {
   setup.inv = 1.0 / setup.a;
   setup.low = mix(box_low, -box_high, setup.negative);
   setup.high = mix(box_high, -box_low, setup.negative);
-  // The number by way of floats, which hold it: a compiler that sees through it keeps its three parts in registers beside it.
+  // The number by way of floats, which hold it: a compiler that sees through it keeps its three parts in registers
+  // beside it.
   setup.flip = uint((setup.negative.x ? float(kQryFlipX) : 0.0) + (setup.negative.y ? float(kQryFlipY) : 0.0) + (setup.negative.z ? float(kQryFlipZ) : 0.0));
   return setup;
 }
@@ -145,7 +157,8 @@ uint qry_descend(const QryWorldRoot root, uint flip, uvec3 v, uint changed, inou
           if (changed >= 512u * kQryVoxel) {
             const uvec3 origin = uvec3(dda.origin, dda.origin >> 8, dda.origin >> 16) & 255u;
             const uvec3 cell = ((origin << (kQryOriginShift - 9u)) + ((v >> (kQryFraction + 9u)) & ((2u << (kQryOriginShift - 9u)) - 1u)) - 4u);
-            if (cell.x >= 32u || cell.y >= 16u || cell.z >= 32u) return 512u * kQryVoxel - 1u;  // beyond the world, whose extent is a multiple
+            // Beyond the world, whose extent is a multiple.
+            if (cell.x >= 32u || cell.y >= 16u || cell.z >= 32u) return 512u * kQryVoxel - 1u;
             dda.level3 = qry_node(root, (cell.x | (cell.y << 5) | (cell.z << 9)) ^ ((flip >> 6) & 16383u));
             if ((dda.level3.x | dda.level3.y) == 0u) return 512u * kQryVoxel - 1u;
           }
@@ -197,7 +210,8 @@ struct QryRayState {
   uvec3 v;            // the cell it is in, as the bits of a place
   float start, stop;  // distances at which it begins and ends
   float base;         // the distance at which that was
-  float s;            // how far it has gone since; or kQryNotStepped, or kQryNewOrigin - axis of the plane by which it came into its cell
+  // How far it has gone since; or kQryNotStepped, or kQryNewOrigin - axis of the plane by which it came into its cell.
+  float s;
   float end;          // where, in s, the origin moves or the ray ends
   uint changed;       // the bits in which v differs from the cell before
 };
@@ -239,7 +253,8 @@ bool qry_ray_begin(const QryWorldRoot root, vec3 o, const QryRaySetup setup, flo
   ray.base = ray.start;
   ray.end = qry_origin_end(setup, ray);
   if (!kQryInside && ray.start > 0.0 && ray.start == entry) {
-    // On to the tight box, as by a step: nobody needs to be asked about the two voxels before it. Who starts farther on has passed them.
+    // On to the tight box, as by a step: nobody needs to be asked about the two voxels before it. Who starts farther on
+    // has passed them.
     const vec3 tight = setup.low + 2.0 - corner + kQryLocalOrigin, to_tight = (tight - ray.at) * setup.inv;
     const float s = max(to_tight.x, max(to_tight.y, to_tight.z));
     if (s > 0.0 && s < ray.end) {
@@ -258,8 +273,8 @@ uint qry_brick(const QryWorldRoot root, const QryRaySetup setup, const QryRaySta
   return qry_chunk_brick(root, dda.chunk, qry_index(ray.v, 3u, setup.flip));
 }
 
-// Goes from cell to cell to the first set voxel from o, t in [t_min, t_max]. False: there is none. Voxels of `skip_material` count as
-// empty where kQrySkipsMaterial.
+// Goes from cell to cell to the first set voxel from o, t in [t_min, t_max]. False: there is none. Voxels of
+// `skip_material` count as empty where kQrySkipsMaterial.
 bool qry_dda(const QryWorldRoot root, vec3 o, const QryRaySetup setup, float t_min, float t_max, uint skip_material, out QryRayState ray, out QryDdaState dda, inout uint steps) {
   if (!qry_ray_begin(root, o, setup, t_min, t_max, ray, dda)) return false;
   if (kQryCount && ray.s > 0.0) ++steps;  // the one to the tight box

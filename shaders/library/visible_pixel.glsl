@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// visible_pixel.glsl - how main() of a pass over the visibility buffer begins: this invocation's pixel, its place in the buffers and what is
-// visible there. A part of main(), included in it, because a function could not leave it for invocations beyond the picture.
+// visible_pixel.glsl - how main() of a pass over the visibility buffer begins: this invocation's pixel, its place in
+// the buffers and what is visible there. A part of main(), included in it, because a function could not leave it for
+// invocations beyond the picture.
   const QryFrame frame = given.frame;
 #if defined(QRY_OF_SHADOWS)
   const uvec2 pixel = qry_tile_corner(push.tile_from) + (kQrySlanted ? qry_dispatch_pixel(gl_WorkGroupSize.xy) : qry_shadow_pixel(gl_WorkGroupSize.xy));

@@ -1,7 +1,7 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// ambient.comp.glsl - light from all around each visible point: short rays to the sky and to what stands near -> the first three components
-// of the light buffer.
+// ambient.comp.glsl - light from all around each visible point: short rays to the sky and to what stands near -> the
+// first three components of the light buffer.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/library/traverse.glsl"
@@ -20,7 +20,8 @@ void main() {
   const uint rays = frame.ambient_rays;
   const vec3 normal = qry_face_normal(face);
   const vec2 noise = pixel_noise(frame, pixel, push.sample_index);
-  const bool only_open = !visible_hit(visible) || frame.view != 0u;  // the floor's shadow and the debug views ask only how much of the sky is open
+  // The floor's shadow and the debug views ask only how much of the sky is open.
+  const bool only_open = !visible_hit(visible) || frame.view != 0u;
   vec3 ambient = vec3(0.0);
   for (uint i = 0u; i < rays; ++i) {
     const float k = float(i);

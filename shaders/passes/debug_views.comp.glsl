@@ -1,15 +1,18 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// debug_views.comp.glsl - visibility -> what stands in each pixel, as a colour: the debug views. Apart from shade.comp.glsl, so that pictures need not wait
-// until a driver has compiled what they do not show. Runs once for each sub-pixel sample; the last run writes the picture.
+// debug_views.comp.glsl - visibility -> what stands in each pixel, as a colour: the debug views. Apart from
+// shade.comp.glsl, so that pictures need not wait until a driver has compiled what they do not show. Runs once for each
+// sub-pixel sample; the last run writes the picture.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/library/resolve.glsl"
 #include "shaders/library/ramp.glsl"
 
-const uint kAlbedo = 1u, kNormals = 2u, kDepth = 3u, kBricks = 4u, kProbeDepth = 5u, kSteps = 6u, kMaterial = 7u, kLoad = 8u;  // engine::DebugView
+// engine::DebugView
+const uint kAlbedo = 1u, kNormals = 2u, kDepth = 3u, kBricks = 4u, kProbeDepth = 5u, kSteps = 6u, kMaterial = 7u, kLoad = 8u;
 
-// How dark the border of a brick's face is drawn: lines a quarter of a voxel wide, and none where that is far below a pixel.
+// How dark the border of a brick's face is drawn: lines a quarter of a voxel wide, and none where that is far below a
+// pixel.
 float border(vec3 p, uint axis, float pixel_size) {
   const uint u = (axis + 1u) % 3u, v = (axis + 2u) % 3u;
   const float edge = min(abs(p[u] - 8.0 * round(p[u] / 8.0)), abs(p[v] - 8.0 * round(p[v] / 8.0)));
@@ -32,7 +35,8 @@ void main() {
     const vec3 size = vec3(root.box_high[0] - root.box_low[0], root.box_high[1] - root.box_low[1], root.box_high[2] - root.box_low[2]) - 2.0 * float(kQryBoxMargin);
     color = vec3(exp(-1.6 * visible.t / max(length(size), 1.0)));
   } else if (visible_hit(visible) || frame.view == kSteps) {
-    // Numbers and labels. Some shape is left, and with light (ambient.comp.glsl) corners are darker; borders of bricks are drawn.
+    // Numbers and labels. Some shape is left, and with light (ambient.comp.glsl) corners are darker; borders of bricks
+    // are drawn.
     float shape = 1.0, lines = 0.0;
     if (visible_hit(visible)) {
       shape = 0.72 + 0.28 * abs(dot(qry_face_normal(face), normalize(vec3(0.35, 0.84, 0.42))));

@@ -1,6 +1,7 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// page_load_factor.comp.glsl - how full each page of the grid is: slots in use, counted for the debug view that shows them. A workgroup a page.
+// page_load_factor.comp.glsl - how full each page of the grid is: slots in use, counted for the debug view that shows
+// them. A workgroup a page.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/library/traverse.glsl"
@@ -21,7 +22,8 @@ void main() {
     QryGridWords words = QryGridWords(root.grid_words + uint64_t(page) * uint64_t(kQryPageBytes));
     uint mine = 0u;
     for (uint slot = kQryStateSectors * kQrySlotsPerSector + gl_LocalInvocationIndex; slot < kQryPageWords; slot += 64u)
-      mine += qry_slot(words, slot).x != kQryReservedKey ? 1u : 0u;  // of free slots the key is reserved, whatever else they hold
+      // Of free slots the key is reserved, whatever else they hold.
+      mine += qry_slot(words, slot).x != kQryReservedKey ? 1u : 0u;
     atomicAdd(live, mine);
     barrier();
     if (gl_LocalInvocationIndex == 0u) QryPageLoads(frame.page_loads).at[page] = live;

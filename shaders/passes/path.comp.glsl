@@ -1,15 +1,16 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// path.comp.glsl - the path tracer: for every pixel, light followed backwards from the eye, as often as it is asked for. Adds up; what is
-// shown of the sums is path_resolve.comp.glsl's business.
+// path.comp.glsl - the path tracer: for every pixel, light followed backwards from the eye, as often as it is asked
+// for. Adds up; what is shown of the sums is path_resolve.comp.glsl's business.
 //
-// At each surface, and where fog scatters, the sun and one emissive face (light_tree.glsl) are sampled by rays of their own (next-event
-// estimation). The sky is found by the scattered ray itself; so are emissive faces, and what both ways find is weighed by E. Veach and
-// L. Guibas, "Optimally Combining Sampling Techniques for Monte Carlo Rendering", 1995: where the tree knows nothing, in refractions and
-// reflections, the path alone counts. One loop traces all kinds in turn, so that the traversal stands in the code once.
-// Transparent voxels refract (transmission.glsl). The sun's rays alone go straight through, as through panes: its disc is too small to be met.
-// The numbers a path is made of depend on its pixel, its index and the seed alone, and sums are taken in the paths' order: the same input
-// gives the same bits on one driver, however the work is cut into submissions.
+// At each surface, and where fog scatters, the sun and one emissive face (light_tree.glsl) are sampled by rays of their
+// own (next-event estimation). The sky is found by the scattered ray itself; so are emissive faces, and what both ways
+// find is weighed by E. Veach and L. Guibas, "Optimally Combining Sampling Techniques for Monte Carlo Rendering", 1995:
+// where the tree knows nothing, in refractions and reflections, the path alone counts. One loop traces all kinds in
+// turn, so that the traversal stands in the code once. Transparent voxels refract (transmission.glsl). The sun's rays
+// alone go straight through, as through panes: its disc is too small to be met. The numbers a path is made of depend on
+// its pixel, its index and the seed alone, and sums are taken in the paths' order: the same input gives the same bits
+// on one driver, however the work is cut into submissions.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/library/traverse.glsl"
@@ -40,7 +41,8 @@ struct QryPathResult {
 
 bool qry_is_number(vec3 c) { return !any(isnan(c)) && !any(isinf(c)); }
 
-// Share of what was found in one way, with the density `own`, when it could have been found in another with the density `other`.
+// Share of what was found in one way, with the density `own`, when it could have been found in another with the density
+// `other`.
 float qry_weight(float own, float other) {
   const float ratio = other / own;
   return own > 0.0 ? 1.0 / (1.0 + ratio * ratio) : 0.0;
@@ -95,7 +97,8 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
   bool from_eye = true;        // only reflection and refraction so far: what is met is seen, not light on something
   bool straight = true;        // not even a reflection so far
   bool shows_disc = true;      // the sun's disc counts where the ray gets away
-  float roughest = 0.0;        // after a diffuse bounce reflections are taken as rougher: sharp caustics are not worth their noise
+  // After a diffuse bounce reflections are taken as rougher: sharp caustics are not worth their noise.
+  float roughest = 0.0;
   uint scattered = 0u;
   uint medium = 0u;            // the material that the ray is in; 0: air
 
@@ -105,7 +108,8 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
   vec3 next_o = o, next_d = d, sun_d = sun, sun_share = vec3(0.0), light_d = d, light_share = vec3(0.0);
   ivec3 light_voxel = ivec3(0);
   uint light_face = 0u;
-  // The last point that sampled a light, if the path has come from there straight through air, and how likely it was to come this way.
+  // The last point that sampled a light, if the path has come from there straight through air, and how likely it was to
+  // come this way.
   QryShadingPoint shading_point = QryShadingPoint(o, kQryNoFace);
   float own_pdf = 0.0;
   // The floor that catches shadows: 0 not met, 1 its sun ray is under way, 2 its sky ray.
@@ -276,7 +280,8 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
 
     if (material == 0u) {
       if (straight && environment.background != kQryBackgroundSky) {
-        result.light.a = max(1.0 - dot(share, vec3(1.0 / 3.0)), 0.0);  // -2^-25 for nothing in the way, where a GPU fuses product and sum
+        // -2^-25 for nothing in the way, where a GPU fuses product and sum.
+        result.light.a = max(1.0 - dot(share, vec3(1.0 / 3.0)), 0.0);
       } else {
         vec3 beyond;
         if (from_eye && straight) beyond = qry_backdrop(environment, d);
@@ -401,7 +406,8 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
   }
 
   if (floor_state != 0u) {
-    // Not by division where nothing is in the way: GPUs may round x / x below 1, and a floor without a shadow must stay clear.
+    // Not by division where nothing is in the way: GPUs may round x / x below 1, and a floor without a shadow must stay
+    // clear.
     const float all = sky_on_floor + sun_on_floor, open = all > 0.0 && floor_open >= all ? 1.0 : clamp(floor_open / max(all, 1e-6), 0.0, 1.0);
     if (environment.background == kQryBackgroundSky) light += floor_color * open;
     else result.light.a = max(1.0 - open * dot(floor_color, vec3(1.0 / 3.0)), 0.0);

@@ -1,7 +1,8 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// shade.comp.glsl - visibility and light -> colour: palette materials in sun and sky, refraction, reflection, tone mapping, the highlighted box. Debug views: debug_views.comp.glsl.
-// Traces nothing: the passes before it did. Runs once for each sub-pixel sample; the last run writes the picture.
+// shade.comp.glsl - visibility and light -> colour: palette materials in sun and sky, refraction, reflection, tone
+// mapping, the highlighted box. Debug views: debug_views.comp.glsl. Traces nothing: the passes before it did. Runs once
+// for each sub-pixel sample; the last run writes the picture.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/library/resolve.glsl"
@@ -67,7 +68,8 @@ void main() {
     }
     light = light_of(environment, s, d, sun, ambient_about(frame, pixel, visible, pixel_angle_of(frame)), QryColorRef(frame.light).at[at].a, is_smooth, reflected);
     if (frame.refraction != 0ul && is_transmissive(s.transparency)) {
-      // Straight through everything of this material to what is behind, tinted on the way; the sky reflected in the surface.
+      // Straight through everything of this material to what is behind, tinted on the way; the sky reflected in the
+      // surface.
       const vec3 inside = point_inside(s.point, s.normal);
       const QryVisibility refraction = QryVisibilityRef(frame.refraction).at[at];
       vec3 through = qry_environment(environment, d);

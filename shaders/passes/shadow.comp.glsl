@@ -1,6 +1,7 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// shadow.comp.glsl - how much of the sun each visible point sees: visibility buffer -> the fourth component of the light buffer.
+// shadow.comp.glsl - how much of the sun each visible point sees: visibility buffer -> the fourth component of the
+// light buffer.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/library/traverse.glsl"

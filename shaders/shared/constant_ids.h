@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// constant_ids.h - the numbers of all specialisation constants: one text for C++ (engine/vulkan/pipeline_cache.cpp, bench/render/passes.cpp) and GLSL.
-// What a constant means is said where a shader declares it. Macros, since a constant of GLSL would take part in the shader.
+// constant_ids.h - the numbers of all specialisation constants: one text for C++ (engine/vulkan/pipeline_cache.cpp,
+// bench/render/passes.cpp) and GLSL. What a constant means is said where a shader declares it. Macros, since a constant
+// of GLSL would take part in the shader.
 #ifndef QRY_CONSTANT_IDS_H
 #define QRY_CONSTANT_IDS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// environment.h - light, air, lens and background of a picture, the same for quick and path-traced ones: one text for C++ (engine/render/frame_settings.cpp) and
-// GLSL (environment.glsl).
+// environment.h - light, air, lens and background of a picture, the same for quick and path-traced ones: one text for
+// C++ (engine/render/frame_settings.cpp) and GLSL (environment.glsl).
 #ifndef QRY_ENVIRONMENT_H
 #define QRY_ENVIRONMENT_H
 

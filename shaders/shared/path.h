@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// path.h - what the host tells the path tracer's two passes: one text for C++ (engine/pictures/path_tracer.cpp) and GLSL.
+// path.h - what the host tells the path tracer's two passes: one text for C++ (engine/pictures/path_tracer.cpp) and
+// GLSL.
 #ifndef QRY_PATH_H
 #define QRY_PATH_H
 
@@ -22,13 +23,14 @@ struct QryPathFrame {
   QryEnvironment environment;
 };
 
-// A step is one path in every sixteenth pixel: steps 16k..16k+15 together are path k of every pixel, in an order in which the first steps
-// already lie all over the picture.
+// A step is one path in every sixteenth pixel: steps 16k..16k+15 together are path k of every pixel, in an order in
+// which the first steps already lie all over the picture.
 struct QryPathPush {
   QRY_U64 frame;
   QRY_U32 first_step;
   QRY_U32 steps;  // a multiple of 16 that starts at one, or a single one
-  QRY_U32 tile_from;  // pixels of the tile, as QryFramePush has them; path.comp's first is in blocks of 4 x 4 where a single step is made
+  // Pixels of the tile, as QryFramePush has them; path.comp's first is in blocks of 4 x 4 where a single step is made.
+  QRY_U32 tile_from;
   QRY_U32 tile_to;
 };
 

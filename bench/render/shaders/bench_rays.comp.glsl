@@ -1,7 +1,8 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// bench_rays.comp.glsl - the passes of `quarry bench render`, each a pipeline of its own through kPass: rays of the reference scenes, through
-// the same traversal as the pictures. Arithmetic of rays is spelt out with fma, as that specification has it.
+// bench_rays.comp.glsl - the passes of `quarry bench render`, each a pipeline of its own through kPass: rays of the
+// reference scenes, through the same traversal as the pictures. Arithmetic of rays is spelt out with fma, as that
+// specification has it.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/library/traverse.glsl"
@@ -13,10 +14,12 @@
 layout(local_size_x_id = QRY_ID_BENCH_GROUP_WIDTH, local_size_y_id = QRY_ID_BENCH_GROUP_ROWS) in;
 layout(constant_id = QRY_ID_BENCH_PASS) const uint kPass = 0u;
 layout(constant_id = QRY_ID_BENCH_FROM_BEAMS) const bool kFromBeams = false;
-layout(constant_id = QRY_ID_BENCH_RAYS_A_THREAD) const uint kRaysAThread = 1u;  // ambient: 1 (the sample is the dispatch's z, the same for a whole warp) or 4
+// Ambient: 1 (the sample is the dispatch's z, the same for a whole warp) or 4.
+layout(constant_id = QRY_ID_BENCH_RAYS_A_THREAD) const uint kRaysAThread = 1u;
 
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryBenchFrameRef { QryBenchFrame frame; };
-layout(buffer_reference, scalar, buffer_reference_align = 16) buffer QryVisibilityRef { uvec4 at[]; };  // QryVisibility: t, xy, zm, cost
+// QryVisibility: t, xy, zm, cost.
+layout(buffer_reference, scalar, buffer_reference_align = 16) buffer QryVisibilityRef { uvec4 at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer QryFloats { float at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer QryPixels { uint at[]; };
 layout(push_constant, scalar) uniform QryPush { QryBenchPush push; };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_rays.h - what the benchmark tells its passes (bench_rays.comp.glsl): one text for C++ (bench/render/passes.cpp) and GLSL.
+// bench_rays.h - what the benchmark tells its passes (bench_rays.comp.glsl): one text for C++ (bench/render/passes.cpp)
+// and GLSL.
 #ifndef QRY_BENCH_RAYS_H
 #define QRY_BENCH_RAYS_H
 

@@ -24,9 +24,9 @@ static void check_same_voxels(qry_world* a, qry_world* b) {
 }
 /* Version 150, MAIN { SIZE 2 x 1 x 3, XYZI of three voxels }. */
 static const uint8_t k_scene_vox[] = {
-    'V', 'O', 'X', ' ', 150, 0, 0, 0, 'M', 'A', 'I', 'N', 0, 0, 0, 0, 52, 0, 0, 0,                             /* header */
-    'S', 'I', 'Z', 'E', 12, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0,                            /* 24 bytes */
-    'X', 'Y', 'Z', 'I', 16, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 5, 1, 0, 0, 6, 0, 0, 2, 7};               /* 28 bytes */
+    'V', 'O', 'X', ' ', 150, 0, 0, 0, 'M', 'A', 'I', 'N', 0, 0, 0, 0, 52, 0, 0, 0, /* header */
+    'S', 'I', 'Z', 'E', 12, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, /* 24 bytes */
+    'X', 'Y', 'Z', 'I', 16, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 5, 1, 0, 0, 6, 0, 0, 2, 7}; /* 28 bytes */
 
 static void a_world_is_saved_and_opened_again(qry_context* context) {
   qry_world* world = new_world(context);
@@ -67,7 +67,8 @@ static void a_world_is_saved_and_opened_again(qry_context* context) {
     qry_world_destroy(&again);
   }
 
-  /* A .vox scene is z-up in its file and has its pivot in the model's middle: voxels (0,0,0), (1,0,0) and (0,0,2) of a 2 x 1 x 3 model. */
+  /* A .vox scene is z-up in its file and has its pivot in the model's middle: voxels (0,0,0), (1,0,0) and (0,0,2) of a
+   * 2 x 1 x 3 model. */
   write_file("scene.vox", k_scene_vox, sizeof k_scene_vox);
   open.path = path_of("scene.vox");
   open.flags = QRY_OPEN_FLATTEN;

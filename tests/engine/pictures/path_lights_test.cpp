@@ -33,7 +33,8 @@ double rmse(const PathPicture& a, const PathPicture& b) {
   return std::sqrt(sum / double(a.radiance.size()));
 }
 
-// Chalk, rough metal, smooth lacquer and glass under lamps of three strengths; a wall that glows; shadows of everything.
+// Chalk, rough metal, smooth lacquer and glass under lamps of three strengths; a wall that glows; shadows of
+// everything.
 void furnish(SceneWorld& world) {
   fill_box(world, {0, 0, 0}, {39, 0, 29}, 1);
   fill_box(world, {0, 1, 0}, {39, 15, 0}, 1);

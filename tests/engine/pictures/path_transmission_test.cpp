@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// path_transmission_test.cpp - do transparent voxels refract, reflect and absorb light as it should? Judged by a furnace, and by the formulae
-// of Snell, Fresnel and Beer for slabs.
+// path_transmission_test.cpp - do transparent voxels refract, reflect and absorb light as it should? Judged by a
+// furnace, and by the formulae of Snell, Fresnel and Beer for slabs.
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -104,7 +104,8 @@ TEST_CASE("transmission: a slab moves what lies behind it aside as Snell's law s
   }
 }
 
-TEST_CASE("transmission: light that came in by the top cannot leave by a side, and a slab swallows as much as its thickness says") {
+TEST_CASE("transmission: light that came in by the top cannot leave by a side, and a slab swallows as much as its "
+          "thickness says") {
   Device* device = test_device();
   if (!device) return;
   const Traced trace(*device);

@@ -32,7 +32,8 @@ std::pair<size_t, uint32_t> check_alike(const Table& table, const std::vector<ui
   return {hits, deepest};
 }
 
-TEST_CASE("compact_find: GLSL and host answer alike, value and sectors read, in every format, for present, absent, erased and stashed keys") {
+TEST_CASE("compact_find: GLSL and host answer alike, value and sectors read, in every format, for present, absent, "
+          "erased and stashed keys") {
   Device* device = test_device();
   if (!device) return;
   ShaderFind<QryCompactFindPush> find_in_shader(*device, k_compact_find_spirv);
@@ -64,7 +65,8 @@ TEST_CASE("compact_find: GLSL and host answer alike, value and sectors read, in 
   }
 }
 
-TEST_CASE("grid_find: GLSL and host answer alike, value and sectors read, for plain keys and for rows, in homes, second buckets and the stash") {
+TEST_CASE("grid_find: GLSL and host answer alike, value and sectors read, for plain keys and for rows, in homes, "
+          "second buckets and the stash") {
   Device* device = test_device();
   if (!device) return;
   ShaderFind<QryPairsFindPush> find_in_shader(*device, k_pairs_find_spirv);
@@ -76,7 +78,8 @@ TEST_CASE("grid_find: GLSL and host answer alike, value and sectors read, for pl
       REQUIRE(memory);
       const hashgrid::GridView first{static_cast<uint64_t*>((*memory)->mapped()), pages, 1, locality}, table{first.words, pages, 2, locality};
       REQUIRE(executor->pairs().clear(first));
-      // Rows of bricks with gaps, and keys by themselves: as many as the pages hold, and the first page as full as it gets.
+      // Rows of bricks with gaps, and keys by themselves: as many as the pages hold, and the first page as full as it
+      // gets.
       std::mt19937 random(pages);
       std::vector<uint32_t> keys;
       while (keys.size() < pages * size_t{3000}) {

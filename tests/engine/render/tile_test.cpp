@@ -207,7 +207,8 @@ TEST_CASE("tiles: light paths in tiles are the light paths of the whole picture,
   REQUIRE(ready);
   REQUIRE((*tracer)->prepare(world.rendered()));
   std::mt19937 random(11);
-  // Nine single steps, so that some pixels have a path and some show their neighbours'; then the rest of two paths; then a whole path.
+  // Nine single steps, so that some pixels have a path and some show their neighbours'; then the rest of two paths;
+  // then a whole path.
   for (const uint32_t single : {9u, 32u}) {
     const uint32_t path = PathTracer::kStepsAPath;
     const auto picture = [&](bool tiled) {

@@ -32,8 +32,8 @@ struct Rays {
   }
 };
 
-// Rays at a world: from around its bounds, from inside them (inside solids too), parallel to axes and nearly so; every second one
-// towards a brick that is there, so that far-off bricks are hit.
+// Rays at a world: from around its bounds, from inside them (inside solids too), parallel to axes and nearly so; every
+// second one towards a brick that is there, so that far-off bricks are hit.
 Rays random_rays(const World& world, const Box3& bounds, size_t count, uint32_t seed) {
   std::vector<Int3> bricks;
   world.for_each_brick([&](Int3 at, const Brick&) { bricks.push_back(at); });
@@ -245,7 +245,8 @@ TEST_CASE("traverse: more than 128 MiB of materials read right on both sides of 
   CHECK(wrong == 0);
 }
 
-TEST_CASE("traverse: rays that share one direction to the sun meet what rays that each find their own ray setup do, in every octant") {
+TEST_CASE("traverse: rays that share one direction to the sun meet what rays that each find their own ray setup do, in "
+          "every octant") {
   Device* device = test::test_device();
   if (!device) return;
   auto renderer = Renderer::create(*device);

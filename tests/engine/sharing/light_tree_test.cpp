@@ -167,9 +167,11 @@ std::map<Int3, uint8_t> random_block(std::mt19937& random, Int3 low, int32_t edg
 TEST_CASE("light tree: every emissive face that touches air is in it, once") {
   std::mt19937 random(7);
   Lit lit;
-  lit.put(random_block(random, {-13, -9, -11}, 21, {0, 0, 1, 3, 4, 5}));     // air, stone and an emissive one, across bricks and the origin
+  // Air, stone and an emissive one, across bricks and the origin.
+  lit.put(random_block(random, {-13, -9, -11}, 21, {0, 0, 1, 3, 4, 5}));
   lit.put(random_block(random, {500, 100, -700}, 12, {3}));                  // solid: its surface alone
-  lit.put({{kWorldMin, 3}, {{kWorldMax.x, kWorldMax.y, 0}, 4}, {{0, kWorldMax.y, kWorldMin.z}, 3}});  // the world's borders
+  // The world's borders.
+  lit.put({{kWorldMin, 3}, {{kWorldMax.x, kWorldMax.y, 0}, 4}, {{0, kWorldMax.y, kWorldMin.z}, 3}});
   CHECK(lit.tree.face_count() == 0);
   lit.tree.update(lit.world, lit.palette);
   CHECK((faces_of(lit.tree) == expected_faces(lit.world, lit.palette)));
@@ -188,7 +190,8 @@ TEST_CASE("light tree: after edits it is byte for byte what a new one would be")
     const auto somewhere = [&] { return Int3{int32_t(random() % 40) - 16, int32_t(random() % 32) - 4, int32_t(random() % 40) - 16}; };
     switch (round % 4) {
       case 0: lit.put({{somewhere(), 3}}); break;                                   // a lamp more
-      case 1: lit.put({{somewhere(), 0}, {somewhere(), 0}}); break;                 // what was hidden may come to light, in the next brick too
+      // What was hidden may come to light, in the next brick too.
+      case 1: lit.put({{somewhere(), 0}, {somewhere(), 0}}); break;
       case 2: lit.put(random_block(random, somewhere(), 8, {1})); break;            // buried
       default: lit.put(random_block(random, somewhere(), 9, {0, 0, 4, 3})); break;
     }
@@ -220,7 +223,8 @@ TEST_CASE("light tree: beyond its limit the strongest cells are kept, and edits 
   constexpr size_t kLimit = 600;
   Lit lit(kLimit);
   std::map<Int3, uint8_t> voxels;
-  for (int32_t i = 0; i < 400; ++i) voxels[{(i % 20) * 6, 0, (i / 20) * 6}] = random() % 8 == 0 ? 3 : 4;  // 2400 faces, some strong
+  // 2400 faces, some strong.
+  for (int32_t i = 0; i < 400; ++i) voxels[{(i % 20) * 6, 0, (i / 20) * 6}] = random() % 8 == 0 ? 3 : 4;
   const auto strong = size_t(std::count_if(voxels.begin(), voxels.end(), [](const auto& v) { return v.second == 3; }));
   REQUIRE(strong * 6 < kLimit);
   lit.put(voxels);

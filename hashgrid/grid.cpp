@@ -140,7 +140,7 @@ struct Grid::State {
   }
 
   // Whether a batch in the host's memory is most likely one of known keys: all of a sample are. A few new ones among them may pass the bound of the
-  // load factor, which the next batch then finds passed; many are refused, settled and grown for like any batch.
+  // load factor, which the next batch then finds passed; many are refused, placed by moves and grown for like any batch.
   bool seem_known(Span<const uint32_t> keys) const {
     constexpr size_t kSample = 1024, kLeastBatch = 16 * kSample;
     if (keys.size() < kLeastBatch || &executor->memory() != &host_memory_source()) return false;
@@ -173,11 +173,11 @@ struct Grid::State {
     return grown;
   }
 
-  // Runs a batch until every key has its place or the table may not grow. operate(outcomes) does the batch once; what it refuses is
-  // first settled (BulkOperations::settle), then by growth. operate_alone(fresh) does the same for a caller that has the table to itself.
-  template <class Operate, class OperateAlone>
+  // Runs a batch until every key has its place or the table may not grow. operation(outcomes) does the batch once; what it refuses is
+  // placed by BulkOperations::insert_refused, then by growth. exclusive_operation(fresh) does the same for a caller that has the table to itself.
+  template <class Operation, class ExclusiveOperation>
   Result<BulkReport> place_all(Span<const uint32_t> keys, const uint32_t* values, std::vector<uint64_t>* refused, const char* what,
-                               bool assigns, const Operate& operate, const OperateAlone& operate_alone) {
+                               bool assigns, const Operation& operation, const ExclusiveOperation& exclusive_operation) {
     if (refused != nullptr) refused->clear();
     begin_change();
     QRY_TRY(make_room(keys));
@@ -185,34 +185,34 @@ struct Grid::State {
     std::string why = "growth is turned off";
     const bool fresh = untouched.exchange(false);
     // A call that may grow has the table to itself, by the contract of grid.hpp.
-    bool alone = fresh || options.may_grow;
+    bool exclusive = fresh || options.may_grow;
     for (;;) {
-      auto report = alone ? operate_alone(fresh) : operate(nullptr);
+      auto report = exclusive ? exclusive_operation(fresh) : operation(nullptr);
       QRY_TRY(report);
-      if (alone && report->full != 0) {
-        auto rest = operate(nullptr);
+      if (exclusive && report->full != 0) {
+        auto rest = operation(nullptr);
         QRY_TRY(rest);
         rest->inserted += report->inserted;
         (assigns ? rest->assigned : rest->present) -= report->inserted;
         report = rest;
       }
-      alone = false;
+      exclusive = false;
       size += report->inserted;
-      uint64_t settled = 0, still_full = report->full;
+      uint64_t inserted_late = 0, still_full = report->full;
       std::vector<Outcome> outcomes;
       if (report->full != 0 || (report->reserved != 0 && refused != nullptr)) {
         // Once more with an outcome for each key: nothing has changed since, so the same keys are refused.
         QRY_TRY_ASSIGN(auto scratch, Scratch::allocate(*executor, keys.size(), "hash grid outcomes"));
         Outcome* each = scratch.template as<Outcome>();
-        QRY_TRY(operate(each));
+        QRY_TRY(operation(each));
         if (report->full != 0) {
           begin_change();
-          QRY_TRY_ASSIGN(auto moved, on_table([&](auto& operations, const auto& view) { return operations.settle(view, keys.data(), values, keys.size(), each); }));
+          QRY_TRY_ASSIGN(auto moved, on_table([&](auto& operations, const auto& view) { return operations.insert_refused(view, keys.data(), values, keys.size(), each); }));
           erased = 0;
-          // Duplicates of a settled key learn the table's value; and the moves may have left a place that settling gave up to look for.
-          QRY_TRY_ASSIGN(auto again, operate(each));
-          settled = moved.inserted + again.inserted;
-          size += settled;
+          // Duplicates of a key that is in now learn the table's value; and the moves may have left a place that insert_refused() gave up to look for.
+          QRY_TRY_ASSIGN(auto again, operation(each));
+          inserted_late = moved.inserted + again.inserted;
+          size += inserted_late;
           still_full = again.full;
         }
         if (refused != nullptr) {
@@ -223,11 +223,11 @@ struct Grid::State {
       // A repeated batch finds the keys of earlier rounds again: only `inserted` adds up.
       BulkReport total = *report;
       total.full = still_full;
-      total.inserted += inserted + settled;
+      total.inserted += inserted + inserted_late;
       total.present -= std::min(total.present, inserted);
       total.assigned -= std::min(total.assigned, inserted);
       const uint64_t duplicates = keys.size() - total.inserted - total.present - total.assigned - total.full - total.reserved;
-      (assigns ? total.assigned : total.present) += duplicates;  // of settled keys
+      (assigns ? total.assigned : total.present) += duplicates;  // of keys that were inserted late
       inserted = total.inserted;
       if (total.full == 0 && total.reserved == 0) return total;
 
@@ -318,7 +318,7 @@ Result<BulkReport> Grid::insert(Span<const uint32_t> keys, Span<const uint32_t> 
   return state_->place_all(keys, values.data(), refused, "insert", false, [&](Outcome* outcomes) {
     return state_->on_table([&](auto& operations, const auto& view) { return operations.insert(view, keys.data(), values.data(), keys.size(), outcomes); });
   }, [&](bool fresh) {
-    return state_->on_table([&](auto& operations, const auto& view) { return operations.insert_alone(view, keys.data(), values.data(), keys.size(), fresh); });
+    return state_->on_table([&](auto& operations, const auto& view) { return operations.insert_exclusive(view, keys.data(), values.data(), keys.size(), fresh); });
   });
 }
 
@@ -327,7 +327,7 @@ Result<BulkReport> Grid::assign(Span<const uint32_t> keys, Span<const uint32_t> 
   return state_->place_all(keys, values.data(), refused, "assign", true, [&](Outcome* outcomes) {
     return state_->on_table([&](auto& operations, const auto& view) { return operations.assign(view, keys.data(), values.data(), keys.size(), outcomes); });
   }, [&](bool) {
-    return state_->on_table([&](auto& operations, const auto& view) { return operations.assign_alone(view, keys.data(), values.data(), keys.size()); });
+    return state_->on_table([&](auto& operations, const auto& view) { return operations.assign_exclusive(view, keys.data(), values.data(), keys.size()); });
   });
 }
 
@@ -336,7 +336,7 @@ Result<BulkReport> Grid::find_or_insert(Span<const uint32_t> keys, Span<uint32_t
   return state_->place_all(keys, values.data(), refused, "find_or_insert", false, [&](Outcome* outcomes) {
     return state_->on_table([&](auto& operations, const auto& view) { return operations.find_or_insert(view, keys.data(), values.data(), keys.size(), outcomes); });
   }, [&](bool) {
-    return state_->on_table([&](auto& operations, const auto& view) { return operations.find_or_insert_alone(view, keys.data(), values.data(), keys.size()); });
+    return state_->on_table([&](auto& operations, const auto& view) { return operations.find_or_insert_exclusive(view, keys.data(), values.data(), keys.size()); });
   });
 }
 
@@ -347,7 +347,7 @@ Result<BulkReport> Grid::find(Span<const uint32_t> keys, Span<uint32_t> values_o
 
 Result<BulkReport> Grid::erase(Span<const uint32_t> keys) {
   state_->begin_change();
-  auto report = state_->on_table([&](auto& operations, const auto& view) { return operations.erase_alone(view, keys.data(), keys.size()); });
+  auto report = state_->on_table([&](auto& operations, const auto& view) { return operations.erase_exclusive(view, keys.data(), keys.size()); });
   if (report) {
     state_->size -= std::min(state_->size, report->erased);
     state_->erased += report->erased;

@@ -51,7 +51,7 @@ class Grid {
   uint64_t size() const;             // keys present, as counted by this owner's bulk calls
   uint64_t version() const;          // rises with every changing call
 
-  // Each begins a new phase: see pairs/view.hpp. Keys that find no place directly are settled by moves inside their page or by a sweep (BulkOperations::settle), then
+  // Each begins a new phase: see pairs/view.hpp. Keys that find no place directly are placed by moves inside their page or after a sweep (BulkOperations::insert_refused), then
   // by growth unless that is turned off. If keys are still refused, the call fails with `full`, the message has their number, and `refused`
   // (if given) gets their positions in the batch; all other keys of the batch are in. A reserved key or value fails with
   // invalid_argument in the same way. Never waits, never loses a key.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // host_tables.hpp - hash tables of the host behind one face, so that the benchmark asks the same of each: the grid on host threads, and
-// the tables a user has at hand. Not a place for tuning: every rival does what its manual says is fastest for a batch.
+// the tables a user has at hand. Not a place for tuning: every baseline does what its manual says is fastest for a batch.
 #pragma once
 
 #include <cstdint>
@@ -30,14 +30,15 @@ class HostTable {
   virtual void clear() = 0;
 };
 
-struct Contender {
+// One of the tables that are measured: the grid at a load factor, or a baseline.
+struct BenchTable {
   std::string name;
   uint32_t threads;  // 1 where the table allows no more
   std::unique_ptr<HostTable> table;
 };
 
-// The grid at a load factor, and the rivals this build has. `missing`: names of those it lacks, with the package that has them.
-Contender grid_contender(double max_load_factor);
-std::vector<Contender> rivals(std::vector<std::string>& missing);
+// The grid at a load factor, and the baselines this build has. `missing`: names of those it lacks, with the package that has them.
+BenchTable grid_table(double max_load_factor);
+std::vector<BenchTable> baselines(std::vector<std::string>& missing);
 
 }  // namespace quarry::bench

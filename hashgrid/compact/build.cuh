@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(kCompactThreads) merge_compact(CompactView vie
         sector = page + (place.home + distance) % kQrySectorsPerPage * detail::kSectorWords;
         claim = claim_in_shared<Format>(sector, tag, slot);
         if (claim != Claim::no_room) break;
-        atomicOr(sector, kQryCompactWentOn);
+        atomicOr(sector, kQryCompactOverflow);
       }
       bool inserted = claim == Claim::claimed;
       if (claim != Claim::no_room) {
@@ -162,7 +162,7 @@ template <class Format>
 __device__ __noinline__ void place_further(uint32_t* page, uint32_t* taken, const CompactView& to, uint32_t mixed, uint32_t value, Atomic64* refused) {
   const QryCompactPart& part = to.layout.table;
   const QryCompactPlace place = qry_compact_place(mixed, part);
-  atomicOr(page + place.home % kQrySectorsPerPage * detail::kSectorWords, kQryCompactWentOn);
+  atomicOr(page + place.home % kQrySectorsPerPage * detail::kSectorWords, kQryCompactOverflow);
   uint32_t tag = place.tag + part.remainders;
   for (uint32_t distance = 1; distance < part.reach && tag < Format::kNoTag; ++distance, tag += part.remainders) {
     const uint32_t sector = (place.home + distance) % kQrySectorsPerPage;
@@ -173,7 +173,7 @@ __device__ __noinline__ void place_further(uint32_t* page, uint32_t* taken, cons
       words[Format::kTagWords + slot] = value;
       return;
     }
-    atomicOr(words, kQryCompactWentOn);
+    atomicOr(words, kQryCompactOverflow);
   }
   place_in_stash(to, mixed, value, refused);
 }
@@ -225,7 +225,7 @@ __global__ void __launch_bounds__(kCompactThreads, 4)
             const uint32_t value = words[Source::kTagWords + e];
             if (value == kQryCompactNoValue) continue;
             const uint32_t tag = Source::tag_at(words[e / Source::kFields], e % Source::kFields);
-            const uint32_t mixed = inverse.mixed(inverse.standing(sector, tag, source).place, source);
+            const uint32_t mixed = inverse.mixed(inverse.home_of_entry(sector, tag, source).place, source);
             const QryCompactPlace place = qry_compact_place(mixed, part);
             if (place.home / kQrySectorsPerPage != blockIdx.x) continue;
             const uint32_t home = place.home % kQrySectorsPerPage, slot = atomicAdd(taken + home, 1u);

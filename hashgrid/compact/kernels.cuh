@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(kCompactThreads) clear_compact(CompactView vie
     reinterpret_cast<uint4*>(view.words)[i] = empty_compact_half(uint32_t(i % 2), i < of_table ? tag_words : 4);
 }
 
-// Erased keys' entries go, what stands behind its home moves up, marks say no more than the truth: the same as sweep_page() of
+// Erased keys' entries go, what stands behind its home moves up, overflow bits say no more than the truth: the same as sweep_page() of
 // compact/host.cpp, by a block. Moves go up only: nothing can be left without a place. A page that is so already is not written.
 //
 // Each thread makes its sectors whole in shared memory and lists their few entries behind their homes; then a thread takes one of these
@@ -49,14 +49,14 @@ __global__ void __launch_bounds__(kCompactThreads, 5) sweep_compact(CompactView 
   __syncthreads();
 
   bool changed = false;
-  uint32_t went_on = 0;
+  uint32_t overflow = 0;
   for (uint32_t k = 0; k < kSectorsPerThread; ++k) {
     const uint32_t sector = threadIdx.x + k * kCompactThreads;
     uint32_t words[detail::kSectorWords], before[Format::kTagWords];
     load(words, sector);
     if (words[0] >> 31 != 0) {
-      went_on |= 1u << k;
-      words[0] &= ~kQryCompactWentOn;
+      overflow |= 1u << k;
+      words[0] &= ~kQryCompactOverflow;
       words_of(sector)[0] = words[0];
     }
 #pragma unroll
@@ -84,12 +84,12 @@ __global__ void __launch_bounds__(kCompactThreads, 5) sweep_compact(CompactView 
       if (behind[i] == kAtHome) continue;
       const uint32_t sector = behind[i] / 8u, slot = behind[i] % 8u;
       const uint32_t tag = Format::tag_at(atomicOr(words_of(sector) + slot / Format::kFields, 0u), slot % Format::kFields);
-      use(behind[i], sector, slot, inverse.standing(sector, tag, part));
+      use(behind[i], sector, slot, inverse.home_of_entry(sector, tag, part));
     }
   };
   for (;;) {
     bool moved = false;
-    for_behind([&](uint16_t& entry, uint32_t sector, uint32_t slot, const detail::CompactStanding& at) {
+    for_behind([&](uint16_t& entry, uint32_t sector, uint32_t slot, const detail::CompactHome& at) {
       for (uint32_t d = 0; d < at.distance; ++d) {
         uint32_t room = 0;
         const uint32_t nearer = (at.place.home + d) % kQrySectorsPerPage;
@@ -106,8 +106,8 @@ __global__ void __launch_bounds__(kCompactThreads, 5) sweep_compact(CompactView 
     if (__syncthreads_or(moved) == 0) break;
     changed = true;
   }
-  for_behind([&](uint16_t&, uint32_t, uint32_t, const detail::CompactStanding& at) {
-    for (uint32_t d = 0; d < at.distance; ++d) atomicOr(words_of(at.place.home + d), kQryCompactWentOn);
+  for_behind([&](uint16_t&, uint32_t, uint32_t, const detail::CompactHome& at) {
+    for (uint32_t d = 0; d < at.distance; ++d) atomicOr(words_of(at.place.home + d), kQryCompactOverflow);
   });
   __syncthreads();
 #pragma unroll
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kCompactThreads, 5) sweep_compact(CompactView 
       load(words, sector);
       detail::close_holes<Format>(words_of(sector), words);
     }
-    changed |= words_of(sector)[0] >> 31 != (went_on >> k & 1u);
+    changed |= words_of(sector)[0] >> 31 != (overflow >> k & 1u);
   }
   if (__syncthreads_or(changed) != 0) write_compact_page(in_table, page);
 }
@@ -303,7 +303,7 @@ __global__ void __launch_bounds__(kCompactThreads) find_compact(CompactView view
   for (size_t base = size_t{blockIdx.x} * kCompactThreads + threadIdx.x / 32 * 32; base < count; base += size_t{gridDim.x} * kCompactThreads) {
     const size_t i = base + threadIdx.x % 32;
     const uint32_t key = i < count ? __ldcs(keys + i) : kQryReservedKey;
-    const Found found = find_in_warp<Format>(view, key);
+    const Found found = find_by_warp<Format>(view, key);
     if (i >= count) continue;
     hit_count += found.hit;
     reserved_count += key == kQryReservedKey;

@@ -12,7 +12,7 @@
 //     2         3         5          15         fewer than 12288 pages (384 MiB)
 //     3         2         6          10         more: 5.3 bytes an entry
 //
-//   word of tags: tag i at bit i * bits; all bits of an empty tag are ones; bit 31 of a sector's first word: "went on"
+//   word of tags: tag i at bit i * bits; all bits of an empty tag are ones; bit 31 of a sector's first word: overflow
 //
 // A key's home sector is the integer part of mixed * sectors / 2^32; its remainder, below `remainders` = ceil(2^32 / sectors), numbers the
 // mixed keys of that sector. A key whose home is full goes to the sector after it (inside its page, wrapping round), and so on for `reach`
@@ -27,7 +27,7 @@
 #include "hashgrid/table/page.h"
 
 QRY_CONST kQryCompactEmptyTags = 0x7FFFFFFFu;  // a word of tags, in every format
-QRY_CONST kQryCompactWentOn = 0x80000000u;
+QRY_CONST kQryCompactOverflow = 0x80000000u;
 QRY_CONST kQryCompactNoValue = 0xFFFFFFFFu;    // kQryReservedValue: no entry, or that of an erased key
 QRY_CONST kQryCompactPagesOfFive = 1024u;      // from so many pages on a sector has five entries: then a tag has room for 7 sectors
 QRY_CONST kQryCompactPagesOfSix = 12288u;      // six: for 2 sectors and nearly always a third; for 6 from 25,000 pages on

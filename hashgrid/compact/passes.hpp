@@ -16,7 +16,7 @@ inline void finish_compact_stats(Stats& stats, uint32_t page_count) {
 }
 
 // Where an entry stands.
-struct CompactStanding {
+struct CompactHome {
   QryCompactPlace place;
   uint32_t distance;
 };
@@ -32,7 +32,7 @@ class CompactInverse {
     sectors_per_tag_ = uint32_t(((uint64_t{1} << 32) + part.remainders - 1) / part.remainders);
   }
   // An entry's home and distance, told by its sector of the part and its tag.
-  QRY_HD CompactStanding standing(uint32_t sector, uint32_t tag, const QryCompactPart& part) const {
+  QRY_HD CompactHome home_of_entry(uint32_t sector, uint32_t tag, const QryCompactPart& part) const {
     uint32_t distance = uint32_t((uint64_t{tag} * sectors_per_tag_) >> 32);  // rounded up at times
     if (distance * part.remainders > tag) --distance;
     return {{qry_compact_sector(sector, 0u - distance), tag - distance * part.remainders}, distance};
@@ -63,11 +63,11 @@ struct CompactKey {
 };
 QRY_HD inline CompactKey compact_key(const QryCompact& layout, bool stashed, const CompactInverse& inverse, uint32_t sector, uint32_t tag) {
   const QryCompactPart& part = stashed ? layout.stash : layout.table;
-  const CompactStanding standing = inverse.standing(sector, tag, part);
-  const uint32_t mixed = inverse.mixed(standing.place, part);
-  if (!stashed) return {mixed, standing.distance + 1};
+  const CompactHome home = inverse.home_of_entry(sector, tag, part);
+  const uint32_t mixed = inverse.mixed(home.place, part);
+  if (!stashed) return {mixed, home.distance + 1};
   const uint32_t first = qry_unmix(mixed);
-  return {first, compact_distances(qry_compact_place(first, layout.table).tag, layout.table) + standing.distance + 1};
+  return {first, compact_distances(qry_compact_place(first, layout.table).tag, layout.table) + home.distance + 1};
 }
 
 // use(slot, tag, value) for every tag of a sector, those of erased keys too (their value is kQryCompactNoValue).
@@ -96,7 +96,7 @@ QRY_HD inline void put_entry(uint32_t* sector, uint32_t slot, uint32_t tag, uint
   sector[Format::kTagWords + slot] = value;
 }
 // Live entries to the front of a sector: the last fills the first hole. `words`: what the sector holds, in registers if it can be; its tags
-// are made true too. Returns how many entries there are. "Went on" stays as it is.
+// are made true too. Returns how many entries there are. The overflow bit stays as it is.
 template <class Format>
 QRY_HD inline uint32_t close_holes(uint32_t* sector, uint32_t (&words)[kSectorWords]) {
   uint32_t live = 0;

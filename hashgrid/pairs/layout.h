@@ -52,10 +52,10 @@ QRY_CONST kQryBucketToStash = 2u;   // some key whose home this is went on to th
 #include "hashgrid/table/key_hash.h"  // after the constants above: glslang numbers constants in the order it meets them
 
 // Where a key may be. Sectors are counted from the page's start.
-struct QryPlace {
+struct QryProbeSequence {
   QRY_U32 page;         // page index
   QRY_U32 home_sector;  // first bucket
-  QRY_U32 next_sector;  // second bucket, never equal to the first
+  QRY_U32 second_sector;  // second bucket, never equal to the first
   QRY_U32 home_slot;    // 0..3: the slot of a sector that is tried first; the others follow in rising order, wrapping round
   QRY_U32 draw;         // what qry_stash_sector() chooses by
 };
@@ -72,7 +72,7 @@ QRY_FN QRY_U32 qry_home_bucket(QRY_U32 stored, QRY_U32 page_count) {
   const QRY_U32 line = QRY_U32((QRY_U64(fraction) * QRY_U64(kQryLinesPerPage)) >> 32);
   return 4u * line + (((stored >> 1) ^ (stored >> 3)) & 3u);
 }
-QRY_FN QryPlace qry_place_stored(QRY_U32 stored, QRY_U32 page_count) {
+QRY_FN QryProbeSequence qry_probe_sequence(QRY_U32 stored, QRY_U32 page_count) {
   // A second, independent draw: the fraction alone has too few bits left when there are many pages.
   QRY_U32 second = (stored >> 3) * 0x9E3779B1u;
   second ^= second >> 15;
@@ -82,33 +82,33 @@ QRY_FN QryPlace qry_place_stored(QRY_U32 stored, QRY_U32 page_count) {
   // 1..247 lines further on, so that it is never the home line.
   const QRY_U32 line = (home >> 2) + 1u + QRY_U32((QRY_U64(second) * QRY_U64(kQryLinesPerPage - 1u)) >> 32);
   const QRY_U32 next = 4u * (line < kQryLinesPerPage ? line : line - kQryLinesPerPage) + (((stored >> 1) ^ (stored >> 5)) & 3u);
-  QryPlace place;
-  place.page = qry_page(stored, page_count);
-  place.home_sector = kQryStateSectors + home;
-  place.next_sector = kQryStateSectors + next;
-  place.home_slot = (second ^ stored) & 3u;
-  place.draw = second ^ (stored << 29);  // the keys of a row go each their own way
-  return place;
+  QryProbeSequence probes;
+  probes.page = qry_page(stored, page_count);
+  probes.home_sector = kQryStateSectors + home;
+  probes.second_sector = kQryStateSectors + next;
+  probes.home_slot = (second ^ stored) & 3u;
+  probes.draw = second ^ (stored << 29);  // the keys of a row go each their own way
+  return probes;
 }
 
 // The pages that share a stash: `count` of them from `first` on.
-struct QryGroup {
+struct QryStashGroup {
   QRY_U32 first;
   QRY_U32 count;
 };
-QRY_FN QRY_U32 qry_group_count(QRY_U32 page_count) { return page_count < kQryGroupPages ? 1u : page_count / kQryGroupPages; }
-QRY_FN QryGroup qry_group(QRY_U32 page, QRY_U32 page_count) {
-  const QRY_U32 last = qry_group_count(page_count) - 1u;
+QRY_FN QRY_U32 qry_stash_group_count(QRY_U32 page_count) { return page_count < kQryGroupPages ? 1u : page_count / kQryGroupPages; }
+QRY_FN QryStashGroup qry_stash_group(QRY_U32 page, QRY_U32 page_count) {
+  const QRY_U32 last = qry_stash_group_count(page_count) - 1u;
   const QRY_U32 index = page / kQryGroupPages < last ? page / kQryGroupPages : last;
-  QryGroup group;
+  QryStashGroup group;
   group.first = index * kQryGroupPages;
   group.count = index == last ? page_count - group.first : kQryGroupPages;
   return group;
 }
 
 // The n-th sector (0..5) of the stash that a key may be in, counted from the table's start. Two of a key's six may be the same.
-QRY_FN QRY_U32 qry_stash_sector(QryPlace place, QryGroup group, QRY_U32 n) {
-  QRY_U32 x = place.draw + n * 0x9E3779B9u;
+QRY_FN QRY_U32 qry_stash_sector(QryProbeSequence probes, QryStashGroup group, QRY_U32 n) {
+  QRY_U32 x = probes.draw + n * 0x9E3779B9u;
   x ^= x >> 15;
   x *= 0x85EBCA6Bu;
   x ^= x >> 13;

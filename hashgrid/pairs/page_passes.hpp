@@ -11,13 +11,13 @@ namespace quarry::hashgrid::detail {
 constexpr uint32_t kFirstSlotWord = kQryStateSectors * kQrySlotsPerSector;
 
 // Sectors a find reads to reach a key in `sector`, counted from the table's start.
-QRY_HD inline uint32_t depth_at(const QryPlace& place, uint32_t sector, uint32_t page_count) {
-  const uint32_t in_page = sector - place.page * kQrySectorsPerPage;
-  if (in_page == place.home_sector) return 1;
-  if (in_page == place.next_sector) return 2;
-  const QryGroup group = qry_group(place.page, page_count);
+QRY_HD inline uint32_t depth_at(const QryProbeSequence& probes, uint32_t sector, uint32_t page_count) {
+  const uint32_t in_page = sector - probes.page * kQrySectorsPerPage;
+  if (in_page == probes.home_sector) return 1;
+  if (in_page == probes.second_sector) return 2;
+  const QryStashGroup group = qry_stash_group(probes.page, page_count);
   uint32_t n = 0;
-  while (n < kQryStashTries && qry_stash_sector(place, group, n) != sector) ++n;
+  while (n < kQryStashTries && qry_stash_sector(probes, group, n) != sector) ++n;
   return 3 + n;
 }
 
@@ -50,7 +50,7 @@ void add_page_stats(Stats& stats, const uint64_t* words, uint32_t page, uint32_t
 
 // use(word) for every slot of a group's stash.
 template <class Use>
-inline void for_stash(const GridView& view, const QryGroup& group, const Use& use) {
+inline void for_stash(const GridView& view, const QryStashGroup& group, const Use& use) {
   for (uint32_t page = group.first; page < group.first + group.count; ++page)
     for (uint32_t i = kQryOwnWords; i < kQryPageWords; ++i) use(view.words + size_t{page} * kQryPageWords + i);
 }

@@ -105,14 +105,14 @@ QRY_HD inline bool ensure_state(uint64_t* page, uint32_t sector, uint32_t bits) 
 }
 
 // Word index of the n-th slot of a bucket, counted from where this key starts.
-QRY_HD inline uint32_t bucket_word(uint32_t sector, const QryPlace& place, uint32_t n) {
-  return sector * kQrySlotsPerSector + ((place.home_slot + n) & 3u);
+QRY_HD inline uint32_t bucket_word(uint32_t sector, const QryProbeSequence& probes, uint32_t n) {
+  return sector * kQrySlotsPerSector + ((probes.home_slot + n) & 3u);
 }
-QRY_HD inline uint64_t* page_of(const GridView& view, const QryPlace& place) { return view.words + size_t{place.page} * kQryPageWords; }
+QRY_HD inline uint64_t* page_of(const GridView& view, const QryProbeSequence& probes) { return view.words + size_t{probes.page} * kQryPageWords; }
 
 // The first slot of the n-th sector of the stash that a key may be in.
-QRY_HD inline uint64_t* stash_words(const GridView& view, const QryPlace& place, const QryGroup& group, uint32_t n) {
-  return view.words + size_t{qry_stash_sector(place, group, n)} * kQrySlotsPerSector;
+QRY_HD inline uint64_t* stash_words(const GridView& view, const QryProbeSequence& probes, const QryStashGroup& group, uint32_t n) {
+  return view.words + size_t{qry_stash_sector(probes, group, n)} * kQrySlotsPerSector;
 }
 
 struct Located {
@@ -122,10 +122,10 @@ struct Located {
 };
 
 template <class Words>
-QRY_HD inline Located locate_in_stash(const GridView& view, const QryPlace& place, uint32_t key) {
-  const QryGroup group = qry_group(place.page, view.page_count);
+QRY_HD inline Located locate_in_stash(const GridView& view, const QryProbeSequence& probes, uint32_t key) {
+  const QryStashGroup group = qry_stash_group(probes.page, view.page_count);
   for (uint32_t n = 0; n < kQryStashTries; ++n) {
-    uint64_t* const first = stash_words(view, place, group, n);
+    uint64_t* const first = stash_words(view, probes, group, n);
     const Bucket sector = Words::load_bucket(first);
     bool never = false;
     for (uint32_t i = 0; i < kQrySlotsPerSector; ++i) {
@@ -140,20 +140,20 @@ QRY_HD inline Located locate_in_stash(const GridView& view, const QryPlace& plac
 // What follows the home bucket in the sequence, for a home bucket that has neither the key nor a never-used slot. `page` is the key's page,
 // in the table or a copy.
 template <class Words, class StashWords = Words>
-QRY_HD inline Located locate_beyond_home(uint64_t* page, const GridView& view, const QryPlace& place, uint32_t key) {
-  const uint32_t state = bucket_state<Words>(page, place.home_sector);
+QRY_HD inline Located locate_beyond_home(uint64_t* page, const GridView& view, const QryProbeSequence& probes, uint32_t key) {
+  const uint32_t state = bucket_state<Words>(page, probes.home_sector);
   if ((state & kQryBucketSpilled) == 0) return {nullptr, 1, 0};
-  uint64_t* const first = page + place.next_sector * kQrySlotsPerSector;
+  uint64_t* const first = page + probes.second_sector * kQrySlotsPerSector;
   const Bucket next = Words::load_bucket(first);
   for (uint32_t i = 0; i < kQrySlotsPerSector; ++i)
     if (low(next.slot[i]) == key) return {first + i, 2, next.slot[i]};
   if ((state & kQryBucketToStash) == 0) return {nullptr, 2, 0};
-  return locate_in_stash<StashWords>(view, place, key);
+  return locate_in_stash<StashWords>(view, probes, key);
 }
 
 template <class Words, class StashWords = Words>
-QRY_HD inline Located locate(uint64_t* page, const GridView& view, const QryPlace& place, uint32_t key) {
-  uint64_t* const first = page + place.home_sector * kQrySlotsPerSector;
+QRY_HD inline Located locate(uint64_t* page, const GridView& view, const QryProbeSequence& probes, uint32_t key) {
+  uint64_t* const first = page + probes.home_sector * kQrySlotsPerSector;
   const Bucket home = Words::load_bucket(first);
   bool never = false;
   for (uint32_t i = 0; i < kQrySlotsPerSector; ++i) {
@@ -161,29 +161,29 @@ QRY_HD inline Located locate(uint64_t* page, const GridView& view, const QryPlac
     never |= home.slot[i] == kNeverUsed;
   }
   if (never) return {nullptr, 1, 0};  // (I)
-  return locate_beyond_home<Words, StashWords>(page, view, place, key);
+  return locate_beyond_home<Words, StashWords>(page, view, probes, key);
 }
 template <class Words>
-QRY_HD inline Located locate(const GridView& view, const QryPlace& place, uint32_t key) {
-  return locate<Words>(page_of(view, place), view, place, key);
+QRY_HD inline Located locate(const GridView& view, const QryProbeSequence& probes, uint32_t key) {
+  return locate<Words>(page_of(view, probes), view, probes, key);
 }
 
 enum class IfPresent : uint8_t { keep, replace };
 
 // insert and assign. On `present`, `value` becomes what the table holds.
 template <class Words, IfPresent kIfPresent, class StashWords = Words>
-QRY_HD inline Outcome put(const GridView& view, const QryPlace& place, uint32_t key, uint32_t& value) {
-  uint64_t* const page = page_of(view, place);
+QRY_HD inline Outcome put(const GridView& view, const QryProbeSequence& probes, uint32_t key, uint32_t& value) {
+  uint64_t* const page = page_of(view, probes);
   for (;;) {  // once more for each lost CAS: see "bounded" in the head comment
     uint64_t *claim = nullptr, *hit = nullptr;
     uint64_t claim_word = 0, hit_word = 0;
     bool set_bit = false;
 
     // Looks through one sector in the key's order; says whether it has a never-used slot.
-    const auto look = [&](uint64_t* first, const Bucket& bucket) {
+    const auto probe = [&](uint64_t* first, const Bucket& bucket) {
       bool never = false;
       for (uint32_t n = 0; n < kQrySlotsPerSector; ++n) {
-        const uint32_t slot = (place.home_slot + n) & 3u;
+        const uint32_t slot = (probes.home_slot + n) & 3u;
         // Chosen without indexing by a run-time number, which would push the bucket out of registers on a GPU.
         const uint64_t word = slot < 2 ? (slot == 0 ? bucket.slot[0] : bucket.slot[1]) : (slot == 2 ? bucket.slot[2] : bucket.slot[3]);
         if (low(word) == key) {
@@ -198,29 +198,29 @@ QRY_HD inline Outcome put(const GridView& view, const QryPlace& place, uint32_t 
       return never;
     };
 
-    uint64_t* const home = page + place.home_sector * kQrySlotsPerSector;
-    bool further = !look(home, Words::load_bucket(home)) && hit == nullptr;
+    uint64_t* const home = page + probes.home_sector * kQrySlotsPerSector;
+    bool further = !probe(home, Words::load_bucket(home)) && hit == nullptr;
     uint32_t state = 0;
     if (further) {
-      if (claim == nullptr) set_bit = ensure_state<Words>(page, place.home_sector, kQryBucketSpilled);
-      state = bucket_state<Words>(page, place.home_sector);
+      if (claim == nullptr) set_bit = ensure_state<Words>(page, probes.home_sector, kQryBucketSpilled);
+      state = bucket_state<Words>(page, probes.home_sector);
       further = (state & kQryBucketSpilled) != 0;
     }
     if (further) {
-      uint64_t* const next = page + place.next_sector * kQrySlotsPerSector;
-      look(next, Words::load_bucket(next));
+      uint64_t* const next = page + probes.second_sector * kQrySlotsPerSector;
+      probe(next, Words::load_bucket(next));
       further = hit == nullptr && (claim == nullptr || (state & kQryBucketToStash) != 0);
     }
     bool in_stash = false;
     if (further) {
       if (claim == nullptr) {
-        set_bit |= ensure_state<Words>(page, place.home_sector, kQryBucketSpilled | kQryBucketToStash);
+        set_bit |= ensure_state<Words>(page, probes.home_sector, kQryBucketSpilled | kQryBucketToStash);
         in_stash = true;
       }
-      const QryGroup group = qry_group(place.page, view.page_count);
+      const QryStashGroup group = qry_stash_group(probes.page, view.page_count);
       for (uint32_t n = 0; n < kQryStashTries && hit == nullptr; ++n) {
-        uint64_t* const first = stash_words(view, place, group, n);
-        if (look(first, StashWords::load_bucket(first))) break;
+        uint64_t* const first = stash_words(view, probes, group, n);
+        if (probe(first, StashWords::load_bucket(first))) break;
       }
     }
 
@@ -241,8 +241,8 @@ QRY_HD inline Outcome put(const GridView& view, const QryPlace& place, uint32_t 
 }
 
 template <class Words>
-QRY_HD inline Outcome take(const GridView& view, const QryPlace& place, uint32_t key, uint32_t* old) {
-  Located at = locate<Words>(view, place, key);
+QRY_HD inline Outcome take(const GridView& view, const QryProbeSequence& probes, uint32_t key, uint32_t* old) {
+  Located at = locate<Words>(view, probes, key);
   if (at.slot == nullptr) return Outcome::absent;
   while (!Words::exchange(at.slot, at.word, freed_word(view.phase), false))
     if (low(at.word) != key) return Outcome::absent;  // another erase was first; else an assign was: once more
@@ -258,10 +258,10 @@ struct StashClaim {
 // Puts a pair into the stash, for an owner who has the table to himself: any empty slot will do, and other threads of his do the same for
 // other keys, or for this one. The caller sets the state bits of the home bucket.
 template <class Words>
-QRY_HD inline StashClaim claim_in_stash(const GridView& view, const QryPlace& place, uint64_t pair) {
-  const QryGroup group = qry_group(place.page, view.page_count);
+QRY_HD inline StashClaim claim_in_stash(const GridView& view, const QryProbeSequence& probes, uint64_t pair) {
+  const QryStashGroup group = qry_stash_group(probes.page, view.page_count);
   for (uint32_t n = 0; n < kQryStashTries; ++n) {
-    uint64_t* const first = stash_words(view, place, group, n);
+    uint64_t* const first = stash_words(view, probes, group, n);
     const Bucket sector = Words::load_bucket(first);
     for (uint32_t i = 0; i < kQrySlotsPerSector; ++i) {
       for (uint64_t word = sector.slot[i]; is_empty(word) || low(word) == low(pair);) {
@@ -278,8 +278,8 @@ QRY_HD inline StashClaim claim_in_stash(const GridView& view, const QryPlace& pl
 QRY_HD inline Found find(const GridView& view, uint32_t key) {
   if (key == kQryReservedKey) return {kQryReservedValue, 0, false};
   const uint32_t stored = qry_stored_key(key, view.locality);
-  const QryPlace place = qry_place_stored(stored, view.page_count);
-  const detail::Located at = detail::locate<detail::SharedWords>(view, place, stored);
+  const QryProbeSequence probes = qry_probe_sequence(stored, view.page_count);
+  const detail::Located at = detail::locate<detail::SharedWords>(view, probes, stored);
   if (at.slot == nullptr) return {kQryReservedValue, at.sectors, false};
   return {detail::high(at.word), at.sectors, true};
 }
@@ -287,29 +287,29 @@ QRY_HD inline Found find(const GridView& view, uint32_t key) {
 QRY_HD inline Outcome insert(const GridView& view, uint32_t key, uint32_t value) {
   if (key == kQryReservedKey || value == kQryReservedValue) return Outcome::reserved;
   const uint32_t stored = qry_stored_key(key, view.locality);
-  const QryPlace place = qry_place_stored(stored, view.page_count);
-  return detail::put<detail::SharedWords, detail::IfPresent::keep>(view, place, stored, value);
+  const QryProbeSequence probes = qry_probe_sequence(stored, view.page_count);
+  return detail::put<detail::SharedWords, detail::IfPresent::keep>(view, probes, stored, value);
 }
 
 QRY_HD inline Outcome assign(const GridView& view, uint32_t key, uint32_t value) {
   if (key == kQryReservedKey || value == kQryReservedValue) return Outcome::reserved;
   const uint32_t stored = qry_stored_key(key, view.locality);
-  const QryPlace place = qry_place_stored(stored, view.page_count);
-  return detail::put<detail::SharedWords, detail::IfPresent::replace>(view, place, stored, value);
+  const QryProbeSequence probes = qry_probe_sequence(stored, view.page_count);
+  return detail::put<detail::SharedWords, detail::IfPresent::replace>(view, probes, stored, value);
 }
 
 QRY_HD inline Outcome find_or_insert(const GridView& view, uint32_t key, uint32_t* value) {
   if (key == kQryReservedKey || *value == kQryReservedValue) return Outcome::reserved;
   const uint32_t stored = qry_stored_key(key, view.locality);
-  const QryPlace place = qry_place_stored(stored, view.page_count);
-  return detail::put<detail::SharedWords, detail::IfPresent::keep>(view, place, stored, *value);
+  const QryProbeSequence probes = qry_probe_sequence(stored, view.page_count);
+  return detail::put<detail::SharedWords, detail::IfPresent::keep>(view, probes, stored, *value);
 }
 
 QRY_HD inline Outcome erase(const GridView& view, uint32_t key, uint32_t* old) {
   if (key == kQryReservedKey) return Outcome::reserved;
   const uint32_t stored = qry_stored_key(key, view.locality);
-  const QryPlace place = qry_place_stored(stored, view.page_count);
-  return detail::take<detail::SharedWords>(view, place, stored, old);
+  const QryProbeSequence probes = qry_probe_sequence(stored, view.page_count);
+  return detail::take<detail::SharedWords>(view, probes, stored, old);
 }
 
 }  // namespace quarry::hashgrid

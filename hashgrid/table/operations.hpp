@@ -52,19 +52,19 @@ class BulkOperations {
   virtual Result<BulkReport> insert(const View& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) = 0;
   // insert for a caller that has the table to itself: may stream whole pages instead of going to each key's place. `fresh`: the table has not
   // been written since it was cleared. `full` of the report: keys to try `insert` on; those that it refuses too have found no place.
-  virtual Result<BulkReport> insert_alone(const View& view, const uint32_t* keys, const uint32_t* values, size_t count, bool fresh) {
+  virtual Result<BulkReport> insert_exclusive(const View& view, const uint32_t* keys, const uint32_t* values, size_t count, bool fresh) {
     (void)fresh;
     return insert(view, keys, values, count, nullptr);
   }
-  // assign, find_or_insert and erase for a caller who is the only one to write to the table; as for insert_alone, the table may be changed page by
-  // page, so of assign_alone and find_or_insert_alone there may be no readers either; beside erase_alone there may. `full` as above.
-  virtual Result<BulkReport> assign_alone(const View& view, const uint32_t* keys, const uint32_t* values, size_t count) {
+  // assign, find_or_insert and erase for a caller who is the only one to write to the table; as for insert_exclusive, the table may be changed page by
+  // page, so of assign_exclusive and find_or_insert_exclusive there may be no readers either; beside erase_exclusive there may. `full` as above.
+  virtual Result<BulkReport> assign_exclusive(const View& view, const uint32_t* keys, const uint32_t* values, size_t count) {
     return assign(view, keys, values, count, nullptr);
   }
-  virtual Result<BulkReport> find_or_insert_alone(const View& view, const uint32_t* keys, uint32_t* values, size_t count) {
+  virtual Result<BulkReport> find_or_insert_exclusive(const View& view, const uint32_t* keys, uint32_t* values, size_t count) {
     return find_or_insert(view, keys, values, count, nullptr);
   }
-  virtual Result<BulkReport> erase_alone(const View& view, const uint32_t* keys, size_t count) { return erase(view, keys, count, nullptr, nullptr); }
+  virtual Result<BulkReport> erase_exclusive(const View& view, const uint32_t* keys, size_t count) { return erase(view, keys, count, nullptr, nullptr); }
   virtual Result<BulkReport> assign(const View& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) = 0;
   // values[i]: in, what to insert if absent; out, what the table holds.
   virtual Result<BulkReport> find_or_insert(const View& view, const uint32_t* keys, uint32_t* values, size_t count, Outcome* outcomes) = 0;
@@ -76,7 +76,7 @@ class BulkOperations {
   // or to the stash, which goes on to a load factor of about 0.96; the view carries a new phase. Compact: a sweep, which gives free what was reserved for
   // erased keys. Their outcomes become `inserted`, `present` (a duplicate in the batch) or stay `full`; the
   // report counts only them. No concurrent use.
-  virtual Result<BulkReport> settle(const View& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) = 0;
+  virtual Result<BulkReport> insert_refused(const View& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) = 0;
 
   // Writes all pairs, page by page; within a page in memory order. Capacity in pairs; returns how many there are (which may be
   // more than `capacity`: then only that many were written). Not to be run beside writers.

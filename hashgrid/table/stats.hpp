@@ -16,7 +16,7 @@ struct Stats {
   uint64_t slots = 0;           // pairs: page_count * kQrySlotsPerPage; compact: slots of 8 bytes in as much memory
   uint64_t freed = 0;           // empty slots that once held a key (compact: that are reserved for an erased key)
   uint64_t overflow_live = 0;   // keys in the stash
-  uint64_t spilled_buckets = 0; // buckets whose "spilled" bit is set (compact: sectors whose "went on" bit is set)
+  uint64_t spilled_buckets = 0; // buckets whose "spilled" bit is set (compact: sectors whose overflow bit is set)
   uint64_t size_bytes = 0;
   uint32_t page_count = 0;
   uint32_t fullest_page_live = 0;

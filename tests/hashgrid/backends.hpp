@@ -113,7 +113,7 @@ struct Recount {
   std::string fault;  // the first: a key twice, or where a plain reading of the probe order does not find it; marks that say too little. Or ""
   std::vector<uint32_t> keys, values;  // in memory order
   uint64_t freed = 0, overflow_live = 0, spilled_buckets = 0, fullest_page_live = 0;
-  uint64_t gone_past = 0;  // buckets that a key of theirs stands behind: what spilled_buckets is where no mark says too much
+  uint64_t passed = 0;  // buckets that a key of theirs stands behind: what spilled_buckets is where no mark says too much
   std::array<uint64_t, 5> bucket_fill{};
 };
 Recount recount(const std::vector<uint64_t>& words, const GridView& view);
@@ -175,12 +175,12 @@ class Table {
   std::string fault() const { return count().fault; }
 
  private:
-  template <class Operate>
-  BulkReport change(const Keys& keys, const Keys& values, std::vector<Outcome>* outcomes, Keys* values_out, const Operate& operate) {
+  template <class Operation>
+  BulkReport change(const Keys& keys, const Keys& values, std::vector<Outcome>* outcomes, Keys* values_out, const Operation& operation) {
     const Array<uint32_t> k(on_, keys), v(on_, values);
     const Array<Outcome> o(on_, keys.size());
     // Without outcomes to write a large batch may be worked on page by page.
-    const auto report = operate(on_.operations(), k.data(), v.data(), outcomes != nullptr ? o.data() : nullptr);
+    const auto report = operation(on_.operations(), k.data(), v.data(), outcomes != nullptr ? o.data() : nullptr);
     REQUIRE(report.has_value());
     if (values_out != nullptr) *values_out = v.get();
     if (outcomes != nullptr) *outcomes = o.get();

@@ -13,7 +13,7 @@ namespace {
 
 uint64_t count_of(const std::vector<Outcome>& outcomes, Outcome wanted) { return uint64_t(std::count(outcomes.begin(), outcomes.end(), wanted)); }
 
-TEST_CASE("A full table refuses, says which keys, keeps all others, and does not hang", "[quick][one-caller]") {
+TEST_CASE("contract: a full table refuses, says which keys, keeps all others, and does not hang", "[quick][one-caller]") {
   on_each_layout([](const auto& executor) {
     Table table(executor, 2);
     // Far more keys than slots: buckets and areas fill up.
@@ -43,7 +43,7 @@ TEST_CASE("A full table refuses, says which keys, keeps all others, and does not
   });
 }
 
-TEST_CASE("A grid that may not grow reports the refused positions and holds the rest; one that may takes every key", "[quick][one-caller]") {
+TEST_CASE("contract: a grid that may not grow says what it refuses and holds the rest; one that may takes every key", "[quick][one-caller]") {
   on_each_layout([](const auto& executor) {
     const std::vector<uint32_t> keys = some_keys(8, 20000);
     const Array<uint32_t> k(executor, keys), v(executor, values_of(keys)), out(executor, keys.size());
@@ -71,7 +71,7 @@ TEST_CASE("A grid that may not grow reports the refused positions and holds the 
   });
 }
 
-TEST_CASE("Keys that crowd into one bucket are refused with a reason instead of growing without end", "[quick][one-caller]") {
+TEST_CASE("contract: keys that crowd into one bucket are refused with a reason instead of growing without end", "[quick][one-caller]") {
   on_each_layout([](const auto& executor) {
     // Neighbours in mixed order share page and home bucket at every reasonable size; a page and the stash of its group hold 10,000 at most.
     std::vector<uint32_t> keys;
@@ -103,7 +103,7 @@ TEST_CASE("Keys that crowd into one bucket are refused with a reason instead of 
   });
 }
 
-TEST_CASE("A grid holds what its capacity promises without growing, at load factors up to 0.9", "[quick]") {
+TEST_CASE("contract: a grid holds what its capacity promises without growing, at load factors up to 0.9", "[quick]") {
   on_each_layout([](const auto& executor) {
     for (const double load : {0.5, 0.8, 0.9}) {
       const std::vector<uint32_t> keys = some_keys(77, 40000);
@@ -127,7 +127,7 @@ TEST_CASE("A grid holds what its capacity promises without growing, at load fact
   });
 }
 
-TEST_CASE("Of four copies of each key one is inserted, three are present, and one of the four values stays", "[quick]") {
+TEST_CASE("contract: of four copies of each key one is inserted, three are present, and one of their values stays", "[quick]") {
   on_each_layout([](const auto& executor) {
     const std::vector<uint32_t> once = some_keys(11, 9000);
     std::vector<uint32_t> keys, values;
@@ -175,7 +175,7 @@ TEST_CASE("Of four copies of each key one is inserted, three are present, and on
   });
 }
 
-TEST_CASE("The reserved key and value are refused, each with its outcome, and change nothing", "[quick]") {
+TEST_CASE("contract: the reserved key and value are refused, each with its outcome, and change nothing", "[quick]") {
   on_each_layout([](const auto& executor) {
     Table table(executor, 1);
     std::vector<Outcome> outcomes;
@@ -204,7 +204,7 @@ TEST_CASE("The reserved key and value are refused, each with its outcome, and ch
   });
 }
 
-TEST_CASE("Keys on both sides of every page seam are found, for page counts that are no powers of two", "[quick]") {
+TEST_CASE("contract: keys on both sides of every page seam are found, for page counts that are no powers of two", "[quick]") {
   on_each_layout([](const auto& executor) {
     for (const uint32_t pages : {1u, 2u, 3u, 7u, 100u}) {
       std::vector<uint32_t> keys;
@@ -226,7 +226,7 @@ TEST_CASE("Keys on both sides of every page seam are found, for page counts that
   });
 }
 
-TEST_CASE("A slot freed in a phase is not reused in it, and is in the next one", "[quick]") {
+TEST_CASE("contract: a slot freed in a phase is not reused in it, and is in the next one", "[quick]") {
   on_each_executor([](Executor& executor) {
     Table table(executor, 1);
     const std::vector<uint32_t> keys = keys_of_bucket(On<GridView>(executor), 0, 100, 1, 600);
@@ -262,7 +262,7 @@ TEST_CASE("A slot freed in a phase is not reused in it, and is in the next one",
   });
 }
 
-TEST_CASE("Erase hands back the old value, and a second erase of the key in the batch is told it is absent", "[quick]") {
+TEST_CASE("contract: erase hands back the old value, and a second erase of the key in the batch finds it absent", "[quick]") {
   on_each_layout([](const auto& executor) {
     Table table(executor, 1);
     const std::vector<uint32_t> keys = some_keys(21, 500);
@@ -281,7 +281,7 @@ TEST_CASE("Erase hands back the old value, and a second erase of the key in the 
   });
 }
 
-TEST_CASE("Wrong arguments are refused with a message, not a crash") {
+TEST_CASE("contract: wrong arguments are refused with a message, not a crash") {
   on_each_executor([](Executor& executor) {
     const Array<uint32_t> one(executor, std::vector<uint32_t>{1});
     auto grid = Grid::create(executor, {.locality = test_locality()});

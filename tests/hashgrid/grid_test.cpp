@@ -36,7 +36,7 @@ class WatchedMemory final : public MemorySource {
   std::map<void*, size_t> sizes_;
 };
 
-TEST_CASE("A grid lives in the memory it is given, grows through it, and gives everything back", "[quick]") {
+TEST_CASE("grid: lives in the memory it is given, grows through it, and gives everything back", "[quick]") {
   on_each_layout([](const auto& executor) {
     WatchedMemory memory(executor.memory());
     {
@@ -65,7 +65,7 @@ TEST_CASE("A grid lives in the memory it is given, grows through it, and gives e
   });
 }
 
-TEST_CASE("When the memory for growth is refused, the table fills up to its last place, then refuses, and nothing is lost", "[quick][one-caller]") {
+TEST_CASE("grid: where memory for growth is refused it fills up to its last slot, then refuses, and loses nothing", "[quick][one-caller]") {
   on_each_layout([](const auto& executor) {
     WatchedMemory memory(executor.memory());
     memory.limit_bytes = 4 * kQryPageBytes;
@@ -85,7 +85,7 @@ TEST_CASE("When the memory for growth is refused, the table fills up to its last
   });
 }
 
-TEST_CASE("A table grows though most keys of it stay in one page, whose stash takes them", "[quick]") {
+TEST_CASE("grid: grows though most of its keys stay in one page, whose stash takes them", "[quick]") {
   on_each_executor([](Executor& executor) {
     auto grid = Grid::create(executor, {.capacity = 600000, .locality = test_locality()});
     REQUIRE(grid.has_value());
@@ -102,7 +102,7 @@ TEST_CASE("A table grows though most keys of it stay in one page, whose stash ta
   });
 }
 
-TEST_CASE("Growth while keys come and go keeps every pair, and pages are not multiplied by keys that are already there", "[quick]") {
+TEST_CASE("grid: growth under churn keeps every pair, and keys that are there already do not multiply pages", "[quick]") {
   on_each_layout([](const auto& executor) {
     auto grid = executor.create_grid({.capacity = 12000});
     REQUIRE(grid.has_value());
@@ -122,7 +122,7 @@ TEST_CASE("Growth while keys come and go keeps every pair, and pages are not mul
   });
 }
 
-TEST_CASE("A large batch of known keys with some new ones among them takes them all, and the bound holds for the next batch", "[quick]") {
+TEST_CASE("grid: known keys with some new ones among them are all in, and the bound holds for the next batch", "[quick]") {
   on_each_layout([](const auto& executor) {
     const std::vector<uint32_t> keys = some_keys(17, 45000);
     const std::vector<uint32_t> known(keys.begin(), keys.begin() + 20000), others(keys.begin() + 25000, keys.end());
@@ -150,7 +150,7 @@ TEST_CASE("A large batch of known keys with some new ones among them takes them 
   });
 }
 
-TEST_CASE("reserve makes room once: the batch it was made for does not grow the table again", "[quick]") {
+TEST_CASE("grid: reserve makes room once, and the batch it was made for does not grow the table again", "[quick]") {
   on_each_layout([](const auto& executor) {
     auto grid = executor.create_grid({});
     REQUIRE(grid.has_value());
@@ -170,7 +170,7 @@ TEST_CASE("reserve makes room once: the batch it was made for does not grow the 
   });
 }
 
-TEST_CASE("Keys added through view() by the user's own code are found, counted by stats and listed") {
+TEST_CASE("grid: keys added through view() by the user's own code are found, counted by stats and listed") {
   const auto executor = make_host_executor(2);
   auto grid = Grid::create(*executor, {.capacity = 3000});
   REQUIRE(grid.has_value());

@@ -92,26 +92,26 @@ void race_rounds(const On<View>& executor, uint32_t page_count, const std::vecto
   }
 }
 
-TEST_CASE("Threads racing on one key: inserts and erases balance, finds never see a foreign value", "[quick]") {
+TEST_CASE("race: on one key inserts and erases balance, and finds never see a foreign value", "[quick]") {
   on_each_layout([](const auto& executor) { race_rounds(executor, 1, {12345}, 0, 200, 6, true); });
 }
 
-TEST_CASE("Threads racing on one bucket: steady keys are never missed while their neighbours come and go", "[quick]") {
+TEST_CASE("race: on one bucket steady keys are never missed while their neighbours come and go", "[quick]") {
   on_each_layout([](const auto& executor) {
     // More keys than the bucket holds, so that some steady ones stand behind it.
     race_rounds(executor, 1, keys_of_bucket(executor, 0, 500, 1, 24), 8, 60, 40, true);
   });
 }
 
-TEST_CASE("Threads racing on one page, beyond what it holds: nothing is lost, nothing doubled", "[quick]") {
+TEST_CASE("race: on one page, beyond what it holds, nothing is lost and nothing doubled", "[quick]") {
   on_each_layout([](const auto& executor) { race_rounds(executor, 3, keys_of_page(executor, 1, 3, 5000), 1500, 6, 1500, true); });
 }
 
-TEST_CASE("Threads inserting the same keys while nothing is erased: each key has one winner", "[quick]") {
+TEST_CASE("race: of threads that insert the same keys, with no erase beside them, each key has one winner", "[quick]") {
   on_each_layout([](const auto& executor) { race_rounds(executor, 2, some_keys(31, 3000), 0, 4, 2000, false); });
 }
 
-TEST_CASE("Bulk calls of several threads on one table balance") {
+TEST_CASE("race: bulk calls of several threads on one table balance") {
   on_each_layout([](const auto& executor) {
     Table table(executor, 4);
     const std::vector<uint32_t> keys = some_keys(41, 6000), values = values_of(keys);
@@ -176,7 +176,7 @@ bool has_order(const std::vector<Timed>& events, uint32_t done, uint32_t state, 
   return false;
 }
 
-TEST_CASE("Every short history of racing host threads is linearizable per key") {
+TEST_CASE("race: every short history of host threads is linearizable per key") {
   const std::unique_ptr<Executor> host = make_host_executor(1);
   const auto for_layout = [](const auto& executor) {
   // Keys of one bucket and some that fill it, so that keys move between their buckets and the area as they come back.

@@ -55,7 +55,7 @@ using hashgrid::GridView;
 using hashgrid::detail::Home;
 using hashgrid::detail::home_of;
 using hashgrid::detail::InSector;
-using hashgrid::detail::look_in;
+using hashgrid::detail::probe_bucket;
 using hashgrid::detail::value_beyond;
 
 // The text of both functions, and of the kernels: found(direction, value) for what home sectors answer; returns a bit for each direction that
@@ -74,7 +74,7 @@ QRY_HD inline uint32_t look_around(const GridView& view, uint32_t locality, uint
       const NeighbourStep step = step_of<kWhich>(direction);
       const uint32_t key = neighbour_key(brick, step.x, step.y, step.z);
       const Home home = home_of(view, key, locality);
-      answer(look_in(Words::load_bucket(home.words), home.stored), key, direction);
+      answer(probe_bucket(Words::load_bucket(home.words), home.stored), key, direction);
     }
   } else {
     // Of the three bricks at x-1, x, x+1, two share a sector of a grid of rows: x and the one beside it in its pair.
@@ -86,16 +86,16 @@ QRY_HD inline uint32_t look_around(const GridView& view, uint32_t locality, uint
       const uint32_t direction = line * 3 - (line > 4 ? 1 : 0);  // of `left`
       const Home home_beside = home_of(view, odd ? left : right, locality), home_apart = home_of(view, odd ? right : left, locality);
       const hashgrid::detail::Bucket bucket = Words::load_bucket(home_beside.words);
-      const InSector beside = look_in(bucket, home_beside.stored);
+      const InSector beside = probe_bucket(bucket, home_beside.stored);
       if (line != 4) {
         if (locality == kQryPlain) {
           const Home home = home_of(view, middle, locality);
-          answer(look_in(Words::load_bucket(home.words), home.stored), middle, direction + 1);
+          answer(probe_bucket(Words::load_bucket(home.words), home.stored), middle, direction + 1);
         } else {
-          answer(look_in(bucket, home_beside.stored ^ 1u), middle, direction + 1);  // a pair of keys does not cross the world's edge
+          answer(probe_bucket(bucket, home_beside.stored ^ 1u), middle, direction + 1);  // a pair of keys does not cross the world's edge
         }
       }
-      const InSector apart = look_in(Words::load_bucket(home_apart.words), home_apart.stored);
+      const InSector apart = probe_bucket(Words::load_bucket(home_apart.words), home_apart.stored);
       answer(odd ? beside : apart, left, direction);
       answer(odd ? apart : beside, right, line == 4 ? 13 : direction + 2);
     }

@@ -31,11 +31,11 @@ bool worth_windows(uint32_t page_count, size_t count);
 // Of copies in the batch one is inserted, any of them is the last to be assigned. Waits for the stream. Memory traffic per key: 40 bytes for
 // the split, a sector read and written. Nothing comes back if too many keys are equal for a page's list. Errors: device, out_of_memory. In both
 // cases nothing was changed.
-Result<std::optional<BulkReport>> bulk_put(const gpu::DeviceStream& stream, const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool assigns);
+Result<std::optional<BulkReport>> bulk_upsert(const gpu::DeviceStream& stream, const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool assigns);
 
 // Erases the batch in the order of pages, each page brought to the L2 cache before its keys are looked for: twice as fast as in the batch's
 // order. Every key is erased by its own compare-and-swap, so it may run beside anything that erase may run beside. Waits for the stream. Nothing
-// comes back, and errors are, as for bulk_put.
+// comes back, and errors are, as for bulk_upsert.
 Result<std::optional<BulkReport>> bulk_erase(const gpu::DeviceStream& stream, const GridView& view, const uint32_t* keys, size_t count);
 
 }  // namespace quarry::hashgrid

@@ -58,11 +58,11 @@ class CudaPairs final : public BulkOperations<GridView> {
     QRY_TRY(detail::check_batch(view, keys, values, count));
     if (outcomes == nullptr && worth_windows(view.page_count, count)) {
       const DeviceScope scope(device());
-      if (auto done = answer_by_pages(bulk_put(stream_, view, keys, values, count, false))) return *std::move(done);
+      if (auto done = answer_by_pages(bulk_upsert(stream_, view, keys, values, count, false))) return *std::move(done);
     }
     return for_keys(kernels::InsertKey<GridView>{view, keys, values}, count, outcomes, "insert");
   }
-  Result<BulkReport> insert_alone(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool fresh) override {
+  Result<BulkReport> insert_exclusive(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool fresh) override {
     QRY_TRY(detail::check_batch(view, keys, values, count));
     if (!worth_merging(view.page_count, count, fresh)) return insert(view, keys, values, count, nullptr);
     const DeviceScope scope(device());
@@ -75,7 +75,7 @@ class CudaPairs final : public BulkOperations<GridView> {
     QRY_TRY(detail::check_batch(view, keys, values, count));
     if (outcomes == nullptr && worth_windows(view.page_count, count)) {
       const DeviceScope scope(device());
-      if (auto done = answer_by_pages(bulk_put(stream_, view, keys, values, count, true))) return *std::move(done);
+      if (auto done = answer_by_pages(bulk_upsert(stream_, view, keys, values, count, true))) return *std::move(done);
     }
     return for_keys(kernels::AssignKey<GridView>{view, keys, values}, count, outcomes, "assign");
   }
@@ -111,7 +111,7 @@ class CudaPairs final : public BulkOperations<GridView> {
     return for_keys(kernels::EraseKey<GridView>{view, keys, old_values}, count, outcomes, "erase");
   }
 
-  Result<BulkReport> settle(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
+  Result<BulkReport> insert_refused(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
     QRY_TRY(detail::check_batch(view, keys, values, count));
     if (count == 0) return BulkReport{};
     const DeviceScope scope(device());
@@ -155,7 +155,7 @@ class CudaPairs final : public BulkOperations<GridView> {
     }));
 
     QRY_TRY_ASSIGN(const Scratch totals, Scratch::zeroed(stream_, sizeof(unsigned long long) * kernels::kOutcomes));
-    QRY_TRY(launch("settle", {page_blocks(group_count), kernels::kPageThreads}, stream(), kernels::settle_pages, view, keys, values, outcomes, group_pages,
+    QRY_TRY(launch("settle", {page_blocks(group_count), kernels::kPageThreads}, stream(), kernels::cuckoo_pages, view, keys, values, outcomes, group_pages,
                    begins, sizes, positions.as<uint64_t>(), group_count));
     QRY_TRY(launch("settle", one_a_key, stream(), kernels::count_outcomes_at, outcomes, positions.as<uint64_t>(), waiting, totals.as<unsigned long long>()));
     return read_report(totals);
@@ -197,7 +197,7 @@ class CudaPairs final : public BulkOperations<GridView> {
     QRY_TRY(detail::check_view(view));
     const DeviceScope scope(device());
     QRY_TRY(launch("sweep", {page_blocks(view.page_count), kernels::kPageThreads}, stream(), kernels::sweep_pages, view.words, view.page_count));
-    QRY_TRY(launch("sweep", {qry_group_count(view.page_count), kernels::kPageThreads}, stream(), kernels::sweep_stashes, view.words, view.page_count));
+    QRY_TRY(launch("sweep", {qry_stash_group_count(view.page_count), kernels::kPageThreads}, stream(), kernels::sweep_stashes, view.words, view.page_count));
     return finish("sweep");
   }
 
@@ -240,12 +240,12 @@ class CudaPairs final : public BulkOperations<GridView> {
     return report_of(got);
   }
 
-  template <class Operate>
-  Result<BulkReport> for_keys(const Operate& operate, size_t count, Outcome* outcomes, const char* doing) {
+  template <class Operation>
+  Result<BulkReport> for_keys(const Operation& operation, size_t count, Outcome* outcomes, const char* doing) {
     if (count == 0) return BulkReport{};
     const DeviceScope scope(device());
     QRY_TRY_ASSIGN(const Scratch totals, Scratch::zeroed(stream_, sizeof(unsigned long long) * kernels::kOutcomes));
-    QRY_TRY(launch(doing, {key_blocks(count, kernels::kKeyThreads), kernels::kKeyThreads}, stream(), kernels::for_each_key<Operate>, operate, count, outcomes,
+    QRY_TRY(launch(doing, {key_blocks(count, kernels::kKeyThreads), kernels::kKeyThreads}, stream(), kernels::for_each_key<Operation>, operation, count, outcomes,
                    totals.as<unsigned long long>()));
     return read_report(totals);
   }

@@ -162,9 +162,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
         bool has = slots_with(bucket_words(page, bucket), key) != 0;
         const uint32_t state = state_of(page, kQryStateSectors + bucket);
         if (!has && state != 0) {
-          const QryPlace place = qry_place_stored(held[j].x, page_count);
-          has = slots_with(page.words + place.next_sector * kQrySlotsPerSector, key) != 0 ||
-                ((state & kQryBucketToStash) != 0 && detail::locate_in_stash<detail::SharedWords>(view, place, key).slot != nullptr);
+          const QryProbeSequence probes = qry_probe_sequence(held[j].x, page_count);
+          has = slots_with(page.words + probes.second_sector * kQrySlotsPerSector, key) != 0 ||
+                ((state & kQryBucketToStash) != 0 && detail::locate_in_stash<detail::SharedWords>(view, probes, key).slot != nullptr);
         }
         known |= uint32_t{has} << j;
       }
@@ -203,9 +203,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
     if (mine) {
       pair = list[base + thread];
       key = pair.x;
-      const QryPlace place = qry_place_stored(pair.x, page_count);
-      home = place.home_sector - kQryStateSectors;
-      next = place.next_sector - kQryStateSectors;
+      const QryProbeSequence probes = qry_probe_sequence(pair.x, page_count);
+      home = probes.home_sector - kQryStateSectors;
+      next = probes.second_sector - kQryStateSectors;
       copy = (slots_with(bucket_words(page, home), key) | slots_with(bucket_words(page, next), key)) != 0;
       home_room = page.taken[home] < kQrySlotsPerSector;
       next_room = page.taken[next] < kQrySlotsPerSector;
@@ -242,14 +242,14 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
     __syncthreads();
     uint32_t random = (blockIdx.x * kThreads + thread) * 0x9E3779B1u, bucket = 0, steps = 0, walker = 0;
     uint64_t hand = detail::kNeverUsed;
-    const auto into_stash = [&](const QryPlace& place) {
-      const detail::StashClaim claimed = detail::claim_in_stash<detail::SharedWords>(view, place, hand);
+    const auto into_stash = [&](const QryProbeSequence& probes) {
+      const detail::StashClaim claimed = detail::claim_in_stash<detail::SharedWords>(view, probes, hand);
       if (claimed.slot == nullptr) return false;
       if (claimed.was_there) {  // a copy, which took the same way
         atomicAdd(&page.present, 1u);
       } else {
         page.walkers[walker] = detail::pair_word(detail::low(hand), stash_number(view, claimed.slot));
-        set_state(page, place.home_sector, kQryBucketSpilled | kQryBucketToStash);
+        set_state(page, probes.home_sector, kQryBucketSpilled | kQryBucketToStash);
       }
       hand = detail::kNeverUsed;
       return true;
@@ -260,10 +260,10 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
         if (walker >= walkers) break;
         hand = page.walkers[walker];
         page.walkers[walker] = detail::kNeverUsed;
-        const QryPlace place = qry_place_stored(detail::low(hand), page_count);
-        if (for_stash != 0 && atomicAdd(&page.stash_tickets, 1u) < for_stash && into_stash(place)) continue;
+        const QryProbeSequence probes = qry_probe_sequence(detail::low(hand), page_count);
+        if (for_stash != 0 && atomicAdd(&page.stash_tickets, 1u) < for_stash && into_stash(probes)) continue;
         random = random * 1664525u + 1013904223u;
-        bucket = (random >> 28 & 1u) != 0 ? place.home_sector - kQryStateSectors : place.next_sector - kQryStateSectors;
+        bucket = (random >> 28 & 1u) != 0 ? probes.home_sector - kQryStateSectors : probes.second_sector - kQryStateSectors;
         steps = 0;
       }
       const uint32_t n = claim(page, bucket);
@@ -275,21 +275,21 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
         hand = detail::kNeverUsed;
         continue;
       }
-      const QryPlace place = qry_place_stored(detail::low(hand), page_count);
+      const QryProbeSequence probes = qry_probe_sequence(detail::low(hand), page_count);
       // A key whose six sectors of the stash are full walks on: the next one has others.
       if (++steps >= kStashAfter && steps % kStashEach == 0) {
-        if (into_stash(place)) continue;
+        if (into_stash(probes)) continue;
         if (steps >= kWalkSteps) {
           atomicAdd(&page.refused, 1u);
           hand = detail::kNeverUsed;
           continue;
         }
       }
-      if (bucket + kQryStateSectors == place.home_sector) {
-        set_state(page, place.home_sector, kQryBucketSpilled);
-        bucket = place.next_sector - kQryStateSectors;
+      if (bucket + kQryStateSectors == probes.home_sector) {
+        set_state(page, probes.home_sector, kQryBucketSpilled);
+        bucket = probes.second_sector - kQryStateSectors;
       } else {
-        bucket = place.home_sector - kQryStateSectors;
+        bucket = probes.home_sector - kQryStateSectors;
       }
     }
     __syncthreads();
@@ -298,19 +298,19 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
   // Copies of one key that were listed may stand in two places now: the first in probe order stays.
   for (uint32_t base = 0; base < listed; base += kThreads) {
     uint32_t slots = 0;
-    QryPlace place{};
+    QryProbeSequence probes{};
     if (base + thread < listed) {
       const uint32_t key = list[base + thread].x;
-      place = qry_place_stored(key, page_count);
-      slots = slots_with(page.words + place.home_sector * kQrySlotsPerSector, key) |
-              slots_with(page.words + place.next_sector * kQrySlotsPerSector, key) << 4;
+      probes = qry_probe_sequence(key, page_count);
+      slots = slots_with(page.words + probes.home_sector * kQrySlotsPerSector, key) |
+              slots_with(page.words + probes.second_sector * kQrySlotsPerSector, key) << 4;
       slots &= slots - 1;
     }
     __syncthreads();
     while (slots != 0) {
       const uint32_t i = uint32_t(__ffs(int(slots))) - 1;
       slots &= slots - 1;
-      uint64_t* word = page.words + (i < 4 ? place.home_sector : place.next_sector) * kQrySlotsPerSector + i % 4;
+      uint64_t* word = page.words + (i < 4 ? probes.home_sector : probes.second_sector) * kQrySlotsPerSector + i % 4;
       if (!detail::is_empty(atomicExch(reinterpret_cast<Atomic64*>(word), Atomic64{gap}))) atomicAdd(&page.present, 1u);
     }
     __syncthreads();
@@ -322,9 +322,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
   for (uint32_t w = thread; w < walkers; w += kThreads) {
     const uint32_t key = detail::low(page.walkers[w]);
     if (key == kQryReservedKey) continue;
-    const QryPlace place = qry_place_stored(key, page_count);
-    const bool copy = (slots_with(page.words + place.home_sector * kQrySlotsPerSector, key) |
-                       slots_with(page.words + place.next_sector * kQrySlotsPerSector, key)) != 0;
+    const QryProbeSequence probes = qry_probe_sequence(key, page_count);
+    const bool copy = (slots_with(page.words + probes.home_sector * kQrySlotsPerSector, key) |
+                       slots_with(page.words + probes.second_sector * kQrySlotsPerSector, key)) != 0;
     if (copy) atomicAdd(&page.present, 1u);
     if (copy || !write) list[atomicAdd(&page.leaving, 1u)].y = detail::high(page.walkers[w]);
   }

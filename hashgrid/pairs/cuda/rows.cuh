@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kRowThreads, 12) find_in_rows(GridView view, c
   for (uint32_t j = 0; j < kRowKeys; ++j) {
     const size_t i = base + j * kRowThreads + threadIdx.x;
     const detail::Home home = detail::home_of(view, key[j], kQryRows);
-    const detail::InSector got = detail::look_in(detail::SharedWords::load_bucket(home.words), home.stored);
+    const detail::InSector got = detail::probe_bucket(detail::SharedWords::load_bucket(home.words), home.stored);
     const bool valid = key[j] != kQryReservedKey, go_on = valid && got.beyond;
     const uint32_t value = valid ? got.value : kQryReservedValue;
     wait |= uint32_t{go_on} << j;
@@ -49,8 +49,8 @@ __global__ void __launch_bounds__(kRowThreads, 12) find_in_rows(GridView view, c
   for (uint32_t n = threadIdx.x; n < listed; n += kRowThreads) {
     const size_t i = base + later[n];
     const uint32_t stored = qry_stored_key(keys[i], kQryRows);
-    const QryPlace place = qry_place_stored(stored, view.page_count);
-    const detail::Located found = detail::locate_beyond_home<detail::SharedWords>(detail::page_of(view, place), view, place, stored);
+    const QryProbeSequence probes = qry_probe_sequence(stored, view.page_count);
+    const detail::Located found = detail::locate_beyond_home<detail::SharedWords>(detail::page_of(view, probes), view, probes, stored);
     const uint32_t value = found.slot == nullptr ? kQryReservedValue : detail::high(found.word);
     hit_count += value != kQryReservedValue;
     if (values != nullptr) values[i] = value;

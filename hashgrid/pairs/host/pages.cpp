@@ -9,8 +9,8 @@
 #include <new>
 #include <vector>
 
-#include "hashgrid/pairs/host/groups.hpp"
-#include "hashgrid/pairs/host/moves.hpp"
+#include "hashgrid/pairs/host/bucket_kernels.hpp"
+#include "hashgrid/pairs/host/cuckoo.hpp"
 #include "base/memory_source.hpp"
 #include "base/parallel.hpp"
 
@@ -60,7 +60,7 @@ class Words {
 // Pairs on their way into a row of pages that this thread has to itself.
 class WindowWriter {
  public:
-  WindowWriter(const GridView& view) : view_(view), look_(group_look()) {}
+  WindowWriter(const GridView& view) : view_(view), kernels_(bucket_kernels()) {}
 
   // For a large batch: a page without a key begins anew, as if never used, rather than keep marks of keys that are gone. Reads these pages.
   void renew(uint32_t first_page, uint32_t last_page) {
@@ -68,9 +68,9 @@ class WindowWriter {
     bool stash_empty = false;
     for (uint32_t number = first_page; number < last_page; ++number) {
       uint64_t* const page = view_.words + size_t{number} * kQryPageWords;
-      if (look_.live(page + kFirstSlotWord, kQryOwnWords - kFirstSlotWord) != 0) continue;
+      if (kernels_.live(page + kFirstSlotWord, kQryOwnWords - kFirstSlotWord) != 0) continue;
       if (any_in_stash(page)) {
-        const QryGroup group = qry_group(number, view_.page_count);
+        const QryStashGroup group = qry_stash_group(number, view_.page_count);
         if (group.first != stash_of) {
           stash_of = group.first;
           stash_empty = true;
@@ -90,7 +90,7 @@ class WindowWriter {
     const auto prepare = [&](size_t block, uint32_t which) {
       const size_t in_block = std::min(kKeysPerBlock, count - block);
       for (size_t j = 0; j < in_block; ++j) keys[j] = low(pairs[block + j]);
-      look_.homes(keys, in_block, view_.page_count, sectors[which]);
+      kernels_.home_buckets(keys, in_block, view_.page_count, sectors[which]);
       for (size_t j = 0; j < in_block; ++j) __builtin_prefetch(view_.words + size_t{sectors[which][j]} * kQrySlotsPerSector, 1);
     };
     uint32_t which = 0;
@@ -99,7 +99,7 @@ class WindowWriter {
       if (block + kKeysPerBlock < count) prepare(block + kKeysPerBlock, which ^ 1);
       const size_t in_block = std::min(kKeysPerBlock, count - block);
       // By (I) of view_impl.hpp no key went past a bucket with a never-used slot: a key that is not in it is absent.
-      const PlacedInGroup placed = look_.place(view_.words, pairs + block, sectors[which], in_block, open);
+      const PlacedInGroup placed = kernels_.place(view_.words, pairs + block, sectors[which], in_block, open);
       report_.present += placed.present;
       report_.inserted += in_block - placed.present - placed.open;
       put_beyond(pairs + block, sectors[which], open, placed.open);
@@ -115,7 +115,7 @@ class WindowWriter {
     for (size_t block = 0; block < count; block += kKeysPerBlock) {
       const size_t in_block = std::min(kKeysPerBlock, count - block);
       for (size_t j = 0; j < in_block; ++j) keys[j] = low(pairs[block + j]);
-      look_.homes(keys, in_block, view_.page_count, sectors);
+      kernels_.home_buckets(keys, in_block, view_.page_count, sectors);
       size_t opens = 0;
       uint64_t nowhere = 0;
       for (size_t j = 0; j < in_block; ++j) {
@@ -140,8 +140,8 @@ class WindowWriter {
     later_.clear();
     if (waiting_.empty()) return;
     std::stable_sort(waiting_.begin(), waiting_.end(), [](const Waiting& a, const Waiting& b) { return a.page < b.page; });
-    const auto moves = std::make_unique<PageMoves>();
-    const auto scratch = std::make_unique<SettleScratch>();
+    const auto moves = std::make_unique<PageCuckoo>();
+    const auto scratch = std::make_unique<CuckooScratch>();
     for (size_t i = 0; i < waiting_.size();) {
       const uint32_t number = waiting_[i].page;
       uint64_t* const page = view_.words + size_t{number} * kQryPageWords;
@@ -155,22 +155,22 @@ class WindowWriter {
         scratch->reset();
       for (; i < waiting_.size() && waiting_[i].page == number; ++i) {
         const uint64_t pair = waiting_[i].pair;
-        const QryPlace place = qry_place_stored(low(pair), view_.page_count);
+        const QryProbeSequence probes = qry_probe_sequence(low(pair), view_.page_count);
         // Copies of a key that came later than it have waited with it.
-        if (locate<PrivateWords, SharedWords>(page, view_, place, low(pair)).slot != nullptr) {
+        if (locate<PrivateWords, SharedWords>(page, view_, probes, low(pair)).slot != nullptr) {
           ++report_.present;
           continue;
         }
-        const uint32_t to = many ? moves->make_room(place) : make_room(page, place, view_.page_count, *scratch);
+        const uint32_t to = many ? moves->make_room(probes) : make_room(page, probes, view_.page_count, *scratch);
         if (to == kNoSlot) {
           left_.push_back(pair);
           continue;
         }
         if (many) {
-          moves->put(to, pair, place);
+          moves->put(to, pair, probes);
         } else {
           page[to] = pair;
-          note_place(page, place, to);
+          note_place(page, probes, to);
         }
         ++report_.inserted;
       }
@@ -191,9 +191,9 @@ class WindowWriter {
   // Keys whose home bucket neither has them nor a never-used slot, one after the other. No moves yet, no place outside the two buckets.
   void put_beyond(const uint64_t* pairs, const uint32_t* sectors, const uint8_t* open, size_t count) {
     if (count == 0) return;  // gcc 12 at -O2 would see `keys` read without having been written
-    uint32_t keys[kKeysPerBlock], nexts[kKeysPerBlock];
+    uint32_t keys[kKeysPerBlock], second_buckets[kKeysPerBlock];
     for (size_t n = 0; n < count; ++n) keys[n] = low(pairs[open[n]]);
-    look_.nexts(keys, count, view_.page_count, nexts);
+    kernels_.second_buckets(keys, count, view_.page_count, second_buckets);
     uint64_t nowhere = 0;
     for (size_t n = 0; n < count; ++n) {
       const uint64_t pair = pairs[open[n]];
@@ -204,7 +204,7 @@ class WindowWriter {
         ++report_.present;
         continue;
       }
-      const InBucket at_home = in_bucket(home, key), beyond = in_bucket(nexts[n], key);
+      const InBucket at_home = in_bucket(home, key), beyond = in_bucket(second_buckets[n], key);
       // (A copy of this key, just placed, may be in either.)
       const bool hit = at_home.hit || beyond.hit;
       const bool stays_home = at_home.empty != nullptr;
@@ -232,11 +232,11 @@ class WindowWriter {
     return found;
   }
   [[gnu::noinline]] bool in_stash(uint32_t key) const {
-    return locate_in_stash<SharedWords>(view_, qry_place_stored(key, view_.page_count), key).slot != nullptr;
+    return locate_in_stash<SharedWords>(view_, qry_probe_sequence(key, view_.page_count), key).slot != nullptr;
   }
 
   const GridView view_;
-  const GroupLook& look_;
+  const BucketKernels& kernels_;
   BulkReport report_;
   std::vector<Waiting> waiting_;
   std::vector<uint64_t> left_;
@@ -250,10 +250,10 @@ BulkReport place_left(const GridView& view, const std::vector<std::vector<uint64
   BulkReport report;
   for (const std::vector<uint64_t>& pairs : left) {
     for (const uint64_t pair : pairs) {
-      const QryPlace place = qry_place_stored(low(pair), view.page_count);
-      uint64_t* const page = view.words + size_t{place.page} * kQryPageWords;
-      const bool there = locate<PrivateWords, SharedWords>(page, view, place, low(pair)).slot != nullptr;
-      add(report, there ? Outcome::present : place_behind(page, view, place, pair));
+      const QryProbeSequence probes = qry_probe_sequence(low(pair), view.page_count);
+      uint64_t* const page = view.words + size_t{probes.page} * kQryPageWords;
+      const bool there = locate<PrivateWords, SharedWords>(page, view, probes, low(pair)).slot != nullptr;
+      add(report, there ? Outcome::present : place_behind(page, view, probes, pair));
     }
   }
   return report;
@@ -280,7 +280,7 @@ std::optional<BulkReport> insert_by_windows(const GridView& view, const uint32_t
     std::vector<uint32_t> cursors(columns + 1);
     for (size_t chunk = first_chunk; chunk < last_chunk; ++chunk) {
       const size_t first = chunk * kKeysPerChunk, in_chunk = std::min(count, first + kKeysPerChunk) - first;
-      bool some_refused = group_look().store(keys + first, in_chunk, view.locality, stored.get());
+      bool some_refused = bucket_kernels().store(keys + first, in_chunk, view.locality, stored.get());
       for (size_t i = 0; i < in_chunk; ++i) {
         window[i] = uint16_t(qry_page(stored[i], view.page_count) >> shift);
         some_refused = some_refused || values[first + i] == kQryReservedValue;
@@ -346,7 +346,7 @@ uint64_t rehash_by_windows(const GridView& from, const GridView& to, uint32_t th
         }
       }
       writer.add_new(mine, count, uint32_t(begin));
-      const QryGroup group = qry_group(source, from.page_count);
+      const QryStashGroup group = qry_stash_group(source, from.page_count);
       if (group.first == gathered || !any_in_stash(words)) continue;
       gathered = group.first;
       for_stash(from, group, [&](const uint64_t* slot) {

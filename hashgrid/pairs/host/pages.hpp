@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // pages.hpp - pages that one host thread has to itself: batches split by page and built in its cache, and growth. No atomics; the
-// caller has the table to itself (BulkOperations::insert_alone, rehash). The same input gives the same bytes whatever the number of threads.
+// caller has the table to itself (BulkOperations::insert_exclusive, rehash). The same input gives the same bytes whatever the number of threads.
 //
 //   keys, values ─► counted by window ─► scattered, in order ─► each window by one thread: home bucket, else put(), else cuckoo moves
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// settle.hpp - placing keys that plain insertion refused: cuckoo moves inside one page that nobody else touches.
+// cuckoo.hpp - placing keys that plain insertion refused: cuckoo moves inside one page that nobody else touches.
 // One text for the host (a private page) and for one thread of a CUDA block (the page in shared memory).
 //
 // Literature: bucketised cuckoo hashing with breadth-first search for the shortest row of moves follows B. Fan, D. Andersen,
@@ -13,7 +13,7 @@ namespace quarry::hashgrid::detail {
 constexpr uint16_t kDeadEnd = 0xFFFF;
 
 // Search memory for one page; reset() when turning to another. Buckets are numbered from the page's first bucket.
-struct SettleScratch {
+struct CuckooScratch {
   uint16_t arrived_from[kQryBucketsPerPage];  // the word whose key would move into this bucket
   uint16_t queue[kQryBucketsPerPage];         // sectors to look at
   uint16_t seen[kQryBucketsPerPage];          // the search that came here last, or kDeadEnd
@@ -34,14 +34,14 @@ QRY_HD inline uint32_t empty_word_of(const uint64_t* page, uint32_t sector) {
 }
 
 // Says in the state bits that a key stands in `index` of one of its buckets; true also for bits that are set already.
-QRY_HD inline void note_place(uint64_t* page, const QryPlace& place, uint32_t index) {
+QRY_HD inline void note_place(uint64_t* page, const QryProbeSequence& probes, uint32_t index) {
   const uint32_t sector = index / kQrySlotsPerSector;
-  if (sector == place.home_sector) return;
-  page[qry_state_word(place.home_sector)] |= uint64_t{kQryBucketSpilled} << qry_state_shift(place.home_sector);
+  if (sector == probes.home_sector) return;
+  page[qry_state_word(probes.home_sector)] |= uint64_t{kQryBucketSpilled} << qry_state_shift(probes.home_sector);
 }
-QRY_HD inline bool place_in_stash(uint64_t* page, const GridView& view, const QryPlace& place, uint64_t pair) {
-  if (claim_in_stash<SharedWords>(view, place, pair).slot == nullptr) return false;
-  page[qry_state_word(place.home_sector)] |= uint64_t{kQryBucketSpilled | kQryBucketToStash} << qry_state_shift(place.home_sector);
+QRY_HD inline bool place_in_stash(uint64_t* page, const GridView& view, const QryProbeSequence& probes, uint64_t pair) {
+  if (claim_in_stash<SharedWords>(view, probes, pair).slot == nullptr) return false;
+  page[qry_state_word(probes.home_sector)] |= uint64_t{kQryBucketSpilled | kQryBucketToStash} << qry_state_shift(probes.home_sector);
   return true;
 }
 
@@ -49,10 +49,10 @@ QRY_HD inline bool place_in_stash(uint64_t* page, const GridView& view, const Qr
 // row of moves ends at an empty slot. Every bucket on the way stays full, so (I) of view_impl.hpp holds.
 // A search that fails has seen only full buckets whose keys cannot leave that set: they are dead ends for every later search, as keys are
 // only added here. So all failing searches of a page together look at each bucket once: a full page costs little more than a look.
-QRY_HD inline uint32_t make_room(uint64_t* page, const QryPlace& place, uint32_t page_count, SettleScratch& scratch) {
+QRY_HD inline uint32_t make_room(uint64_t* page, const QryProbeSequence& probes, uint32_t page_count, CuckooScratch& scratch) {
   if (++scratch.search == kDeadEnd) scratch.reset(), scratch.search = 1;
   uint32_t head = 0, tail = 0;
-  const uint32_t starts[2] = {place.home_sector, place.next_sector};
+  const uint32_t starts[2] = {probes.home_sector, probes.second_sector};
   for (uint32_t i = 0; i < 2; ++i) {
     const uint32_t empty = empty_word_of(page, starts[i]);
     if (empty != kNoSlot) return empty;
@@ -66,8 +66,8 @@ QRY_HD inline uint32_t make_room(uint64_t* page, const QryPlace& place, uint32_t
     const uint32_t sector = scratch.queue[head++];
     for (uint32_t i = 0; i < kQrySlotsPerSector; ++i) {
       const uint32_t from = sector * kQrySlotsPerSector + i;
-      const QryPlace mover = qry_place_stored(low(page[from]), page_count);
-      const uint32_t other = mover.home_sector == sector ? mover.next_sector : mover.home_sector;
+      const QryProbeSequence mover = qry_probe_sequence(low(page[from]), page_count);
+      const uint32_t other = mover.home_sector == sector ? mover.second_sector : mover.home_sector;
       uint16_t& seen = scratch.seen[other - kQryStateSectors];
       if (seen == scratch.search || seen == kDeadEnd) continue;
       seen = scratch.search;
@@ -80,7 +80,7 @@ QRY_HD inline uint32_t make_room(uint64_t* page, const QryPlace& place, uint32_t
       // Move back to front, until the slot that came free lies in a start bucket.
       for (uint32_t step = from; step != kRoot;) {
         page[to] = page[step];
-        note_place(page, qry_place_stored(low(page[to]), page_count), to);
+        note_place(page, qry_probe_sequence(low(page[to]), page_count), to);
         to = step;
         step = scratch.arrived_from[step / kQrySlotsPerSector - kQryStateSectors];
       }
@@ -93,44 +93,44 @@ QRY_HD inline uint32_t make_room(uint64_t* page, const QryPlace& place, uint32_t
 
 // Takes the page's key in this slot of the stash back into a bucket, if moves make room for it: plain insertion puts keys into the stash that
 // need not be there, and others need it.
-QRY_HD inline void bring_back(uint64_t* page, const GridView& view, uint64_t* slot, SettleScratch& scratch) {
+QRY_HD inline void bring_back(uint64_t* page, const GridView& view, uint64_t* slot, CuckooScratch& scratch) {
   uint64_t word = SharedWords::load(slot);
-  const QryPlace place = qry_place_stored(low(word), view.page_count);
-  const uint32_t index = make_room(page, place, view.page_count, scratch);
+  const QryProbeSequence probes = qry_probe_sequence(low(word), view.page_count);
+  const uint32_t index = make_room(page, probes, view.page_count, scratch);
   if (index == kNoSlot) return;
   page[index] = word;
-  note_place(page, place, index);
+  note_place(page, probes, index);
   // Not "never used": keys of other pages may have gone past it.
   SharedWords::exchange(slot, word, freed_word(view.phase == 0 ? 1 : view.phase - 1), false);
 }
 
 // For an absent key whose two buckets are full, and no moves help: the stash; and where the key's sectors of the stash are full, a key of its
 // two buckets goes there instead. `page` is the key's page, which nobody else touches, in the table or a copy.
-QRY_HD inline Outcome place_behind(uint64_t* page, const GridView& view, const QryPlace& place, uint64_t pair) {
-  if (place_in_stash(page, view, place, pair)) return Outcome::inserted;
+QRY_HD inline Outcome place_behind(uint64_t* page, const GridView& view, const QryProbeSequence& probes, uint64_t pair) {
+  if (place_in_stash(page, view, probes, pair)) return Outcome::inserted;
   for (uint32_t i = 0; i < 2 * kQrySlotsPerSector; ++i) {
-    const uint32_t sector = i < kQrySlotsPerSector ? place.home_sector : place.next_sector;
+    const uint32_t sector = i < kQrySlotsPerSector ? probes.home_sector : probes.second_sector;
     const uint32_t from = sector * kQrySlotsPerSector + i % kQrySlotsPerSector;
-    if (!place_in_stash(page, view, qry_place_stored(low(page[from]), view.page_count), page[from])) continue;
+    if (!place_in_stash(page, view, qry_probe_sequence(low(page[from]), view.page_count), page[from])) continue;
     page[from] = pair;
-    note_place(page, place, from);
+    note_place(page, probes, from);
     return Outcome::inserted;
   }
   return Outcome::full;
 }
 
 // insert with moves, for a key known to be absent: the two buckets, then a row of moves, then the stash.
-QRY_HD inline Outcome place_absent(uint64_t* page, const GridView& view, const QryPlace& place, uint64_t pair, SettleScratch& scratch) {
-  const uint32_t index = make_room(page, place, view.page_count, scratch);
-  if (index == kNoSlot) return place_behind(page, view, place, pair);
+QRY_HD inline Outcome place_absent(uint64_t* page, const GridView& view, const QryProbeSequence& probes, uint64_t pair, CuckooScratch& scratch) {
+  const uint32_t index = make_room(page, probes, view.page_count, scratch);
+  if (index == kNoSlot) return place_behind(page, view, probes, pair);
   page[index] = pair;
-  note_place(page, place, index);
+  note_place(page, probes, index);
   return Outcome::inserted;
 }
-QRY_HD inline Outcome place_with_moves(uint64_t* page, const GridView& view, uint64_t pair, SettleScratch& scratch) {
-  const QryPlace place = qry_place_stored(low(pair), view.page_count);
-  if (locate<PrivateWords, SharedWords>(page, view, place, low(pair)).slot != nullptr) return Outcome::present;
-  return place_absent(page, view, place, pair, scratch);
+QRY_HD inline Outcome place_by_cuckoo(uint64_t* page, const GridView& view, uint64_t pair, CuckooScratch& scratch) {
+  const QryProbeSequence probes = qry_probe_sequence(low(pair), view.page_count);
+  if (locate<PrivateWords, SharedWords>(page, view, probes, low(pair)).slot != nullptr) return Outcome::present;
+  return place_absent(page, view, probes, pair, scratch);
 }
 
 }  // namespace quarry::hashgrid::detail

@@ -13,7 +13,8 @@
 
 namespace quarry::gpu {
 
-// A device of this process. The UUID names it; the ordinal, which holds for as long as the process runs, is what CUDA's calls take.
+// A device of this process. The UUID names it; the ordinal, which holds for as long as the process runs, is what CUDA's
+// calls take.
 struct CudaDevice {
   DeviceUuid uuid{};
   int ordinal = -1;
@@ -47,14 +48,16 @@ inline Result<CudaDevice> device_with(const DeviceUuid& uuid) {
   return fail(ErrorCode::not_found, "none of " + std::to_string(count) + " has the UUID that was asked for");
 }
 
-// The choice where nothing is said: the first in CUDA's own order, which CUDA_VISIBLE_DEVICES sets. Errors as of device_count().
+// The choice where nothing is said: the first in CUDA's own order, which CUDA_VISIBLE_DEVICES sets. Errors as of
+// device_count().
 inline Result<CudaDevice> first_device() {
   constexpr int kFirst = 0;
   QRY_TRY(device_count());
   return device_at(kFirst);
 }
 
-// The two calls of the driver that no call of the runtime stands in for, found through the runtime: nothing links libcuda.
+// The two calls of the driver that no call of the runtime stands in for, found through the runtime: nothing links
+// libcuda.
 struct ContextCalls {
   CUresult(CUDAAPI* get)(CUcontext*) = nullptr;
   CUresult(CUDAAPI* set)(CUcontext) = nullptr;
@@ -82,8 +85,9 @@ inline const ContextCalls& context_calls() {
   return calls;
 }
 
-// Makes a device current for the length of a call, and then the thread's own again: a host engine may use another device, or, by the driver's
-// interface, a context of its own on this one (GStreamer does), in which our streams and kernels would not be valid.
+// Makes a device current for the length of a call, and then the thread's own again: a host engine may use another
+// device, or, by the driver's interface, a context of its own on this one (GStreamer does), in which our streams and
+// kernels would not be valid.
 class DeviceScope {
  public:
   explicit DeviceScope(int device) : now_(device) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda.cu - the grid beside the ceilings of the machine it runs on and beside sort + binary search, in one process, every answer
-// checked. Prints a table with ratios; --json writes the same figures for the record. Needs a CUDA device with 16 GiB.
+// cuda.cu - the grid beside the ceilings of the machine it runs on and beside sort + binary search, in one process,
+// every answer checked. Prints a table with ratios; --json writes the same figures for the record. Needs a CUDA device
+// with 16 GiB.
 //
 // Called by hashgrid/main.cpp and `quarry bench hashgrid`.
 //
-// Sweep: insert rate and probe depth against load factor, of the grid and of the simple table of D. Farell, "A Simple GPU Hash Table",
-// 2020, as comma-separated values.
+// Sweep: insert rate and probe depth against load factor, of the grid and of the simple table of D. Farell, "A Simple
+// GPU Hash Table", 2020, as comma-separated values.
 #include <thrust/binary_search.h>
 #include <thrust/device_ptr.h>
 #include <thrust/execution_policy.h>
@@ -138,8 +139,8 @@ __global__ void check_neighbours(const uint32_t* bits, const uint32_t* keys, uin
   }
 }
 
-// The simple table of the literature: linear probing over 64-bit slots, key and value in two steps. depth_sum, deepest: slots looked at
-// beyond the first.
+// The simple table of the literature: linear probing over 64-bit slots, key and value in two steps. depth_sum, deepest:
+// slots looked at beyond the first.
 __global__ void __launch_bounds__(256) insert_simple(uint64_t* slots, uint32_t mask, const uint32_t* keys, const uint32_t* values,
                                                      uint32_t count, unsigned long long* depth_sum, uint32_t* deepest) {
   const uint32_t i = blockIdx.x * 256 + threadIdx.x;
@@ -481,7 +482,8 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
     const uint32_t pages = 16384, slots = pages * 4096;
     fill_uniform(a.keys, a.values, a.count, 0);
     std::ofstream out(options.sweep_path);
-    out << "load,pairs_rate,pairs_mean,pairs_max,pairs_refused,compact_rate,compact_mean,compact_max,simple_rate,simple_mean,simple_max\n";
+    out << "load,pairs_rate,pairs_mean,pairs_max,pairs_refused,compact_rate,compact_mean,compact_max,"
+           "simple_rate,simple_mean,simple_max\n";
     uint32_t* const deepest = reinterpret_cast<uint32_t*>(a.counter);
     unsigned long long* const depth_sum = device_array<unsigned long long>(1);
     for (const double load : {0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4,  0.45, 0.5,  0.55,

@@ -39,7 +39,8 @@ Keys uniform_keys(uint64_t first, uint64_t count) {
   return keys;
 }
 
-// About `count` bricks of a rolling terrain's shell, three to five thick, in the order of their keys: x, then y, then z.
+// About `count` bricks of a rolling terrain's shell, three to five thick, in the order of their keys: x, then y, then
+// z.
 Keys terrain_bricks(uint64_t count) {
   const int width = std::clamp(int(std::lround(std::sqrt(double(count) / 3.3))), 4, 2047);
   const auto height = [](double x, double z) {
@@ -73,8 +74,8 @@ struct Operation {
   Ceiling ceiling;
 };
 
-// One entry a round: operations a second by the clock on the wall, and nanoseconds of all threads' processor time an operation. The second is
-// what a machine busy with other work leaves undisturbed.
+// One entry a round: operations a second by the clock on the wall, and nanoseconds of all threads' processor time an
+// operation. The second is what a machine busy with other work leaves undisturbed.
 struct Measured {
   std::vector<double> million_per_s, cpu_ns;
 };
@@ -300,13 +301,16 @@ Result<json> bench_hashgrid_host(const HostBenchOptions& options) {
 }
 
 std::string hashgrid_host_table(const json& result) {
-  std::string text = fmt::format("Host executor, {} threads; 10^6 keys a second, medians of {} rounds. a / b: a times the rival's rate by the clock; by processor time, b keys where\n"
-                                 "the rival does one (undisturbed, as many threads as ours against one make a of b times their number).\n",
+  std::string text = fmt::format("Host executor, {} threads; 10^6 keys a second, medians of {} rounds. "
+                                 "a / b: a times the rival's rate by the clock; by processor time, b keys where\n"
+                                 "the rival does one (undisturbed, as many threads as ours against one make "
+                                 "a of b times their number).\n",
                                  result["threads"].get<uint32_t>(), result["rounds"].get<uint32_t>());
   for (const json& name : result["missing_rivals"]) text += fmt::format("Not in this build: {}.\n", name.get<std::string>());
   for (const json& c : result["ceilings"]) {
     const uint64_t keys = c["keys"];
-    text += fmt::format("\n{} keys. Ceilings in memory of that table's size: {:.0f} random 8-byte reads, {:.0f} random CAS, copy {:.1f} GB/s\n{:<30} {:>5} {:>9} {:>16} {:>7}",
+    text += fmt::format("\n{} keys. Ceilings in memory of that table's size: {:.0f} random 8-byte reads, "
+                        "{:.0f} random CAS, copy {:.1f} GB/s\n{:<30} {:>5} {:>9} {:>16} {:>7}",
                         keys, c["read_8"].get<double>(), c["swap_8"].get<double>(), c["copy_gb"].get<double>(), "", "load", "10^6/s", "of ceiling", "cpu ns");
     for (const json& baseline : result["rivals"]) text += fmt::format(" {:>28}", fmt::format("{} ({})", baseline["name"].get<std::string>(), baseline["threads"].get<int>()));
     text += '\n';

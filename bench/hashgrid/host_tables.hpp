@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// host_tables.hpp - hash tables of the host behind one face, so that the benchmark asks the same of each: the grid on host threads, and
-// the tables a user has at hand. Not a place for tuning: every baseline does what its manual says is fastest for a batch.
+// host_tables.hpp - hash tables of the host behind one face, so that the benchmark asks the same of each: the grid on
+// host threads, and the tables a user has at hand. Not a place for tuning: every baseline does what its manual says is
+// fastest for a batch.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ class HostTable {
   virtual uint64_t insert(std::span<const uint32_t> keys, std::span<const uint32_t> values) = 0;  // how many were new
   // values_out[i]: the value, or the reserved 0xFFFFFFFF. Returns how many were there.
   virtual uint64_t find(std::span<const uint32_t> keys, std::span<uint32_t> values_out) = 0;
-  virtual uint64_t assign(std::span<const uint32_t> keys, std::span<const uint32_t> values) = 0;    // how many were there
+  virtual uint64_t assign(std::span<const uint32_t> keys, std::span<const uint32_t> values) = 0;  // how many were there
   virtual uint64_t find_or_insert(std::span<const uint32_t> keys, std::span<uint32_t> values) = 0;  // how many were new
   virtual uint64_t erase(std::span<const uint32_t> keys) = 0;                                       // how many went
   // All pairs, into arrays that are empty when it is called.
@@ -37,7 +38,8 @@ struct BenchTable {
   std::unique_ptr<HostTable> table;
 };
 
-// The grid at a load factor, and the baselines this build has. `missing`: names of those it lacks, with the package that has them.
+// The grid at a load factor, and the baselines this build has. `missing`: names of those it lacks, with the package
+// that has them.
 BenchTable grid_table(double max_load_factor);
 std::vector<BenchTable> baselines(std::vector<std::string>& missing);
 

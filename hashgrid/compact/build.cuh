@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// build.cuh - kernels that make pages of the compact layout in shared memory: from a batch's lists by page (page_lists.cuh), and from
-// the pages of another table. Launches are in compact/cuda.cu.
+// build.cuh - kernels that make pages of the compact layout in shared memory: from a batch's lists by page
+// (page_lists.cuh), and from the pages of another table. Launches are in compact/cuda.cu.
 //
-// Between two barriers a word of shared memory is touched either by atomics alone, or by one thread alone, or read alone.
+// Between two barriers a word of shared memory is touched either by atomics alone, or by one thread alone, or read
+// alone.
 #pragma once
 
 #include "hashgrid/compact/passes.hpp"
@@ -41,8 +42,8 @@ __device__ inline void write_compact_page(uint32_t* in_table, const uint32_t* pa
 
 enum class Claim : uint8_t { claimed, there, no_room };
 
-// Finds or claims a slot of a sector in shared memory. The first guess takes the tags for empty; where they are not, the answer of the
-// compare-and-swap says what is there. Six entries' tags are two words, which one 64-bit swap covers.
+// Finds or claims a slot of a sector in shared memory. The first guess takes the tags for empty; where they are not,
+// the answer of the compare-and-swap says what is there. Six entries' tags are two words, which one 64-bit swap covers.
 template <class Format>
 __device__ inline Claim claim_in_shared(uint32_t* sector, uint32_t tag, uint32_t& slot) {
   if constexpr (Format::kTagWords == 2) {
@@ -178,9 +179,9 @@ __device__ __noinline__ void place_further(uint32_t* page, uint32_t* taken, cons
   place_in_stash(to, mixed, value, refused);
 }
 
-// Builds each page of the cleared table `to` from the sectors of `from` that can hold its keys: a page is a range of mixed keys, and in both
-// tables they stand in that order but for their distances. Keys are all different, so nobody looks for them: a sector hands out its slots
-// by a counter.
+// Builds each page of the cleared table `to` from the sectors of `from` that can hold its keys: a page is a range of
+// mixed keys, and in both tables they stand in that order but for their distances. Keys are all different, so nobody
+// looks for them: a sector hands out its slots by a counter.
 template <class Format>
 __global__ void __launch_bounds__(kCompactThreads, 4)
     rehash_compact(CompactView from, detail::CompactInverse inverse, const __grid_constant__ CompactView to, Atomic64* refused) {

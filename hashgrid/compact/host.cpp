@@ -53,8 +53,8 @@ void for_pairs(const CompactView& view, uint32_t index, const Use& use) {
   });
 }
 
-// Erased keys' entries go, what stands behind its home moves up, and overflow bits say no more than the truth. Moves go up only: nothing can
-// be left without a place.
+// Erased keys' entries go, what stands behind its home moves up, and overflow bits say no more than the truth. Moves go
+// up only: nothing can be left without a place.
 template <class Format>
 void sweep_page(const Page& page) {
   const auto sector_words = [&](uint32_t sector) { return page.words + sector % kQrySectorsPerPage * detail::kSectorWords; };
@@ -197,7 +197,8 @@ class HostCompact final : public BulkOperations<CompactView> {
     parallel_for(table.pages, 8, [&](size_t begin, size_t end) {
       for (size_t page = begin; page < end; ++page) sweep_one(uint32_t(page));
     }, threads_);
-    // From the stash back to the table where there is room now; claimed_entry_of() marks the full sectors that the others stand behind.
+    // From the stash back to the table where there is room now; claimed_entry_of() marks the full sectors that the
+    // others stand behind.
     for (uint32_t p = 0; p < stash.pages; ++p) {
       const Page page = page_of(view, stash.first_page + p);
       const detail::CompactInverse inverse(stash);

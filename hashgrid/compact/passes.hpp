@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// passes.hpp - what whole-table operations need to know of a sector of the compact layout that nobody else touches: which entries
-// it has, which keys they are, how deep they stand. One text for host threads (compact/host.cpp) and CUDA blocks (compact/kernels.cuh).
+// passes.hpp - what whole-table operations need to know of a sector of the compact layout that nobody else touches:
+// which entries it has, which keys they are, how deep they stand. One text for host threads (compact/host.cpp) and CUDA
+// blocks (compact/kernels.cuh).
 #pragma once
 
 #include "hashgrid/compact/view.hpp"
@@ -37,8 +38,8 @@ class CompactInverse {
     if (distance * part.remainders > tag) --distance;
     return {{qry_compact_sector(sector, 0u - distance), tag - distance * part.remainders}, distance};
   }
-  // The mixed key (of the stash: the key's mix, mixed once more) at a place: the first whose product with the number of sectors is not
-  // below that of the place. The quotients are a little too small, all in all by less than one.
+  // The mixed key (of the stash: the key's mix, mixed once more) at a place: the first whose product with the number of
+  // sectors is not below that of the place. The quotients are a little too small, all in all by less than one.
   QRY_HD uint32_t mixed(QryCompactPlace wanted, const QryCompactPart& part) const {
     const uint32_t guess = uint32_t((wanted.home * mixes_per_sector_ + wanted.tag * mixes_per_remainder_ + 0xFFFFFFFFu) >> 32);
     const QryCompactPlace at = qry_compact_place(guess, part);
@@ -95,8 +96,8 @@ QRY_HD inline void put_entry(uint32_t* sector, uint32_t slot, uint32_t tag, uint
   sector[slot / Format::kFields] ^= Format::change(slot % Format::kFields, tag);
   sector[Format::kTagWords + slot] = value;
 }
-// Live entries to the front of a sector: the last fills the first hole. `words`: what the sector holds, in registers if it can be; its tags
-// are made true too. Returns how many entries there are. The overflow bit stays as it is.
+// Live entries to the front of a sector: the last fills the first hole. `words`: what the sector holds, in registers if
+// it can be; its tags are made true too. Returns how many entries there are. The overflow bit stays as it is.
 template <class Format>
 QRY_HD inline uint32_t close_holes(uint32_t* sector, uint32_t (&words)[kSectorWords]) {
   uint32_t live = 0;

@@ -54,7 +54,8 @@ struct EraseKey {
   }
 };
 
-// operation(i) for every i, its outcomes counted: in registers, then in the block, then one atomic per block and outcome.
+// operation(i) for every i, its outcomes counted: in registers, then in the block, then one atomic per block and
+// outcome.
 template <class Operation>
 __global__ void __launch_bounds__(kKeyThreads) for_each_key(Operation operation, size_t count, Outcome* outcomes, unsigned long long* totals) {
   __shared__ uint32_t block_counts[kOutcomes];

@@ -2,8 +2,10 @@
 // cuckoo.hpp - placing keys that plain insertion refused: cuckoo moves inside one page that nobody else touches.
 // One text for the host (a private page) and for one thread of a CUDA block (the page in shared memory).
 //
-// Literature: bucketised cuckoo hashing with breadth-first search for the shortest row of moves follows B. Fan, D. Andersen,
-// M. Kaminsky, "MemC3", 2013, and X. Li et al., "Algorithmic improvements for fast concurrent cuckoo hashing", 2014; the stash, that of A. Kirsch, M. Mitzenmacher, U. Wieder, "More robust hashing: cuckoo hashing with a stash", 2009.
+// Literature: bucketised cuckoo hashing with breadth-first search for the shortest row of moves follows B. Fan, D.
+// Andersen, M. Kaminsky, "MemC3", 2013, and X. Li et al., "Algorithmic improvements for fast concurrent cuckoo
+// hashing", 2014; the stash, that of A. Kirsch, M. Mitzenmacher, U. Wieder, "More robust hashing: cuckoo hashing with a
+// stash", 2009.
 #pragma once
 
 #include "hashgrid/pairs/page_passes.hpp"
@@ -45,10 +47,11 @@ QRY_HD inline bool place_in_stash(uint64_t* page, const GridView& view, const Qr
   return true;
 }
 
-// Frees a slot in one of the two buckets by moving other keys between their own two buckets. Returns the slot, or kNoSlot if no
-// row of moves ends at an empty slot. Every bucket on the way stays full, so (I) of view_impl.hpp holds.
-// A search that fails has seen only full buckets whose keys cannot leave that set: they are dead ends for every later search, as keys are
-// only added here. So all failing searches of a page together look at each bucket once: a full page costs little more than a look.
+// Frees a slot in one of the two buckets by moving other keys between their own two buckets. Returns the slot, or
+// kNoSlot if no row of moves ends at an empty slot. Every bucket on the way stays full, so (I) of view_impl.hpp holds.
+// A search that fails has seen only full buckets whose keys cannot leave that set: they are dead ends for every later
+// search, as keys are only added here. So all failing searches of a page together look at each bucket once: a full page
+// costs little more than a look.
 QRY_HD inline uint32_t make_room(uint64_t* page, const QryProbeSequence& probes, uint32_t page_count, CuckooScratch& scratch) {
   if (++scratch.search == kDeadEnd) scratch.reset(), scratch.search = 1;
   uint32_t head = 0, tail = 0;
@@ -91,8 +94,8 @@ QRY_HD inline uint32_t make_room(uint64_t* page, const QryProbeSequence& probes,
   return kNoSlot;
 }
 
-// Takes the page's key in this slot of the stash back into a bucket, if moves make room for it: plain insertion puts keys into the stash that
-// need not be there, and others need it.
+// Takes the page's key in this slot of the stash back into a bucket, if moves make room for it: plain insertion puts
+// keys into the stash that need not be there, and others need it.
 QRY_HD inline void bring_back(uint64_t* page, const GridView& view, uint64_t* slot, CuckooScratch& scratch) {
   uint64_t word = SharedWords::load(slot);
   const QryProbeSequence probes = qry_probe_sequence(low(word), view.page_count);
@@ -104,8 +107,9 @@ QRY_HD inline void bring_back(uint64_t* page, const GridView& view, uint64_t* sl
   SharedWords::exchange(slot, word, freed_word(view.phase == 0 ? 1 : view.phase - 1), false);
 }
 
-// For an absent key whose two buckets are full, and no moves help: the stash; and where the key's sectors of the stash are full, a key of its
-// two buckets goes there instead. `page` is the key's page, which nobody else touches, in the table or a copy.
+// For an absent key whose two buckets are full, and no moves help: the stash; and where the key's sectors of the stash
+// are full, a key of its two buckets goes there instead. `page` is the key's page, which nobody else touches, in the
+// table or a copy.
 QRY_HD inline Outcome place_behind(uint64_t* page, const GridView& view, const QryProbeSequence& probes, uint64_t pair) {
   if (place_in_stash(page, view, probes, pair)) return Outcome::inserted;
   for (uint32_t i = 0; i < 2 * kQrySlotsPerSector; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// home.hpp - look-ups by home bucket first, without a branch: for kernels and loops that ask for many keys at a time and go on later, all
-// together, with those whose home bucket does not settle it.
+// home.hpp - look-ups by home bucket first, without a branch: for kernels and loops that ask for many keys at a time
+// and go on later, all together, with those whose home bucket does not settle it.
 #pragma once
 
 #include "hashgrid/pairs/view.hpp"

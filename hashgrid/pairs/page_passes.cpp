@@ -51,7 +51,8 @@ void sweep_page(const GridView& view, uint32_t page_index) {
   for (uint32_t i = kFirstSlotWord; i < kQryOwnWords; ++i)
     if (is_empty(page[i])) page[i] = kNeverUsed;
 
-  // Forward moves until none is possible: then each key outside its home bucket has a full home bucket, which is (I) of view_impl.hpp.
+  // Forward moves until none is possible: then each key outside its home bucket has a full home bucket, which is (I) of
+  // view_impl.hpp.
   for (bool moved = true; moved;) {
     moved = false;
     for (uint32_t index = kFirstSlotWord; index < kQryOwnWords; ++index) {

@@ -1,34 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // view_impl.hpp - the bodies of view.hpp. Include view.hpp, never this file.
 //
-// The functions of `detail` take their memory accesses as a policy, so that the same text serves the shared table (atomics) and pages
-// that nobody else touches (plain words, in the table or in a CUDA block's shared memory). The stash is shared by pages in any case.
+// The functions of `detail` take their memory accesses as a policy, so that the same text serves the shared table
+// (atomics) and pages that nobody else touches (plain words, in the table or in a CUDA block's shared memory). The
+// stash is shared by pages in any case.
 //
-// WHY IT IS RIGHT. "Sequence" = the 32 slots of a key in probe order: home bucket, second bucket, six sectors of the stash.
-//  (M) Within a phase a slot only ever goes claimable -> holds a key -> freed in this phase (not claimable). It never becomes
-//      claimable again before the next phase, and when that begins every earlier operation has ended.
-//  (U) A key is in at most one slot. An insert claims, by a CAS from the very word it saw, the first claimable slot c of the
-//      sequence. By (M) everything before c is and stays unclaimable, so no other insert of the key can put it there; and until the
-//      CAS c was claimable, so no other insert of the key passed c in this phase. What earlier phases left behind c was looked for.
-//      Two inserts that choose the same c: one CAS fails, and its thread looks again from the start.
-//  (I) A bucket whose state bits are not zero has no never-used slot: a key goes on only past unclaimable slots, and sweeps and
-//      builds keep it so. Hence a never-used slot in the home bucket proves that nothing went on, without reading the bits. So too a
-//      sector of the stash that a key went past: what never-used slots it has end a search.
-//  (B) Every thread that goes on past a bucket has seen its bit set or has set it before it looks further. So who ever saw a key
-//      behind the bucket sees the bit from then on (coherence of one location), and a bit is set before the slot is claimed.
-//  find/erase "absent": if the key was present during the whole call, it was in one slot all the time (moving it is erase + insert,
-//      with an instant of absence inside the call), that slot was reachable by (B) and (I), and its word was read. So there was an
-//      instant of absence: the call takes effect there.
-//  insert "present", find "hit": at the load of that slot. insert "inserted", erase "erased", assign: at the successful CAS.
-//      assign that lost its CAS to another assign takes effect just before that one: nobody can have seen the difference.
-//      erase that lost its CAS to another erase takes effect just after that one, as "absent".
-//  Bounded: a lost CAS on an empty slot or on a key that an erase took uses up one of the sequence's 32 slots for the phase.
+// WHY IT IS RIGHT. "Sequence" = the 32 slots of a key in probe order: home bucket, second bucket, six sectors of the
+// stash.
+//  (M) Within a phase a slot only ever goes claimable -> holds a key -> freed in this phase (not claimable). It never
+//      becomes claimable again before the next phase, and when that begins every earlier operation has ended.
+//  (U) A key is in at most one slot. An insert claims, by a CAS from the very word it saw, the first claimable slot c
+//      of the sequence. By (M) everything before c is and stays unclaimable, so no other insert of the key can put it
+//      there; and until the CAS c was claimable, so no other insert of the key passed c in this phase. What earlier
+//      phases left behind c was looked for. Two inserts that choose the same c: one CAS fails, and its thread looks
+//      again from the start.
+//  (I) A bucket whose state bits are not zero has no never-used slot: a key goes on only past unclaimable slots, and
+//      sweeps and builds keep it so. Hence a never-used slot in the home bucket proves that nothing went on, without
+//      reading the bits. So too a sector of the stash that a key went past: what never-used slots it has end a search.
+//  (B) Every thread that goes on past a bucket has seen its bit set or has set it before it looks further. So who ever
+//      saw a key behind the bucket sees the bit from then on (coherence of one location), and a bit is set before the
+//      slot is claimed.
+//  find/erase "absent": if the key was present during the whole call, it was in one slot all the time (moving it is
+//      erase + insert, with an instant of absence inside the call), that slot was reachable by (B) and (I), and its
+//      word was read. So there was an instant of absence: the call takes effect there.
+//  insert "present", find "hit": at the load of that slot. insert "inserted", erase "erased", assign: at the successful
+//      CAS. assign that lost its CAS to another assign takes effect just before that one: nobody can have seen the
+//      difference. erase that lost its CAS to another erase takes effect just after that one, as "absent".
+//  Bounded: a lost CAS on an empty slot or on a key that an erase took uses up one of the sequence's 32 slots for the
+//      phase.
 //
-// Memory order. Host: loads acquire, CAS acquire-release, so what a thread wrote before it inserted a key is seen by who finds the
-// key. Device: accesses are relaxed at device scope, performed at the L2 cache (the point of coherence), each one issued only after
-// the results it depends on have come back; a claim behind a bucket whose bit was just set releases. Data that a kernel publishes
-// *through* the grid to readers in the same launch needs the writer's __threadfence() before insert and the reader's after find;
-// launches order everything by themselves.
+// Memory order. Host: loads acquire, CAS acquire-release, so what a thread wrote before it inserted a key is seen by
+// who finds the key. Device: accesses are relaxed at device scope, performed at the L2 cache (the point of coherence),
+// each one issued only after the results it depends on have come back; a claim behind a bucket whose bit was just set
+// releases. Data that a kernel publishes *through* the grid to readers in the same launch needs the writer's
+// __threadfence() before insert and the reader's after find; launches order everything by themselves.
 #pragma once
 
 #include "hashgrid/table/words.hpp"
@@ -137,8 +142,8 @@ QRY_HD inline Located locate_in_stash(const GridView& view, const QryProbeSequen
   return {nullptr, 2 + kQryStashTries, 0};
 }
 
-// What follows the home bucket in the sequence, for a home bucket that has neither the key nor a never-used slot. `page` is the key's page,
-// in the table or a copy.
+// What follows the home bucket in the sequence, for a home bucket that has neither the key nor a never-used slot.
+// `page` is the key's page, in the table or a copy.
 template <class Words, class StashWords = Words>
 QRY_HD inline Located locate_beyond_home(uint64_t* page, const GridView& view, const QryProbeSequence& probes, uint32_t key) {
   const uint32_t state = bucket_state<Words>(page, probes.home_sector);
@@ -255,8 +260,8 @@ struct StashClaim {
   bool was_there;  // the slot had the key already
 };
 
-// Puts a pair into the stash, for an owner who has the table to himself: any empty slot will do, and other threads of his do the same for
-// other keys, or for this one. The caller sets the state bits of the home bucket.
+// Puts a pair into the stash, for an owner who has the table to himself: any empty slot will do, and other threads of
+// his do the same for other keys, or for this one. The caller sets the state bits of the home bucket.
 template <class Words>
 QRY_HD inline StashClaim claim_in_stash(const GridView& view, const QryProbeSequence& probes, uint64_t pair) {
   const QryStashGroup group = qry_stash_group(probes.page, view.page_count);

@@ -92,7 +92,8 @@ TEST_CASE("parallel_for: gets the threads it asks for, and the next loops get th
     }, 3);
     REQUIRE(inside.load() == 3);
   }
-  // The caller and the pool's threads, which others' loops may have made as many as the machine has processors, or as they asked for.
+  // The caller and the pool's threads, which others' loops may have made as many as the machine has processors, or as
+  // they asked for.
   CHECK(seen.size() >= 3);
   CHECK(seen.size() <= std::max(8u, thread_count()));
 }

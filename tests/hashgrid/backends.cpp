@@ -216,7 +216,8 @@ std::vector<uint32_t> keys_from(const On& on, uint64_t first, uint64_t last, siz
   return keys;
 }
 std::vector<uint32_t> keys_of_bucket(const On<GridView>& on, uint32_t page, uint32_t bucket, uint32_t page_count, size_t count) {
-  // The stored keys of a page are a range, and in it those of a line of four buckets: step through the range finely, keep what fits.
+  // The stored keys of a page are a range, and in it those of a line of four buckets: step through the range finely,
+  // keep what fits.
   const uint64_t first = ((uint64_t{page} << 32) + page_count - 1) / page_count, size = (uint64_t{1} << 32) / page_count;
   return keys_from(on, (first + size * (bucket / 4) / 248) & ~uint64_t{7}, first + size, count, [&](uint32_t stored) {
     const QryProbeSequence probes = qry_probe_sequence(stored, page_count);

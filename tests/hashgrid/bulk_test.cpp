@@ -44,10 +44,12 @@ void require_found(Table<View>& table, const std::unordered_map<uint32_t, uint32
   if (may_miss == 0) REQUIRE(missed == 0);
 }
 
-TEST_CASE("large batch: into an empty table every key is in with its value or counted as refused, at any load", "[quick]") {
+TEST_CASE("large batch: into an empty table every key is in with its value or counted as refused, at any load",
+          "[quick]") {
   on_each_layout([](const auto& executor) {
     for (const uint32_t of_cuda : {66u, 72u, 80u, 128u, 600u, 1030u}) {
-      if (executor.compact && of_cuda != 72 && of_cuda != 600 && of_cuda != 1030) continue;  // 1030: five entries to a sector
+      // 1030: five entries to a sector.
+      if (executor.compact && of_cuda != 72 && of_cuda != 600 && of_cuda != 1030) continue;
       const uint32_t pages = uint32_t(scaled(executor, of_cuda));
       INFO(pages << " pages");
       Table table(executor, pages);
@@ -67,7 +69,8 @@ TEST_CASE("large batch: into an empty table every key is in with its value or co
   });
 }
 
-TEST_CASE("large batch: at a load of 0.95 every key is in without growth, in at most eight sectors, on average 1.5", "[quick]") {
+TEST_CASE("large batch: at a load of 0.95 every key is in without growth, in at most eight sectors, on average 1.5",
+          "[quick]") {
   on_each_executor([](Executor& executor) {
     if (executor.parallelism() == 8) return;  // 1 and 2 threads do
     const uint32_t pages = 96;  // a group of 64 and 32 more: one group of 96
@@ -112,7 +115,8 @@ TEST_CASE("large batch: at a load of 0.95 every key is in without growth, in at 
   });
 }
 
-TEST_CASE("large batch: of keys of one page its group's stash takes what the page cannot, and gives it back", "[quick]") {
+TEST_CASE("large batch: of keys of one page its group's stash takes what the page cannot, and gives it back",
+          "[quick]") {
   on_each_executor([](Executor& executor) {
     const uint32_t pages = 200;  // groups of 64, 64 and 72
     Table table(executor, pages);
@@ -138,7 +142,8 @@ TEST_CASE("large batch: of keys of one page its group's stash takes what the pag
   });
 }
 
-TEST_CASE("large batches: insert, assign and erase do what they say to keys new, there, freed or in the stash", "[quick]") {
+TEST_CASE("large batches: insert, assign and erase do what they say to keys new, there, freed or in the stash",
+          "[quick]") {
   on_each_executor([](Executor& executor) {
     const size_t unit = scaled(On<GridView>(executor), kBatch);
     const uint32_t crowded = uint32_t(unit / 4064 + 1), roomy = 2 * crowded;
@@ -235,7 +240,8 @@ TEST_CASE("large batches: inserts, assigns and erases of the same keys by severa
   });
 }
 
-TEST_CASE("large batch: into a table in use old keys keep their values, freed slots serve again, no key is twice in", "[quick]") {
+TEST_CASE("large batch: into a table in use old keys keep their values, freed slots serve again, no key is twice in",
+          "[quick]") {
   on_each_layout([](const auto& executor) {
     for (const uint32_t of_cuda : {96u, 110u, 300u}) {
       if (executor.compact && of_cuda != 96) continue;
@@ -313,7 +319,8 @@ TEST_CASE("large batch: copies leave each key once, with one copy's value; reser
   });
 }
 
-TEST_CASE("large batch: of two copies at a load of 0.94 one is in, in a bucket or in the stash, not in both", "[quick]") {
+TEST_CASE("large batch: of two copies at a load of 0.94 one is in, in a bucket or in the stash, not in both",
+          "[quick]") {
   on_each_executor([](Executor& executor) {
     if (executor.parallelism() == 8) return;  // 1 and 2 threads do
     const On<GridView> on(executor);
@@ -334,7 +341,8 @@ TEST_CASE("large batch: of two copies at a load of 0.94 one is in, in a bucket o
   });
 }
 
-TEST_CASE("large batch: keys that crowd into one page are refused or placed, never lost and never in the way", "[quick]") {
+TEST_CASE("large batch: keys that crowd into one page are refused or placed, never lost and never in the way",
+          "[quick]") {
   on_each_layout([](const auto& executor) {
     const uint32_t pages = 300;
     for (const uint32_t page : {17u, pages - 1}) {  // behind the last page's list in scratch memory there is nothing

@@ -90,14 +90,16 @@ void require_holds(Executor& executor, Grid& grid, const std::vector<uint32_t>& 
   REQUIRE(grid.stats()->live == keys.size());
 }
 
-TEST_CASE("compact: growth across both seams between formats keeps every pair, stash and erased keys included", "[quick][one-caller]") {
+TEST_CASE("compact: growth across both seams between formats keeps every pair, stash and erased keys included",
+          "[quick][one-caller]") {
   const auto run = [](Executor& executor) {
     auto grid = Grid::create(executor, {.layout = Layout::compact});
     REQUIRE(grid.has_value());
     REQUIRE(grid->layout() == Layout::compact);
     REQUIRE(grid->view().words == nullptr);
     std::vector<uint32_t> keys = some_keys(12, 60000);
-    // Keys that crowd into sectors of the largest table: there they fill reach and stash, one of them round a page's end.
+    // Keys that crowd into sectors of the largest table: there they fill reach and stash, one of them round a page's
+    // end.
     for (const uint32_t sector : {1022u, 5000000u, 12000000u})
       for (const uint32_t key : keys_of_sector(12288, sector, 340)) keys.push_back(key);
     std::sort(keys.begin(), keys.end());
@@ -161,7 +163,8 @@ TEST_CASE("compact: an executor's table is read alike by it and by the host's fu
   });
 }
 
-TEST_CASE("compact: keys beyond their reach stand in the stash, and a sweep brings them back when there is room", "[quick]") {
+TEST_CASE("compact: keys beyond their reach stand in the stash, and a sweep brings them back when there is room",
+          "[quick]") {
   on_each_executor([](Executor& executor) {
     constexpr uint32_t kPages = 1100;  // five entries to a sector, eight pages of stash
     Table<CompactView> table(On<CompactView>(executor), kPages);
@@ -197,7 +200,8 @@ TEST_CASE("compact: keys beyond their reach stand in the stash, and a sweep brin
   });
 }
 
-TEST_CASE("compact: an erased key's slot stays its own until a sweep, which insert_refused does by itself", "[quick][one-caller]") {
+TEST_CASE("compact: an erased key's slot stays its own until a sweep, which insert_refused does by itself",
+          "[quick][one-caller]") {
   on_each_executor([](Executor& executor) {
     Table<CompactView> table(On<CompactView>(executor), 1);
     const std::vector<uint32_t> all = some_keys(9, 30000);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda_host_state.hpp - what a host engine has set up in CUDA before it calls the grid, and whether it is still so afterwards.
+// cuda_host_state.hpp - what a host engine has set up in CUDA before it calls the grid, and whether it is still so
+// afterwards.
 #pragma once
 
 #include <string>
@@ -35,7 +36,8 @@ class HostContext {
 DeviceUuid uuid_of(const Executor& executor);
 int ordinal_of(const Executor& executor);
 
-// The message of a launch with more threads in a block than there can be, labelled "too many threads", and that of a right one after it.
+// The message of a launch with more threads in a block than there can be, labelled "too many threads", and that of a
+// right one after it.
 struct LaunchMessages {
   std::string wrong, right;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda_host_state_test.cpp - the grid as a guest in a process that uses CUDA itself: devices by UUID, and nothing of the host's is left changed.
+// cuda_host_state_test.cpp - the grid as a guest in a process that uses CUDA itself: devices by UUID, and nothing of
+// the host's is left changed.
 #include "tests/hashgrid/cuda_host_state.hpp"
 
 #include <catch2/catch.hpp>

@@ -65,7 +65,8 @@ TEST_CASE("grid: lives in the memory it is given, grows through it, and gives ev
   });
 }
 
-TEST_CASE("grid: where memory for growth is refused it fills up to its last slot, then refuses, and loses nothing", "[quick][one-caller]") {
+TEST_CASE("grid: where memory for growth is refused it fills up to its last slot, then refuses, and loses nothing",
+          "[quick][one-caller]") {
   on_each_layout([](const auto& executor) {
     WatchedMemory memory(executor.memory());
     memory.limit_bytes = 4 * kQryPageBytes;
@@ -90,7 +91,8 @@ TEST_CASE("grid: grows though most of its keys stay in one page, whose stash tak
     auto grid = Grid::create(executor, {.capacity = 600000, .locality = test_locality()});
     REQUIRE(grid.has_value());
     const uint32_t pages = grid->page_count();
-    const std::vector<uint32_t> keys = keys_of_page(On<GridView>(executor), pages, pages * 2, 6000);  // half of one page, and all of one later
+    // Half of one page, and all of one later.
+    const std::vector<uint32_t> keys = keys_of_page(On<GridView>(executor), pages, pages * 2, 6000);
     const Array<uint32_t> k(executor, keys), v(executor, values_of(keys)), out(executor, keys.size());
     REQUIRE(grid->insert(k.span(), v.span())->inserted == keys.size());
     REQUIRE(grid->reserve(uint64_t(2.0 * pages * 0.8 * kQrySlotsPerPage) - 1000).has_value());
@@ -102,7 +104,8 @@ TEST_CASE("grid: grows though most of its keys stay in one page, whose stash tak
   });
 }
 
-TEST_CASE("grid: growth under churn keeps every pair, and keys that are there already do not multiply pages", "[quick]") {
+TEST_CASE("grid: growth under churn keeps every pair, and keys that are there already do not multiply pages",
+          "[quick]") {
   on_each_layout([](const auto& executor) {
     auto grid = executor.create_grid({.capacity = 12000});
     REQUIRE(grid.has_value());
@@ -122,7 +125,8 @@ TEST_CASE("grid: growth under churn keeps every pair, and keys that are there al
   });
 }
 
-TEST_CASE("grid: known keys with some new ones among them are all in, and the bound holds for the next batch", "[quick]") {
+TEST_CASE("grid: known keys with some new ones among them are all in, and the bound holds for the next batch",
+          "[quick]") {
   on_each_layout([](const auto& executor) {
     const std::vector<uint32_t> keys = some_keys(17, 45000);
     const std::vector<uint32_t> known(keys.begin(), keys.begin() + 20000), others(keys.begin() + 25000, keys.end());

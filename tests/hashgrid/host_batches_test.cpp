@@ -24,7 +24,8 @@ Keys batch_with_copies(std::mt19937& random, const Keys& universe, size_t count)
   return keys;
 }
 
-// A random history, checked step by step against a map that takes the keys one after the other. The table's bytes at its end.
+// A random history, checked step by step against a map that takes the keys one after the other. The table's bytes at
+// its end.
 std::vector<uint64_t> bytes_after_history(uint32_t threads, uint32_t seed, Locality locality) {
   const auto executor = make_host_executor(threads);
   std::mt19937 random(seed);
@@ -90,7 +91,8 @@ std::vector<uint64_t> bytes_after_history(uint32_t threads, uint32_t seed, Local
   return words_of(*executor, grid->view());
 }
 
-TEST_CASE("host batches: copies give what one key after the other gives, the same bytes for any number of threads", "[quick]") {
+TEST_CASE("host batches: copies give what one key after the other gives, the same bytes for any number of threads",
+          "[quick]") {
   for (uint32_t seed = 1; seed <= 4; ++seed) {
     INFO("seed " << seed);
     const Locality locality = seed % 2 == 0 ? Locality::rows : Locality::plain;
@@ -166,7 +168,8 @@ TEST_CASE("host batches: bulk look-ups answer as look-ups of one key do, with as
   }
 }
 
-TEST_CASE("host batches: a page whose keys are all gone begins anew, unless the stash still has keys of it", "[quick]") {
+TEST_CASE("host batches: a page whose keys are all gone begins anew, unless the stash still has keys of it",
+          "[quick]") {
   const auto executor = make_host_executor(2);
   auto grid = Grid::create(*executor, {.capacity = 1, .max_load_factor = 1.0, .may_grow = true});
   REQUIRE(grid.has_value());

@@ -74,7 +74,8 @@ TEST_CASE("passes: statistics are what a recount of the memory gives", "[quick][
   });
 }
 
-TEST_CASE("passes: enumeration lists every pair once, page by page in memory order, and says how many there are", "[quick][pages]") {
+TEST_CASE("passes: enumeration lists every pair once, page by page in memory order, and says how many there are",
+          "[quick][pages]") {
   on_each_layout([](const auto& executor) {
     constexpr uint32_t kPages = 5;
     Table table(executor, kPages);
@@ -96,7 +97,8 @@ TEST_CASE("passes: enumeration lists every pair once, page by page in memory ord
   });
 }
 
-TEST_CASE("passes: a sweep keeps every pair, forgets freed slots, and makes depths and state bits right again", "[quick][pages]") {
+TEST_CASE("passes: a sweep keeps every pair, forgets freed slots, and makes depths and state bits right again",
+          "[quick][pages]") {
   on_each_layout([](const auto& executor) {
     constexpr uint32_t kPages = 2;
     Table table(executor, kPages);
@@ -144,13 +146,15 @@ TEST_CASE("passes: a rehash to any page count keeps every pair, and says how man
   });
 }
 
-TEST_CASE("passes: refused keys are placed by cuckoo moves, up to a load factor of 0.95, and nothing is left wrong", "[quick][pages]") {
+TEST_CASE("passes: refused keys are placed by cuckoo moves, up to a load factor of 0.95, and nothing is left wrong",
+          "[quick][pages]") {
   on_each_executor([](Executor& executor) {
     constexpr uint32_t kPages = 6;
     Table table(executor, kPages);
     std::vector<uint32_t> keys;
     for (uint32_t page = 0; page < kPages; ++page)
-      for (const uint32_t key : keys_of_page(On<GridView>(executor), page, kPages, 3860)) keys.push_back(key);  // 0.95 of each page
+      // 0.95 of each page.
+      for (const uint32_t key : keys_of_page(On<GridView>(executor), page, kPages, 3860)) keys.push_back(key);
     const std::vector<uint32_t> values = values_of(keys);
     std::vector<Outcome> outcomes;
     const BulkReport direct = table.insert(keys, values, &outcomes);

@@ -149,7 +149,8 @@ struct Timed {
   uint64_t begin, end;
 };
 
-// Is there an order of the events that respects time and in which each answers as a map of one key would? State: value, or absent.
+// Is there an order of the events that respects time and in which each answers as a map of one key would? State: value,
+// or absent.
 bool has_order(const std::vector<Timed>& events, uint32_t done, uint32_t state, std::set<std::pair<uint32_t, uint32_t>>& dead) {
   if (done == (1u << events.size()) - 1) return true;
   if (!dead.insert({done, state}).second) return false;
@@ -228,7 +229,8 @@ TEST_CASE("race: every short history of host threads is linearizable per key") {
           const RacePlan plan{keys.data(), 3, 0, kSteps, r * 7 + 1, true};
           for (uint32_t step = 0; step < kSteps; ++step) {
             const uint64_t begin = clock.fetch_add(1);
-            if ((r + step + t) % 5 == 0) std::this_thread::yield();  // calls overlap even where one core serves both threads
+            // Calls overlap even where one core serves both threads.
+            if ((r + step + t) % 5 == 0) std::this_thread::yield();
             const RaceEvent event = race_step(table.view(), plan, t, step);
             log[t * kSteps + step] = {event, begin, clock.fetch_add(1)};
           }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// one_brick.hpp - the neighbours of a brick in a grid whose keys are packed bricks (voxel/bricks/key.h), for one brick and any thread: what
-// find_neighbours() of bulk.hpp does for many. Made for grids of rows, where a brick's neighbours along x mostly lie in
-// its own 128-byte line; in a plain grid the answers are the same, and each costs a sector of its own.
+// one_brick.hpp - the neighbours of a brick in a grid whose keys are packed bricks (voxel/bricks/key.h), for one brick
+// and any thread: what find_neighbours() of bulk.hpp does for many. Made for grids of rows, where a brick's neighbours
+// along x mostly lie in its own 128-byte line; in a plain grid the answers are the same, and each costs a sector of its
+// own.
 //
-// Order. 6: -x, +x, -y, +y, -z, +z. 26: z slowest, x fastest, each from -1 to +1, without the brick itself: direction d < 13 is step d of
-// the 27, direction d >= 13 is step d + 1. So 12 is -x and 13 is +x. Beyond the edges of the world there is no brick.
+// Order. 6: -x, +x, -y, +y, -z, +z. 26: z slowest, x fastest, each from -1 to +1, without the brick itself: direction d
+// < 13 is step d of the 27, direction d >= 13 is step d + 1. So 12 is -x and 13 is +x. Beyond the edges of the world
+// there is no brick.
 #pragma once
 
 #include "hashgrid/pairs/home.hpp"
@@ -44,8 +46,8 @@ QRY_HD constexpr NeighbourStep step_of(uint32_t direction) {
 
 // values[d]: what the grid holds for the brick in direction d, kQryReservedValue if there is none. The brick
 // itself need not be there.
-// Any thread, beside any other operation; each look-up is linearizable by itself. Reads 6 sectors for 6 neighbours, for 26 of a grid of rows
-// 18, in 5 and 9 lines for three bricks of four.
+// Any thread, beside any other operation; each look-up is linearizable by itself. Reads 6 sectors for 6 neighbours, for
+// 26 of a grid of rows 18, in 5 and 9 lines for three bricks of four.
 QRY_HD inline void find_neighbours6(const hashgrid::GridView& view, uint32_t brick, uint32_t (&values)[6]);
 QRY_HD inline void find_neighbours26(const hashgrid::GridView& view, uint32_t brick, uint32_t (&values)[26]);
 
@@ -58,8 +60,8 @@ using hashgrid::detail::InSector;
 using hashgrid::detail::probe_bucket;
 using hashgrid::detail::value_beyond;
 
-// The text of both functions, and of the kernels: found(direction, value) for what home sectors answer; returns a bit for each direction that
-// needs value_beyond(). Nothing here branches, so that many loads are under way together.
+// The text of both functions, and of the kernels: found(direction, value) for what home sectors answer; returns a bit
+// for each direction that needs value_beyond(). Nothing here branches, so that many loads are under way together.
 template <class Words, Neighbourhood kWhich, class Found>
 QRY_HD inline uint32_t look_around(const GridView& view, uint32_t locality, uint32_t brick, const Found& found) {
   uint32_t beyond = 0;
@@ -92,7 +94,8 @@ QRY_HD inline uint32_t look_around(const GridView& view, uint32_t locality, uint
           const Home home = home_of(view, middle, locality);
           answer(probe_bucket(Words::load_bucket(home.words), home.stored), middle, direction + 1);
         } else {
-          answer(probe_bucket(bucket, home_beside.stored ^ 1u), middle, direction + 1);  // a pair of keys does not cross the world's edge
+          // A pair of keys does not cross the world's edge.
+          answer(probe_bucket(bucket, home_beside.stored ^ 1u), middle, direction + 1);
         }
       }
       const InSector apart = probe_bucket(Words::load_bucket(home_apart.words), home_apart.stored);

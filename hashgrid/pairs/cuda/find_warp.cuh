@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// find_warp.cuh - look-ups in the pairs layout by whole warps, two lanes to a sector, for the bulk find and for kernels of your own.
-// Lane pairs read both their sectors together, 16 bytes each in one instruction, and exchange what they saw.
+// find_warp.cuh - look-ups in the pairs layout by whole warps, two lanes to a sector, for the bulk find and for kernels
+// of your own. Lane pairs read both their sectors together, 16 bytes each in one instruction, and exchange what they
+// saw.
 //
-// Loads stay at device scope, served by the L2 cache: a find sees every insert that ended before it began, also of other kernels. One lane
-// reading its sector by two such loads asks the L2 cache twice for it and is a third slower (24 against 39 G finds/s on an H200); the
-// same two loads through L1 reach the same 39, but may be out of date. The pair's request is one, so it needs no L1.
+// Loads stay at device scope, served by the L2 cache: a find sees every insert that ended before it began, also of
+// other kernels. One lane reading its sector by two such loads asks the L2 cache twice for it and is a third slower (24
+// against 39 G finds/s on an H200); the same two loads through L1 reach the same 39, but may be out of date. The pair's
+// request is one, so it needs no L1.
 #pragma once
 
 #include "hashgrid/cuda/sector_loads.cuh"
@@ -12,16 +14,17 @@
 
 namespace quarry::hashgrid::kernels {
 
-// The same answer as find(view, key), of a view of plain keys. All 32 lanes of a warp call it together; a lane with nothing to ask gives
-// kQryReservedKey. For kernels of your own that look keys up beside other work.
+// The same answer as find(view, key), of a view of plain keys. All 32 lanes of a warp call it together; a lane with
+// nothing to ask gives kQryReservedKey. For kernels of your own that look keys up beside other work.
 __device__ inline Found find_by_warp(const GridView& view, uint32_t key) {
   const bool odd = threadIdx.x & 1;
   const uint32_t stored = qry_stored_key(key, kQryPlain);
   const QryProbeSequence probes = qry_probe_sequence(stored, view.page_count);
   const uint64_t* const page = detail::page_of(view, probes);
   const uint32_t other_stored = __shfl_xor_sync(0xFFFFFFFFu, stored, 1);
-  // Each lane looks for its partner's key too: one value goes across, not a sector. `wanted` is false where this lane needs no sector;
-  // its partner may need one. Returns the value, or the reserved one, and whether the sector has a never-used slot.
+  // Each lane looks for its partner's key too: one value goes across, not a sector. `wanted` is false where this lane
+  // needs no sector; its partner may need one. Returns the value, or the reserved one, and whether the sector has a
+  // never-used slot.
   const auto probe = [&](const uint64_t* mine, bool wanted) {
     const auto other = reinterpret_cast<const uint64_t*>(__shfl_xor_sync(0xFFFFFFFFu, reinterpret_cast<unsigned long long>(mine), 1));
     const bool other_wanted = __shfl_xor_sync(0xFFFFFFFFu, wanted, 1);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// operations.cu - the bulk operations on a CUDA device: launches and scratch memory. Kernels are in hashgrid/cuda/key_kernels.cuh, page_kernels.cuh.
+// operations.cu - the bulk operations on a CUDA device: launches and scratch memory. Kernels are in
+// hashgrid/cuda/key_kernels.cuh, page_kernels.cuh.
 //
-// All in the stream of one executor. Every call waits for its own result; scratch memory comes from the stream's pool, so several host threads may
-// call at once. No launch waits for anything but earlier work of the stream: nothing here synchronises the device.
+// All in the stream of one executor. Every call waits for its own result; scratch memory comes from the stream's pool,
+// so several host threads may call at once. No launch waits for anything but earlier work of the stream: nothing here
+// synchronises the device.
 #include <algorithm>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_run_length_encode.cuh>
@@ -30,7 +32,8 @@ using gpu::DeviceScope;
 using gpu::launch;
 using gpu::Scratch;
 
-// The answer to work done page by page; nothing where the keys are to be gone through one by one: there was no scratch memory, or too many are equal.
+// The answer to work done page by page; nothing where the keys are to be gone through one by one: there was no scratch
+// memory, or too many are equal.
 std::optional<Result<BulkReport>> answer_by_pages(const Result<std::optional<BulkReport>>& done) {
   if (!done && done.error().code != ErrorCode::out_of_memory) return Result<BulkReport>(tl::unexpected(done.error()));
   if (!done || !*done) return std::nullopt;

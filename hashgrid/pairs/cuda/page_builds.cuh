@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// page_builds.cuh - the second half of a bulk build: one block takes one page into shared memory, adds the page's list of pairs, and
-// writes the page back in one piece. The first half, which makes the lists, is hashgrid/cuda/split.cuh.
+// page_builds.cuh - the second half of a bulk build: one block takes one page into shared memory, adds the page's list
+// of pairs, and writes the page back in one piece. The first half, which makes the lists, is hashgrid/cuda/split.cuh.
 //
-// Counters say how many slots of a bucket are taken; a pair claims one by adding to its home bucket's counter, so that almost every pair
-// costs one 32-bit atomic and one store in shared memory. What finds its home full is listed (in the list's own memory) and tried in the
-// second bucket; what fails there goes on a random walk: it takes a random slot, and the pair that stood there looks for its other bucket.
-// What a page has too much goes to the stash of its group, in global memory, by compare-and-swap, as do walks that get long. Every walk ends
-// after kWalkSteps; a page of a table in use that cannot take all of its list stays as it was, and the list is refused: no key of the table
-// is ever in danger.
+// Counters say how many slots of a bucket are taken; a pair claims one by adding to its home bucket's counter, so that
+// almost every pair costs one 32-bit atomic and one store in shared memory. What finds its home full is listed (in the
+// list's own memory) and tried in the second bucket; what fails there goes on a random walk: it takes a random slot,
+// and the pair that stood there looks for its other bucket. What a page has too much goes to the stash of its group, in
+// global memory, by compare-and-swap, as do walks that get long. Every walk ends after kWalkSteps; a page of a table in
+// use that cannot take all of its list stays as it was, and the list is refused: no key of the table is ever in danger.
 //
-// Between two barriers a word of shared memory is touched either by atomics alone, or by one thread alone, or read alone.
+// Between two barriers a word of shared memory is touched either by atomics alone, or by one thread alone, or read
+// alone.
 //
-// Literature: random-walk cuckoo insertion: D. Fotakis, R. Pagh, P. Sanders, P. Spirakis, "Space efficient hash tables with worst case
-// constant access time", 2005; building parts of a table in a GPU's shared memory: D. Alcantara et al., "Real-time parallel hashing on
-// the GPU", 2009. Ours: pages that stay self-contained, atomics that never wait, and the walk limited to what the two buckets refused.
+// Literature: random-walk cuckoo insertion: D. Fotakis, R. Pagh, P. Sanders, P. Spirakis, "Space efficient hash tables
+// with worst case constant access time", 2005; building parts of a table in a GPU's shared memory: D. Alcantara et al.,
+// "Real-time parallel hashing on the GPU", 2009. Ours: pages that stay self-contained, atomics that never wait, and the
+// walk limited to what the two buckets refused.
 #pragma once
 
 #include "hashgrid/cuda/split.cuh"
@@ -22,9 +24,9 @@
 namespace quarry::hashgrid::kernels {
 
 constexpr uint32_t kWalkers = 1024;  // at a load of 0.95 a page has 450
-// Walks get long where buckets are nearly full, and what they leave over must suffice for the groups with the most keys: simulated for loads
-// of 0.9 to 0.97, then measured.
-constexpr uint32_t kRoomyBucketKeys = 3850;  // 97.0% of the bucket slots. What a page has more goes to the stash at once
+// Walks get long where buckets are nearly full, and what they leave over must suffice for the groups with the most
+// keys: simulated for loads of 0.9 to 0.97, then measured.
+constexpr uint32_t kRoomyBucketKeys = 3850;  // 97.0% of the bucket slots: a page's further keys go to the stash
 constexpr uint32_t kStashAfter = 75, kStashEach = 25, kWalkSteps = 400;
 
 using Atomic64 = unsigned long long;
@@ -32,7 +34,7 @@ using Atomic64 = unsigned long long;
 struct MergePage {
   uint64_t words[kQryOwnWords];
   uint32_t taken[kQryBucketsPerPage];  // claims on each bucket; 4 and more: full
-  uint64_t walkers[kWalkers];          // pairs; then keys that their walks put into the stash, over their slots' numbers
+  uint64_t walkers[kWalkers];          // pairs; then keys that their walks put into the stash, over slot numbers
   uint32_t listed, walker_count, next_walker, stash_tickets, present, refused, live, leaving;
 };
 
@@ -77,7 +79,8 @@ __device__ inline Atomic64* stash_slot_of(const GridView& view, uint32_t number)
   return reinterpret_cast<Atomic64*>(view.words + size_t{number / kPageStashSlots} * kQryPageWords + kQryOwnWords + number % kPageStashSlots);
 }
 
-// Live pairs to the front of the bucket in the order of claims, no key twice; what comes free reads `gap`. Returns how many there are.
+// Live pairs to the front of the bucket in the order of claims, no key twice; what comes free reads `gap`. Returns how
+// many there are.
 __device__ inline uint32_t pack_bucket(uint64_t* first, uint32_t bucket, uint64_t gap) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < kQrySlotsPerSector; ++i) {
@@ -98,7 +101,8 @@ __device__ inline bool has_copies(const uint64_t* first) {
          (c == d && c != kQryReservedKey);
 }
 
-// kFresh: the table is known to be empty and never used; its old content is not read. Otherwise `gap_phase` stamps slots that come free.
+// kFresh: the table is known to be empty and never used; its old content is not read. Otherwise `gap_phase` stamps
+// slots that come free.
 template <uint32_t kThreads, uint32_t kHeld, uint32_t kBlocks, bool kFresh>
 __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, uint32_t gap_phase, uint2* lists, uint32_t room,
                                                                  uint32_t* sizes, MergeTotals* totals) {
@@ -317,8 +321,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
   }
 
   const bool write = kFresh || page.refused == 0;
-  // What went to the stash leaves it again where a copy of it stands in a bucket, and where the page stays as it was; by leave_stash, once all
-  // pages are done. A slot that came free now, before one that a copy of some key of another page claimed, would be claimed for that key again.
+  // What went to the stash leaves it again where a copy of it stands in a bucket, and where the page stays as it was;
+  // by leave_stash, once all pages are done. A slot that came free now, before one that a copy of some key of another
+  // page claimed, would be claimed for that key again.
   for (uint32_t w = thread; w < walkers; w += kThreads) {
     const uint32_t key = detail::low(page.walkers[w]);
     if (key == kQryReservedKey) continue;

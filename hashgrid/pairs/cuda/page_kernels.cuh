@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // page_kernels.cuh - the kernels that stream over whole pages, a block for each. Launches are in operations.cu.
 //
-// Where a page is rebuilt it lies in shared memory, and between two barriers a word is touched either by atomics alone or by one thread
-// alone: compute-sanitizer's racecheck must have nothing to say.
+// Where a page is rebuilt it lies in shared memory, and between two barriers a word is touched either by atomics alone
+// or by one thread alone: compute-sanitizer's racecheck must have nothing to say.
 #pragma once
 
 #include "hashgrid/pairs/cuckoo.hpp"
@@ -176,8 +176,8 @@ __device__ inline uint64_t* stash_slot(uint64_t* words, const QryStashGroup& gro
   return words + size_t{group.first + i / kStashWords} * kQryPageWords + kQryOwnWords + i % kStashWords;
 }
 
-// The same as detail::sweep_page, by a block. Only keys outside their home buckets, which are listed when the page is read, are looked at
-// again: the rest of a page passes through.
+// The same as detail::sweep_page, by a block. Only keys outside their home buckets, which are listed when the page is
+// read, are looked at again: the rest of a page passes through.
 __global__ void __launch_bounds__(kPageThreads, 5) sweep_pages(uint64_t* words, uint32_t page_count) {
   __shared__ alignas(16) uint64_t page[kQryOwnWords];
   __shared__ uint16_t away[kQryOwnWords];  // words of keys outside their home buckets, 0: has moved
@@ -233,7 +233,8 @@ __global__ void __launch_bounds__(kPageThreads, 5) sweep_pages(uint64_t* words, 
           if (index[j] == 0) continue;
           const QryProbeSequence probes = qry_probe_sequence(detail::low(word[j]), page_count);
           if (!claim_in_bucket(page, probes.home_sector, probes, word[j])) continue;
-          atomicExch(reinterpret_cast<AtomicWord*>(page + index[j]), AtomicWord{detail::kNeverUsed});  // only the slot's own thread empties it
+          // Only the slot's own thread empties it.
+          atomicExch(reinterpret_cast<AtomicWord*>(page + index[j]), AtomicWord{detail::kNeverUsed});
           away[chunk + j * kPageThreads + threadIdx.x] = 0;
           moved = 1;
         }
@@ -321,8 +322,9 @@ __device__ __noinline__ bool move_to_stash(uint64_t* page, const GridView& to, u
   return true;
 }
 
-// Builds each page of `to` from the pages of `from` that can hold its keys, and their stashes. Keys are all different, so nobody looks for
-// them: a bucket hands out its slots by a counter, the stash by compare-and-swap; what fits neither is placed by moves, by one thread.
+// Builds each page of `to` from the pages of `from` that can hold its keys, and their stashes. Keys are all different,
+// so nobody looks for them: a bucket hands out its slots by a counter, the stash by compare-and-swap; what fits neither
+// is placed by moves, by one thread.
 __global__ void __launch_bounds__(kPageThreads) rehash_pages(GridView from, GridView to, AtomicWord* refused) {
   __shared__ alignas(16) uint64_t page[kQryOwnWords];
   __shared__ uint64_t leftover[kLeftoverWords];
@@ -407,13 +409,14 @@ __global__ void __launch_bounds__(kPageThreads) rehash_pages(GridView from, Grid
   }
 }
 
-// Keys that find no place in a row, after which a page is taken for full: each costs a look at 54 sectors of the stash, by one thread.
+// Keys that find no place in a row, after which a page is taken for full: each costs a look at 54 sectors of the stash,
+// by one thread.
 constexpr uint32_t kCuckooMisses = 64;
 constexpr uint32_t kBroughtBack = 512;  // keys of the page that are brought back from the stash at most
 
-// Refused keys sorted by page: group g has positions[begins[g]] .. positions[begins[g] + sizes[g] - 1], all of page pages[g]. One thread
-// of a block places them, in the order of the batch, until the page is full; the rest is only looked up, by all threads. Before that the
-// page's keys in the stash are brought back as far as moves go.
+// Refused keys sorted by page: group g has positions[begins[g]] .. positions[begins[g] + sizes[g] - 1], all of page
+// pages[g]. One thread of a block places them, in the order of the batch, until the page is full; the rest is only
+// looked up, by all threads. Before that the page's keys in the stash are brought back as far as moves go.
 __global__ void __launch_bounds__(kPageThreads) cuckoo_pages(GridView view, const uint32_t* keys, const uint32_t* values, Outcome* outcomes,
                                                              const uint32_t* pages, const uint64_t* begins, const uint64_t* sizes,
                                                              const uint64_t* positions, uint64_t group_count) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// put.cuh - insert and assign of a large batch beside any other operations: split by page (page_lists.cuh), then a block for each page,
-// which brings it to the L2 cache and puts every key by a compare-and-swap of its own. The launch is in merge.cu. Erase by page stands here too.
+// put.cuh - insert and assign of a large batch beside any other operations: split by page (page_lists.cuh), then a
+// block for each page, which brings it to the L2 cache and puts every key by a compare-and-swap of its own. The launch
+// is in merge.cu. Erase by page stands here too.
 //
-// What is slow here is waiting, so that threads count: the whole of put() takes 64 registers a thread, half the threads a multiprocessor has,
-// and halves the rate. So one kernel knows the two ways that almost all keys go, with as few registers as erase has, and leaves the
-// rest, at the front of the page's list, to a second one that knows all.
+// What is slow here is waiting, so that threads count: the whole of put() takes 64 registers a thread, half the threads
+// a multiprocessor has, and halves the rate. So one kernel knows the two ways that almost all keys go, with as few
+// registers as erase has, and leaves the rest, at the front of the page's list, to a second one that knows all.
 //
-// Each way is a part of put(), claims the first claimable slot of the key's sequence from the word it saw, and is right for the same reasons.
+// Each way is a part of put(), claims the first claimable slot of the key's sequence from the word it saw, and is right
+// for the same reasons.
 #pragma once
 
 #include "hashgrid/cuda/page_lists.cuh"

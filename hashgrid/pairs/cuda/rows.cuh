@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// rows.cuh - bulk find in grids of rows. Lanes that follow each other in the order of keys ask for sectors of one line in one request, so it
-// stays at device scope.
+// rows.cuh - bulk find in grids of rows. Lanes that follow each other in the order of keys ask for sectors of one line
+// in one request, so it stays at device scope.
 //
-// Where rows share lines, one key in eight has gone on to its second bucket: looked for at once, it would make nearly every warp wait for two
-// more loads in a row, for four lanes' sake. So a block first asks all home sectors, lists what needs more, and then works on the list
-// with all its lanes.
+// Where rows share lines, one key in eight has gone on to its second bucket: looked for at once, it would make nearly
+// every warp wait for two more loads in a row, for four lanes' sake. So a block first asks all home sectors, lists what
+// needs more, and then works on the list with all its lanes.
 #pragma once
 
 #include "hashgrid/pairs/cuda/block_list.cuh"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bucket_kernels.cpp - each step twice, in plain C++ and in AVX2 intrinsics, chosen once at run time by what the processor
-// has.
+// bucket_kernels.cpp - each step twice, in plain C++ and in AVX2 intrinsics, chosen once at run time by what the
+// processor has.
 #include "hashgrid/pairs/host/bucket_kernels.hpp"
 
 #include <bit>
@@ -8,7 +8,8 @@
 #include "hashgrid/pairs/page_passes.hpp"
 #include "hashgrid/pairs/view.hpp"
 
-// ThreadSanitizer does not know that an aligned vector load reads each of its 64-bit words whole: under it, atomics one by one.
+// ThreadSanitizer does not know that an aligned vector load reads each of its 64-bit words whole: under it, atomics one
+// by one.
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 #define QRY_HOST_AVX2 1
 #include <immintrin.h>
@@ -115,7 +116,8 @@ void buckets_plain(const uint64_t* words, const uint32_t* stored, const uint32_t
   }
 }
 
-// By mask: the dword of a sector that answers for it. A key's value; or, for a never-used slot, whose value half is all ones, just that.
+// By mask: the dword of a sector that answers for it. A key's value; or, for a never-used slot, whose value half is all
+// ones, just that.
 struct Picks {
   uint8_t dword[256] = {};
   constexpr Picks() {
@@ -169,8 +171,8 @@ QRY_AVX2 bool store_avx2(const uint32_t* keys, size_t count, uint32_t locality, 
 QRY_AVX2 void home_buckets_avx2(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) { home_buckets_of(stored, count, page_count, sectors); }
 QRY_AVX2 void second_buckets_avx2(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) { second_buckets_of(stored, count, page_count, sectors); }
 
-// Reads a bucket once. A plain load is repeated by the compiler for each comparison, and a key that is inserted between the two would be
-// neither seen nor leave its slot empty: the next slot would be claimed for it once more.
+// Reads a bucket once. A plain load is repeated by the compiler for each comparison, and a key that is inserted between
+// the two would be neither seen nor leave its slot empty: the next slot would be claimed for it once more.
 QRY_AVX2 inline __m256i load_once(const uint64_t* slots) {
   __m256i bucket;
   asm volatile("vmovdqa %1, %0" : "=x"(bucket) : "m"(*reinterpret_cast<const __m256i*>(slots)));
@@ -190,7 +192,8 @@ QRY_AVX2 void buckets_avx2(const uint64_t* words, const uint32_t* stored, const 
     const uint32_t empty = uint32_t(_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_slli_epi64(is_ones, 32))));
     const uint32_t all_ones = uint32_t(_mm256_movemask_pd(_mm256_castsi256_pd(is_ones)));  // by the high half
     const uint32_t slot = (hit >> 1) - (hit >> 3);                                         // 1 2 4 8 -> 0 1 2 3
-    // Read again rather than taken out of the vector; who has taken the slot meanwhile makes this a miss at an instant without the key.
+    // Read again rather than taken out of the vector; who has taken the slot meanwhile makes this a miss at an instant
+    // without the key.
     const uint64_t word = SharedWords::load(slots + (slot & 3u));
     const bool there = low(word) == stored[i];
     values[i] = there ? high(word) : kQryReservedValue;
@@ -198,8 +201,8 @@ QRY_AVX2 void buckets_avx2(const uint64_t* words, const uint32_t* stored, const 
   }
 }
 
-// One comparison for both halves of the four slots: the key in the low ones, all ones in the high ones. A slot that was never used is all
-// ones; no key has that value, and no erase leaves it.
+// One comparison for both halves of the four slots: the key in the low ones, all ones in the high ones. A slot that was
+// never used is all ones; no key has that value, and no erase leaves it.
 QRY_AVX2 size_t find_avx2(const uint64_t* words, const uint32_t* stored, const uint32_t* sectors, size_t count, uint32_t* values, uint8_t* masks,
                           uint8_t* open) {
   const __m256i high_ones = _mm256_set1_epi64x(int64_t(0xFFFFFFFF00000000));

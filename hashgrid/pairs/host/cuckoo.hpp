@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuckoo.hpp - cuckoo moves in one page that a host thread has to itself, for many keys in a row: where each key of the page could go
-// instead is worked out once, by vector arithmetic, and a search then reads two bytes a key.
+// cuckoo.hpp - cuckoo moves in one page that a host thread has to itself, for many keys in a row: where each key of the
+// page could go instead is worked out once, by vector arithmetic, and a search then reads two bytes a key.
 //
-// The search and its dead ends are those of pairs/cuckoo.hpp (MemC3; "Algorithmic improvements for fast concurrent cuckoo hashing"), which works
-// anywhere, a key at a time. Used by pages.cpp.
+// The search and its dead ends are those of pairs/cuckoo.hpp (MemC3; "Algorithmic improvements for fast concurrent
+// cuckoo hashing"), which works anywhere, a key at a time. Used by pages.cpp.
 #pragma once
 
 #include "hashgrid/pairs/host/bucket_kernels.hpp"

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// find.hpp - where the keys of a batch stand, block by block: memory for the next block and for the second buckets of this one is on its way
-// while a core compares. No branch is taken on what a key's home holds: what it leaves open is listed, and the list worked on.
+// find.hpp - where the keys of a batch stand, block by block: memory for the next block and for the second buckets of
+// this one is on its way while a core compares. No branch is taken on what a key's home holds: what it leaves open is
+// listed, and the list worked on.
 //
-//   fill ─► home buckets fetched ─► looked at ─► open ones: state bits, second buckets fetched ─► looked at ─► stash ─► use
+//   fill ─► home buckets fetched ─► looked at ─► open ones: state bits, second buckets fetched ─► looked at ─► stash
+//   ─► use
 //
-// Not the key-by-key operations of view_impl.hpp, whose look-up it follows step by step, so that it may run beside any of them.
-// Used by operations.cpp and pages.cpp.
+// Not the key-by-key operations of view_impl.hpp, whose look-up it follows step by step, so that it may run beside any
+// of them. Used by operations.cpp and pages.cpp.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +26,8 @@ struct Block {
   size_t count = 0;
   bool some_refused = false;
   uint32_t stored[kKeysPerBlock], tags[kKeysPerBlock];
-  // For `use`: what the table holds for each key, or the reserved value; how many sectors were read for it (0 for a reserved key); and for keys
-  // that are there, whose masks & kMaskKeys is not 0, the sector they stand in.
+  // For `use`: what the table holds for each key, or the reserved value; how many sectors were read for it (0 for a
+  // reserved key); and for keys that are there, whose masks & kMaskKeys is not 0, the sector they stand in.
   uint32_t values[kKeysPerBlock], sectors[kKeysPerBlock];
   uint8_t depths[kKeysPerBlock], masks[kKeysPerBlock];
 
@@ -111,9 +113,9 @@ struct Block {
   uint32_t second_stored_[kKeysPerBlock], second_sectors_[kKeysPerBlock];
 };
 
-// fill(block) gives the next keys, none when there are no more; use(block) gets them, in the same order, located. A block is looked up
-// before the one ahead of it is used: who changes slots in `use` must look again at the slot of a key that may come twice.
-// kWrites: `use` writes to slots.
+// fill(block) gives the next keys, none when there are no more; use(block) gets them, in the same order, located. A
+// block is looked up before the one ahead of it is used: who changes slots in `use` must look again at the slot of a
+// key that may come twice. kWrites: `use` writes to slots.
 template <bool kWrites, class Fill, class Use>
 void for_blocks(const GridView& view, Fill&& fill, const Use& use) {
   const BucketKernels& kernels = bucket_kernels();

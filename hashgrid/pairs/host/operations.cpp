@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// operations.cpp - the bulk operations by host threads. Keys are worked on in small groups whose home buckets are fetched ahead and looked
-// at together (bucket_kernels.hpp); what the home bucket does not settle goes on one by one, by view_impl.hpp. Batches of a caller that has the
-// table to itself are split by page (pages.hpp). Whole-table passes go page by page.
+// operations.cpp - the bulk operations by host threads. Keys are worked on in small groups whose home buckets are
+// fetched ahead and looked at together (bucket_kernels.hpp); what the home bucket does not settle goes on one by one,
+// by view_impl.hpp. Batches of a caller that has the table to itself are split by page (pages.hpp). Whole-table passes
+// go page by page.
 #include "hashgrid/pairs/host/operations.hpp"
 
 #include <algorithm>
@@ -315,13 +316,14 @@ class HostPairs final : public BulkOperations<GridView> {
     });
   }
 
-  // The common end of an insert: the home bucket was seen without the key, and no key went past it, so the first claimable slot of the
-  // key's sequence is in it. False: the whole of put() has to decide.
+  // The common end of an insert: the home bucket was seen without the key, and no key went past it, so the first
+  // claimable slot of the key's sequence is in it. False: the whole of put() has to decide.
   static bool claim_at_home(uint64_t* page, const QryProbeSequence& probes, uint32_t seen, uint64_t pair, uint32_t phase) {
     if ((seen & detail::kFoundKey) != 0) return false;
     const uint32_t empties = seen >> 4;
     if ((seen & detail::kFoundNeverUsed) == 0 && (empties == 0 || detail::bucket_state<SharedWords>(page, probes.home_sector) != 0)) return false;
-    // The first empty slot in the key's order. Those before it held keys: they cannot have become claimable since, in this phase.
+    // The first empty slot in the key's order. Those before it held keys: they cannot have become claimable since, in
+    // this phase.
     const uint32_t turned = (empties | empties << 4) >> probes.home_slot;
     uint64_t* const slot = page + detail::bucket_word(probes.home_sector, probes, uint32_t(std::countr_zero(turned)));
     uint64_t word = SharedWords::load(slot);

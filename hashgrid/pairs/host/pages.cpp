@@ -17,7 +17,7 @@
 namespace quarry::hashgrid::detail {
 namespace {
 
-constexpr uint32_t kWindowPages = 8;     // 256 KiB: a quarter of a second-level cache, beside the keys that stream through
+constexpr uint32_t kWindowPages = 8;     // 256 KiB: a quarter of a second-level cache, beside keys that stream through
 constexpr uint32_t kFewWindows = 32;     // fewer share threads badly
 constexpr uint32_t kMostWindows = 1024;  // more streams than a core's caches and address translations keep open
 constexpr size_t kPageKeysToShare = size_t{1} << 11;
@@ -33,7 +33,8 @@ uint32_t window_shift(uint32_t page_count) {
   return shift;
 }
 
-// Uninitialised words: from the heap, which keeps them for the next batch, or straight from the system where larger pages pay.
+// Uninitialised words: from the heap, which keeps them for the next batch, or straight from the system where larger
+// pages pay.
 class Words {
  public:
   explicit Words(size_t count) {
@@ -62,7 +63,8 @@ class WindowWriter {
  public:
   WindowWriter(const GridView& view) : view_(view), kernels_(bucket_kernels()) {}
 
-  // For a large batch: a page without a key begins anew, as if never used, rather than keep marks of keys that are gone. Reads these pages.
+  // For a large batch: a page without a key begins anew, as if never used, rather than keep marks of keys that are
+  // gone. Reads these pages.
   void renew(uint32_t first_page, uint32_t last_page) {
     uint32_t stash_of = kNoSlot;  // first page of the group that was looked at last
     bool stash_empty = false;
@@ -106,8 +108,9 @@ class WindowWriter {
     }
   }
 
-  // The same for pairs without copies, going to the pages from `first_page` on, not written since they were cleared, which nothing but this is
-  // adding to. Sorted ones come in runs for one bucket, whose four slots read at once would wait for the last one written.
+  // The same for pairs without copies, going to the pages from `first_page` on, not written since they were cleared,
+  // which nothing but this is adding to. Sorted ones come in runs for one bucket, whose four slots read at once would
+  // wait for the last one written.
   void add_new(const uint64_t* pairs, size_t count, uint32_t first_page) {
     const uint32_t first_sector = first_page * kQrySectorsPerPage;
     uint32_t keys[kKeysPerBlock], sectors[kKeysPerBlock];
@@ -133,8 +136,8 @@ class WindowWriter {
   }
   void begin_new(uint32_t pages) { filled_.assign(size_t{pages} * kQrySectorsPerPage, 0); }
 
-  // Places what is waiting by moves in these pages; to be called once all their pairs are in. The state bits stay right, if not always exact: a
-  // key that moved home leaves its bit behind, as an erase would.
+  // Places what is waiting by moves in these pages; to be called once all their pairs are in. The state bits stay
+  // right, if not always exact: a key that moved home leaves its bit behind, as an erase would.
   void finish() {
     for (size_t block = 0; block < later_.size(); block += kKeysPerBlock) add(later_.data() + block, std::min(kKeysPerBlock, later_.size() - block));
     later_.clear();
@@ -188,7 +191,8 @@ class WindowWriter {
     uint32_t page;
   };
 
-  // Keys whose home bucket neither has them nor a never-used slot, one after the other. No moves yet, no place outside the two buckets.
+  // Keys whose home bucket neither has them nor a never-used slot, one after the other. No moves yet, no place outside
+  // the two buckets.
   void put_beyond(const uint64_t* pairs, const uint32_t* sectors, const uint8_t* open, size_t count) {
     if (count == 0) return;  // gcc 12 at -O2 would see `keys` read without having been written
     uint32_t keys[kKeysPerBlock], second_buckets[kKeysPerBlock];
@@ -244,8 +248,8 @@ class WindowWriter {
   std::vector<uint64_t> later_;
 };
 
-// The stash is shared by windows of different threads: one thread fills it, window after window, so that the bytes are always the same.
-// All that moves can do for these pairs has been done.
+// The stash is shared by windows of different threads: one thread fills it, window after window, so that the bytes are
+// always the same. All that moves can do for these pairs has been done.
 BulkReport place_left(const GridView& view, const std::vector<std::vector<uint64_t>>& left) {
   BulkReport report;
   for (const std::vector<uint64_t>& pairs : left) {
@@ -270,8 +274,8 @@ std::optional<BulkReport> insert_by_windows(const GridView& view, const uint32_t
   const size_t chunks = (count + kKeysPerChunk - 1) / kKeysPerChunk;
   const Words pairs(count);
   if (pairs.data() == nullptr || count > 0xFFFFFFFFu) return {};
-  // Each chunk is put in the order of windows by itself, in its own part of `pairs`: where each window's part of it begins. The column past the last
-  // window takes what is refused.
+  // Each chunk is put in the order of windows by itself, in its own part of `pairs`: where each window's part of it
+  // begins. The column past the last window takes what is refused.
   const size_t columns = size_t{windows} + 1;
   std::vector<uint32_t> begins(chunks * (columns + 1), 0);
   parallel_for(chunks, 1, [&](size_t first_chunk, size_t last_chunk) {
@@ -322,7 +326,8 @@ std::optional<BulkReport> insert_by_windows(const GridView& view, const uint32_t
 }
 
 uint64_t rehash_by_windows(const GridView& from, const GridView& to, uint32_t threads) {
-  // Each row of new pages gathers its keys from the few old pages that can hold them, and their stashes: no two threads touch one page.
+  // Each row of new pages gathers its keys from the few old pages that can hold them, and their stashes: no two threads
+  // touch one page.
   const uint32_t row_pages = std::clamp(to.page_count / 16, 1u, 2 * kWindowPages);
   std::vector<std::vector<uint64_t>> left((to.page_count + row_pages - 1) / row_pages);
   parallel_for(to.page_count, row_pages, [&](size_t begin, size_t end) {

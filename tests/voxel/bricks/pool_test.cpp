@@ -118,7 +118,7 @@ TEST_CASE("brick_pool: growth over slabs moves nothing, and memory refused leave
   REQUIRE(memory.blocks() == 0);
 }
 
-TEST_CASE("brick_pool: cut gives back what lies behind the last index, and growth goes on with the next slab") {
+TEST_CASE("brick_pool: cut gives back what lies behind the last index, keeps every brick and index, and growth goes on with the next slab") {
   test::LimitedMemory memory;
   {
     BrickPool pool(memory);
@@ -148,7 +148,7 @@ TEST_CASE("brick_pool: cut gives back what lies behind the last index, and growt
   CHECK(memory.blocks() == 0);
 }
 
-TEST_CASE("brick_pool: allocating, freeing and cutting keep every brick in place, also where memory is refused") {
+TEST_CASE("brick_pool: allocating, freeing and cutting, with memory refused now and then, keeps every brick where its index says") {
   test::LimitedMemory memory;
   {
     BrickPool pool(memory);

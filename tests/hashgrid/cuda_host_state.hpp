@@ -33,6 +33,14 @@ class HostContext {
   void* context_ = nullptr;
 };
 
+// What a gpu::DeviceScope on a device does on this thread.
+struct ScopeReport {
+  bool changes = false;   // it had to make the device's own context current
+  bool works = false;     // within it the device is current and runs a kernel
+  bool restores = false;  // after it the thread's current context is what it was
+};
+ScopeReport enter_scope(int device);
+
 DeviceUuid uuid_of(const Executor& executor);
 int ordinal_of(const Executor& executor);
 

@@ -3,8 +3,8 @@
 //
 // Workload U: unique random keys. Every round gives each table the same batches, one table after the other, so that
 // what else the machine does meets all of them; rates are medians over the rounds, ratios medians of the rounds'
-// ratios. Every answer is checked. Workload V: bricks of a terrain shell in scan order: insert, find every brick, find
-// each brick's six neighbours.
+// ratios. Every answer is checked.
+// Workload V: bricks of a terrain shell in scan order: insert, find every brick, find each brick's six neighbours.
 #pragma once
 
 #include <nlohmann/json.hpp>

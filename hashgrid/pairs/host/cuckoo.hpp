@@ -6,8 +6,8 @@
 // cuckoo hashing"), which works anywhere, a key at a time. Used by pages.cpp.
 #pragma once
 
-#include "hashgrid/pairs/host/bucket_kernels.hpp"
 #include "hashgrid/pairs/cuckoo.hpp"
+#include "hashgrid/pairs/host/bucket_kernels.hpp"
 
 namespace quarry::hashgrid::detail {
 

@@ -10,11 +10,11 @@
 #include <cstring>
 
 #include "hashgrid/pairs/arguments.hpp"
-#include "hashgrid/pairs/host/find.hpp"
-#include "hashgrid/pairs/host/bucket_kernels.hpp"
-#include "hashgrid/pairs/host/partitioned.hpp"
-#include "hashgrid/pairs/host/pages.hpp"
 #include "hashgrid/pairs/cuckoo.hpp"
+#include "hashgrid/pairs/host/bucket_kernels.hpp"
+#include "hashgrid/pairs/host/find.hpp"
+#include "hashgrid/pairs/host/pages.hpp"
+#include "hashgrid/pairs/host/partitioned.hpp"
 #include "base/parallel.hpp"
 
 namespace quarry::hashgrid {

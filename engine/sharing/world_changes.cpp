@@ -61,7 +61,7 @@ void add_grid_pages(Collector& out, const hashgrid::GridView& grid, const std::v
     out.add(WorldPart::grid, 0, uint64_t(page) * kQryPageBytes + from, reinterpret_cast<const char*>(grid.words + uint64_t(page) * kQryPageWords) + from, size);
   };
   for (size_t i = 0; i < pages.size();) {
-    const QryGroup group = qry_group(pages[i], grid.page_count);
+    const QryStashGroup group = qry_stash_group(pages[i], grid.page_count);
     for (uint32_t page = group.first; page < group.first + group.count; ++page) {
       const bool written = i < pages.size() && pages[i] == page;
       if (written) add(page, 0, kQryPageBytes), ++i;

@@ -32,7 +32,7 @@ bool qry_compact_find_in(uint64_t grid_words, QryCompactPart part, uint mixed, i
       value = word < 4u ? low[word] : high[word - 4u];
       return true;
     }
-    if ((low.x & kQryCompactWentOn) == 0u) return true;
+    if ((low.x & kQryCompactOverflow) == 0u) return true;
   }
   return false;
 }

@@ -70,9 +70,10 @@ void check_answers(Executor& executor, const GridView& view, const World& world,
   }
 }
 
-TEST_CASE("Neighbours are what a map of coordinates gives, also at the world's corners, in crowded pages and for bricks that are not there", "[quick][one-caller]") {
+TEST_CASE("neighbours: are what a map gives, also at the world's corners, in crowded pages and for absent bricks",
+          "[quick][one-caller]") {
   on_each_executor([](Executor& executor) {
-    for (const uint32_t pages : {3u, 4u, 40u}) {  // 3: a load of 1.03, so that keys are in every kind of place or refused
+    for (const uint32_t pages : {3u, 4u, 40u}) {  // 3: a load of 1.03, keys in every kind of place or refused
       INFO(pages << " pages");
       Table table(executor, pages);
       const std::vector<uint32_t> bricks = some_bricks(pages), values = values_of(bricks);
@@ -102,7 +103,7 @@ TEST_CASE("Neighbours are what a map of coordinates gives, also at the world's c
   });
 }
 
-TEST_CASE("The functions for one brick answer as the bulk calls do") {
+TEST_CASE("neighbours: the functions for one brick answer as the bulk calls do") {
   const auto executor = make_host_executor(1);
   for (const Locality locality : {Locality::plain, Locality::rows}) {
     auto grid = Grid::create(*executor, {.capacity = 14000, .max_load_factor = 1.0, .locality = locality});
@@ -125,7 +126,7 @@ TEST_CASE("The functions for one brick answer as the bulk calls do") {
   }
 }
 
-TEST_CASE("A grid of rows grows, forgets and lists as a plain one does, and keeps its rows") {
+TEST_CASE("neighbours: a grid of rows grows, forgets and lists as a plain one does, and keeps its rows") {
   on_each_executor([](Executor& executor) {
     auto grid = Grid::create(executor, {.locality = test_locality()});
     REQUIRE(grid.has_value());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// owned.cpp - each thread filters the batch for its pages and does its keys in order by plain stores.
-#include "hashgrid/pairs/host/owned.hpp"
+// partitioned.cpp - each thread filters the batch for its pages and does its keys in order by plain stores.
+#include "hashgrid/pairs/host/partitioned.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -17,12 +17,12 @@ constexpr size_t kKeysToShare = 4096;  // fewer are done by the caller alone
 class OwnKeys {
  public:
   OwnKeys(const GridView& view, const uint32_t* keys, size_t count, uint32_t first_page, uint32_t last_page)
-      : view_(view), look_(group_look()), keys_(keys), count_(count), first_page_(first_page), pages_(last_page - first_page) {}
+      : view_(view), kernels_(bucket_kernels()), keys_(keys), count_(count), first_page_(first_page), pages_(last_page - first_page) {}
 
   void operator()(Block& block) {
     while (held_ < kKeysPerBlock && next_ < count_) {
       const size_t in_group = std::min(kKeysPerBlock, count_ - next_);
-      held_ += look_.owned(keys_ + next_, in_group, view_, first_page_, pages_, uint32_t(next_), stored_ + held_, tags_ + held_, &refused_);
+      held_ += kernels_.filter(keys_ + next_, in_group, view_, first_page_, pages_, uint32_t(next_), stored_ + held_, tags_ + held_, &refused_);
       next_ += in_group;
     }
     block.count = std::min(held_, kKeysPerBlock);
@@ -36,7 +36,7 @@ class OwnKeys {
 
  private:
   const GridView& view_;
-  const GroupLook& look_;
+  const BucketKernels& kernels_;
   const uint32_t* keys_;
   size_t count_, next_ = 0, held_ = 0;
   uint32_t first_page_, pages_;
@@ -74,7 +74,7 @@ void store_slot(uint64_t* slot, uint64_t word) { std::atomic_ref<uint64_t>(*slot
 
 }  // namespace
 
-BulkReport erase_owned(const GridView& view, const uint32_t* keys, size_t count, uint32_t threads) {
+BulkReport erase_partitioned(const GridView& view, const uint32_t* keys, size_t count, uint32_t threads) {
   return for_owners(view, keys, count, threads, nullptr, [&](BulkReport& report, std::vector<uint32_t>&, const Block& block) {
     for (size_t i = 0; i < block.count; ++i) {
       // Looked up before the keys ahead of it were erased: a copy of one of those is gone by now.
@@ -89,7 +89,7 @@ BulkReport erase_owned(const GridView& view, const uint32_t* keys, size_t count,
   });
 }
 
-BulkReport visit_owned(const GridView& view, const uint32_t* keys, uint32_t* values, size_t count, Present what, uint32_t threads,
+BulkReport visit_partitioned(const GridView& view, const uint32_t* keys, uint32_t* values, size_t count, Present what, uint32_t threads,
                        std::vector<uint32_t>& absent) {
   return for_owners(view, keys, count, threads, &absent, [&](BulkReport& report, std::vector<uint32_t>& not_there, const Block& block) {
     for (size_t i = 0; i < block.count; ++i) {

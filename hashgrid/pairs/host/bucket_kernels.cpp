@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// groups.cpp - each step twice, in plain C++ and in AVX2 intrinsics, chosen once at run time by what the processor
-// has.
-#include "hashgrid/pairs/host/groups.hpp"
+// bucket_kernels.cpp - each step twice, in plain C++ and in AVX2 intrinsics, chosen once at run time by what the
+// processor has.
+#include "hashgrid/pairs/host/bucket_kernels.hpp"
 
 #include <bit>
 
 #include "hashgrid/pairs/page_passes.hpp"
 #include "hashgrid/pairs/view.hpp"
 
-// ThreadSanitizer does not know that an aligned vector load reads each of its 64-bit words whole: under it, atomics one by one.
+// ThreadSanitizer does not know that an aligned vector load reads each of its 64-bit words whole: under it, atomics one
+// by one.
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 #define QRY_HOST_AVX2 1
 #include <immintrin.h>
@@ -29,22 +30,22 @@ namespace {
     for (size_t i = 0; i < count; ++i) stored[i] = qry_stored_key(keys[i], kQryRows);
   return reserved != 0;
 }
-[[gnu::always_inline]] inline void homes_of(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) {
+[[gnu::always_inline]] inline void home_buckets_of(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) {
   for (size_t i = 0; i < count; ++i)
     sectors[i] = qry_page(stored[i], page_count) * kQrySectorsPerPage + kQryStateSectors + qry_home_bucket(stored[i], page_count);
 }
-[[gnu::always_inline]] inline void nexts_of(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) {
+[[gnu::always_inline]] inline void second_buckets_of(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) {
   for (size_t i = 0; i < count; ++i) {
-    const QryPlace place = qry_place_stored(stored[i], page_count);
-    sectors[i] = place.page * kQrySectorsPerPage + place.next_sector;
+    const QryProbeSequence probes = qry_probe_sequence(stored[i], page_count);
+    sectors[i] = probes.page * kQrySectorsPerPage + probes.second_sector;
   }
 }
 
 [[gnu::always_inline]] inline void others_of(const uint64_t* page, uint32_t page_count, uint16_t* others, uint8_t* room) {
   for (uint32_t i = kFirstSlotWord; i < kQryOwnWords; ++i) {
-    const QryPlace place = qry_place_stored(low(page[i]), page_count);
-    const bool at_home = place.home_sector == i / kQrySlotsPerSector;
-    others[i] = uint16_t(at_home ? place.next_sector | kAtHome : place.home_sector);
+    const QryProbeSequence probes = qry_probe_sequence(low(page[i]), page_count);
+    const bool at_home = probes.home_sector == i / kQrySlotsPerSector;
+    others[i] = uint16_t(at_home ? probes.second_sector | kAtHome : probes.home_sector);
   }
   for (uint32_t sector = kQryStateSectors; sector < kQryStashFirstSector; ++sector) {
     uint32_t empty = 0;
@@ -71,7 +72,7 @@ namespace {
   return live;
 }
 
-[[gnu::always_inline]] inline size_t owned_of(const uint32_t* keys, size_t count, const GridView& view, uint32_t first_page, uint32_t pages,
+[[gnu::always_inline]] inline size_t filter_of(const uint32_t* keys, size_t count, const GridView& view, uint32_t first_page, uint32_t pages,
                                               uint32_t first_tag, uint32_t* stored, uint32_t* tags, bool* refused) {
   uint32_t all[kKeysPerBlock];
   *refused = store_of(keys, count, view.locality, all) || *refused;
@@ -86,9 +87,9 @@ namespace {
   return own;
 }
 
-size_t owned_plain(const uint32_t* keys, size_t count, const GridView& view, uint32_t first_page, uint32_t pages, uint32_t first_tag, uint32_t* stored,
+size_t filter_plain(const uint32_t* keys, size_t count, const GridView& view, uint32_t first_page, uint32_t pages, uint32_t first_tag, uint32_t* stored,
                    uint32_t* tags, bool* refused) {
-  return owned_of(keys, count, view, first_page, pages, first_tag, stored, tags, refused);
+  return filter_of(keys, count, view, first_page, pages, first_tag, stored, tags, refused);
 }
 void others_plain(const uint64_t* page, uint32_t page_count, uint16_t* others, uint8_t* room) { others_of(page, page_count, others, room); }
 size_t list_plain(const uint64_t* words, size_t count, uint32_t locality, uint32_t* keys, uint32_t* values) {
@@ -96,8 +97,8 @@ size_t list_plain(const uint64_t* words, size_t count, uint32_t locality, uint32
 }
 size_t live_plain(const uint64_t* words, size_t count) { return live_of(words, count); }
 bool store_plain(const uint32_t* keys, size_t count, uint32_t locality, uint32_t* stored) { return store_of(keys, count, locality, stored); }
-void homes_plain(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) { homes_of(stored, count, page_count, sectors); }
-void nexts_plain(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) { nexts_of(stored, count, page_count, sectors); }
+void home_buckets_plain(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) { home_buckets_of(stored, count, page_count, sectors); }
+void second_buckets_plain(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) { second_buckets_of(stored, count, page_count, sectors); }
 
 void buckets_plain(const uint64_t* words, const uint32_t* stored, const uint32_t* sectors, size_t count, uint8_t* seen, uint32_t* values) {
   for (size_t i = 0; i < count; ++i) {
@@ -107,15 +108,16 @@ void buckets_plain(const uint64_t* words, const uint32_t* stored, const uint32_t
       const uint64_t word = bucket.slot[slot];
       const bool hit = low(word) == stored[i];
       value = hit ? high(word) : value;
-      saw |= hit ? kSeenKey | slot : 0u;
-      saw |= (is_empty(word) ? 16u << slot : 0u) | (word == kNeverUsed ? kSeenNever : 0u);
+      saw |= hit ? kFoundKey | slot : 0u;
+      saw |= (is_empty(word) ? 16u << slot : 0u) | (word == kNeverUsed ? kFoundNeverUsed : 0u);
     }
     seen[i] = uint8_t(saw);
     values[i] = value;
   }
 }
 
-// By mask: the dword of a sector that answers for it. A key's value; or, for a never-used slot, whose value half is all ones, just that.
+// By mask: the dword of a sector that answers for it. A key's value; or, for a never-used slot, whose value half is all
+// ones, just that.
 struct Picks {
   uint8_t dword[256] = {};
   constexpr Picks() {
@@ -127,7 +129,7 @@ struct Picks {
 };
 constexpr Picks kPicks;
 
-size_t look_plain(const uint64_t* words, const uint32_t* stored, const uint32_t* sectors, size_t count, uint32_t* values, uint8_t* masks,
+size_t find_plain(const uint64_t* words, const uint32_t* stored, const uint32_t* sectors, size_t count, uint32_t* values, uint8_t* masks,
                   uint8_t* open) {
   size_t opens = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -166,11 +168,11 @@ PlacedInGroup place_plain(uint64_t* words, const uint64_t* pairs, const uint32_t
 #if QRY_HOST_AVX2
 #define QRY_AVX2 __attribute__((target("avx2")))
 QRY_AVX2 bool store_avx2(const uint32_t* keys, size_t count, uint32_t locality, uint32_t* stored) { return store_of(keys, count, locality, stored); }
-QRY_AVX2 void homes_avx2(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) { homes_of(stored, count, page_count, sectors); }
-QRY_AVX2 void nexts_avx2(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) { nexts_of(stored, count, page_count, sectors); }
+QRY_AVX2 void home_buckets_avx2(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) { home_buckets_of(stored, count, page_count, sectors); }
+QRY_AVX2 void second_buckets_avx2(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) { second_buckets_of(stored, count, page_count, sectors); }
 
-// Reads a bucket once. A plain load is repeated by the compiler for each comparison, and a key that is inserted between the two would be
-// neither seen nor leave its slot empty: the next slot would be claimed for it once more.
+// Reads a bucket once. A plain load is repeated by the compiler for each comparison, and a key that is inserted between
+// the two would be neither seen nor leave its slot empty: the next slot would be claimed for it once more.
 QRY_AVX2 inline __m256i load_once(const uint64_t* slots) {
   __m256i bucket;
   asm volatile("vmovdqa %1, %0" : "=x"(bucket) : "m"(*reinterpret_cast<const __m256i*>(slots)));
@@ -190,17 +192,18 @@ QRY_AVX2 void buckets_avx2(const uint64_t* words, const uint32_t* stored, const 
     const uint32_t empty = uint32_t(_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_slli_epi64(is_ones, 32))));
     const uint32_t all_ones = uint32_t(_mm256_movemask_pd(_mm256_castsi256_pd(is_ones)));  // by the high half
     const uint32_t slot = (hit >> 1) - (hit >> 3);                                         // 1 2 4 8 -> 0 1 2 3
-    // Read again rather than taken out of the vector; who has taken the slot meanwhile makes this a miss at an instant without the key.
+    // Read again rather than taken out of the vector; who has taken the slot meanwhile makes this a miss at an instant
+    // without the key.
     const uint64_t word = SharedWords::load(slots + (slot & 3u));
     const bool there = low(word) == stored[i];
     values[i] = there ? high(word) : kQryReservedValue;
-    seen[i] = uint8_t(empty << 4 | ((empty & all_ones) != 0 ? kSeenNever : 0u) | (there ? kSeenKey | (slot & 3u) : 0u));
+    seen[i] = uint8_t(empty << 4 | ((empty & all_ones) != 0 ? kFoundNeverUsed : 0u) | (there ? kFoundKey | (slot & 3u) : 0u));
   }
 }
 
-// One comparison for both halves of the four slots: the key in the low ones, all ones in the high ones. A slot that was never used is all
-// ones; no key has that value, and no erase leaves it.
-QRY_AVX2 size_t look_avx2(const uint64_t* words, const uint32_t* stored, const uint32_t* sectors, size_t count, uint32_t* values, uint8_t* masks,
+// One comparison for both halves of the four slots: the key in the low ones, all ones in the high ones. A slot that was
+// never used is all ones; no key has that value, and no erase leaves it.
+QRY_AVX2 size_t find_avx2(const uint64_t* words, const uint32_t* stored, const uint32_t* sectors, size_t count, uint32_t* values, uint8_t* masks,
                           uint8_t* open) {
   const __m256i high_ones = _mm256_set1_epi64x(int64_t(0xFFFFFFFF00000000));
   size_t opens = 0;
@@ -237,9 +240,9 @@ QRY_AVX2 PlacedInGroup place_avx2(uint64_t* words, const uint64_t* pairs, const 
   return placed;
 }
 
-QRY_AVX2 size_t owned_avx2(const uint32_t* keys, size_t count, const GridView& view, uint32_t first_page, uint32_t pages, uint32_t first_tag,
+QRY_AVX2 size_t filter_avx2(const uint32_t* keys, size_t count, const GridView& view, uint32_t first_page, uint32_t pages, uint32_t first_tag,
                            uint32_t* stored, uint32_t* tags, bool* refused) {
-  return owned_of(keys, count, view, first_page, pages, first_tag, stored, tags, refused);
+  return filter_of(keys, count, view, first_page, pages, first_tag, stored, tags, refused);
 }
 QRY_AVX2 void others_avx2(const uint64_t* page, uint32_t page_count, uint16_t* others, uint8_t* room) {
   others_of(page, page_count, others, room);
@@ -252,16 +255,16 @@ QRY_AVX2 size_t live_avx2(const uint64_t* words, size_t count) { return live_of(
 
 }  // namespace
 
-const GroupLook& group_look() {
-  static const GroupLook chosen = [] {
+const BucketKernels& bucket_kernels() {
+  static const BucketKernels chosen = [] {
 #if QRY_HOST_AVX2
     if (__builtin_cpu_supports("avx2")) {
-      return GroupLook{.store = store_avx2, .homes = homes_avx2, .nexts = nexts_avx2, .look = look_avx2, .buckets = buckets_avx2,
-                       .place = place_avx2, .others = others_avx2, .owned = owned_avx2, .list = list_avx2, .live = live_avx2};
+      return BucketKernels{.store = store_avx2, .home_buckets = home_buckets_avx2, .second_buckets = second_buckets_avx2, .find = find_avx2, .buckets = buckets_avx2,
+                       .place = place_avx2, .others = others_avx2, .filter = filter_avx2, .list = list_avx2, .live = live_avx2};
     }
 #endif
-    return GroupLook{.store = store_plain, .homes = homes_plain, .nexts = nexts_plain, .look = look_plain, .buckets = buckets_plain,
-                     .place = place_plain, .others = others_plain, .owned = owned_plain, .list = list_plain, .live = live_plain};
+    return BucketKernels{.store = store_plain, .home_buckets = home_buckets_plain, .second_buckets = second_buckets_plain, .find = find_plain, .buckets = buckets_plain,
+                     .place = place_plain, .others = others_plain, .filter = filter_plain, .list = list_plain, .live = live_plain};
   }();
   return chosen;
 }

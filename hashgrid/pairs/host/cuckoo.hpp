@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// moves.hpp - cuckoo moves in one page that a host thread has to itself, for many keys in a row: where each key of the page could go
-// instead is worked out once, by vector arithmetic, and a search then reads two bytes a key.
+// cuckoo.hpp - cuckoo moves in one page that a host thread has to itself, for many keys in a row: where each key of the
+// page could go instead is worked out once, by vector arithmetic, and a search then reads two bytes a key.
 //
-// The search and its dead ends are those of pairs/settle.hpp (MemC3; "Algorithmic improvements for fast concurrent cuckoo hashing"), which works
-// anywhere, a key at a time. Used by pages.cpp.
+// The search and its dead ends are those of pairs/cuckoo.hpp (MemC3; "Algorithmic improvements for fast concurrent
+// cuckoo hashing"), which works anywhere, a key at a time. Used by pages.cpp.
 #pragma once
 
-#include "hashgrid/pairs/host/groups.hpp"
-#include "hashgrid/pairs/settle.hpp"
+#include "hashgrid/pairs/cuckoo.hpp"
+#include "hashgrid/pairs/host/bucket_kernels.hpp"
 
 namespace quarry::hashgrid::detail {
 
-class PageMoves {
+class PageCuckoo {
  public:
   // Turns to a page. Reads all of it; until the next begin() its buckets must be changed through put() only.
   void begin(uint64_t* page, uint32_t page_count) {
     page_ = page;
-    group_look().others(page, page_count, others_, room_);
+    bucket_kernels().others(page, page_count, others_, room_);
     std::fill_n(seen_, kQrySectorsPerPage, uint16_t{0});
     search_ = 0;
   }
 
   // An empty slot in one of the two buckets, freed by moves if need be; kNoSlot if no row of moves ends at one.
-  uint32_t make_room(const QryPlace& place) {
+  uint32_t make_room(const QryProbeSequence& probes) {
     if (++search_ == kDeadEnd) {
       std::fill_n(seen_, kQrySectorsPerPage, uint16_t{0});
       search_ = 1;
     }
     uint32_t head = 0, tail = 0;
-    for (const uint32_t start : {place.home_sector, place.next_sector}) {
+    for (const uint32_t start : {probes.home_sector, probes.second_sector}) {
       if (room_[start] != 0) return empty_word_of(page_, start);
       if (seen_[start] == kDeadEnd) continue;
       seen_[start] = search_;
@@ -54,13 +54,13 @@ class PageMoves {
   }
 
   // Puts a pair into an empty slot of one of its buckets.
-  void put(uint32_t index, uint64_t pair, const QryPlace& place) {
+  void put(uint32_t index, uint64_t pair, const QryProbeSequence& probes) {
     const uint32_t sector = index / kQrySlotsPerSector;
-    const bool at_home = sector == place.home_sector;
+    const bool at_home = sector == probes.home_sector;
     page_[index] = pair;
-    others_[index] = uint16_t(at_home ? place.next_sector | kAtHome : place.home_sector);
+    others_[index] = uint16_t(at_home ? probes.second_sector | kAtHome : probes.home_sector);
     --room_[sector];
-    note_place(page_, place, index);
+    note_place(page_, probes, index);
   }
 
  private:

@@ -18,7 +18,8 @@ class HostMemory final : public MemorySource {
     if (data == MAP_FAILED)
       return fail(ErrorCode::out_of_memory, "no host memory for " + std::string(label) + " (" + std::to_string(size_bytes) +
                                                 " bytes): " + std::strerror(errno));
-    // Tables are read at random places: larger pages spare most of the address translations. Refusal costs nothing but speed.
+    // Tables are read at random places: larger pages spare most of the address translations. Refusal costs nothing but
+    // speed.
     if (size_bytes >= (size_t{4} << 20)) madvise(data, size_bytes, MADV_HUGEPAGE);
     return MemoryBlock{.data = data, .size_bytes = size_bytes};
   }

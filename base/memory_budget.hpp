@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// memory_budget.hpp - the memory that a command may hold, this process and its children together, as those see it who are about to take some.
-// One object for all jobs of a command. app/batch/tasks.hpp watches the same limit from outside and stops what is above it, some milliseconds late; who
-// can say beforehand what a step takes asks here, and is refused before the step is begun.
+// memory_budget.hpp - the memory that a command may hold, this process and its children together, as those see it who
+// are about to take some. One object for all jobs of a command. app/batch/tasks.hpp watches the same limit from outside
+// and stops what is above it, some milliseconds late; who can say beforehand what a step takes asks here, and is
+// refused before the step is begun.
 #pragma once
 
 #include <atomic>
@@ -35,7 +36,8 @@ class MemoryBudget {
   // The error for a step that has come to the limit; what it takes in all is not known.
   Error used_up(const std::string& what) const;
 
-  // Memory that is set aside for a step until the step has taken it: two files that are read at once must not both count on the same room.
+  // Memory that is set aside for a step until the step has taken it: two files that are read at once must not both
+  // count on the same room.
   class Promise {
    public:
     Promise() = default;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// memory_source.hpp - where big arrays get their memory: plain host memory here, CUDA memory in hashgrid/cuda_executor.cu, memory shared with
-// Vulkan in engine/sharing. Grid, BrickPool and OccupancyPyramid never allocate behind their owner's back.
+// memory_source.hpp - where large arrays get their memory: host memory here, a device's from its executor, any other
+// from a source of the caller's own. Who holds an array never allocates behind its owner's back.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ namespace quarry {
 struct MemoryBlock {
   void* data = nullptr;
   size_t size_bytes = 0;
-  uint64_t device_address = 0;  // address in Vulkan shaders (buffer device address), 0 if the block is not shared
-  void* owner = nullptr;        // the source's own note, e.g. its SharedBuffer
+  uint64_t device_address = 0;  // address in shaders, 0 if the block is not shared with them
+  void* owner = nullptr;        // the source's own note
 };
 
 class MemorySource {
@@ -29,9 +29,9 @@ class MemorySource {
   // Gives a block back. A source that shares with a GPU defers the real release until no frame in flight can read it.
   virtual void release(const MemoryBlock& block) noexcept = 0;
 
-  // Called by an owner of blocks before it changes what they hold in place: a source whose blocks a GPU reads directly comes back when
-  // no frame under way does. Any thread; nothing to do for other sources.
-  virtual void about_to_write() noexcept {}
+  // Called by an owner of blocks before it changes what they hold in place: a source whose blocks a GPU reads directly
+  // comes back when no frame under way does. Any thread; nothing to do for other sources.
+  virtual void wait_for_readers() noexcept {}
 };
 
 // Zeroed pages of anonymous host memory (mmap): untouched parts cost nothing. One process-wide stateless object.

@@ -44,8 +44,9 @@ struct Loop {
   }
 };
 
-// To wake a sleeping thread costs both sides some microseconds, and often a loop follows close upon another: so who has nothing to do
-// looks again so many times (some 20 microseconds) before it sleeps. In between it yields: whom it waits for may be waiting for its processor.
+// To wake a sleeping thread costs both sides some microseconds, and often a loop follows close upon another: so who has
+// nothing to do looks again so many times (some 20 microseconds) before it sleeps. In between it yields: whom it waits
+// for may be waiting for its processor.
 constexpr uint32_t kLooks = 40;
 
 void pause_briefly() {
@@ -66,7 +67,8 @@ class Pool {
         open_.push_back(&loop);
         hire(most_threads);
       } catch (const std::exception&) {
-        // No memory, or no more threads allowed: those there are do it all. Throwing here would leave the work half done.
+        // No memory, or no more threads allowed: those there are do it all. Throwing here would leave the work half
+        // done.
       }
       rounds_.fetch_add(1, std::memory_order_release);
       for (uint32_t n = std::min(asleep_, loop.wanted); n > 0; --n) wake_.notify_one();
@@ -146,7 +148,7 @@ class Pool {
   std::atomic<uint64_t> rounds_{0};  // changes whenever there is something to look at; changed under the mutex
   uint32_t asleep_ = 0, at_work_ = 0;
   bool closed_ = false;
-  [[maybe_unused]] Pool* const before_fork_;  // whose threads do not exist in this process; kept for leak checkers to see, never used
+  [[maybe_unused]] Pool* const before_fork_;  // its threads do not exist here; kept for leak checkers to see
 };
 
 std::atomic<Pool*> the_pool{nullptr};

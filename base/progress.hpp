@@ -11,7 +11,7 @@ namespace quarry {
 struct Progress {
   // Called from one thread at a time, at most some tens of times a second. fraction in 0..1, or negative if unknown.
   std::function<void(std::string_view stage, double fraction)> report;
-  const std::atomic<bool>* cancel = nullptr;  // work that sees true ends soon with ErrorCode::cancelled, leaving no partial output
+  const std::atomic<bool>* cancel = nullptr;  // true: work ends soon with ErrorCode::cancelled, with no partial output
 
   void say(std::string_view stage, double fraction) const {
     if (report) report(stage, fraction);

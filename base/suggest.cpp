@@ -11,7 +11,7 @@ namespace {
 
 std::string lower(std::string_view text) {
   std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (char& c : out) c = char(std::tolower(static_cast<unsigned char>(c)));
   return out;
 }
 

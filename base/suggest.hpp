@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// suggest.hpp - "did you mean": the known name nearest to what was typed: formats, generators, views, commands, options.
+// suggest.hpp - "did you mean": the known name nearest to what was typed: formats, generators, views, commands,
+// options.
 #pragma once
 
 #include <string>
@@ -8,12 +9,12 @@
 
 namespace quarry {
 
-// Edit distance with insertions, deletions, substitutions and swaps of neighbours, each costing 1 (optimal string alignment;
-// V. Levenshtein 1966, F. Damerau 1964). Letter case costs nothing.
+// Edit distance with insertions, deletions, substitutions and swaps of neighbours, each costing 1 (optimal string
+// alignment; V. Levenshtein 1966, F. Damerau 1964). Letter case costs nothing.
 size_t edit_distance(std::string_view a, std::string_view b);
 
-// The nearest of `known`, the first of equals; "" if none is near: more than a third of the typed letters (at least 2) would have to
-// change, unless one begins with the other.
+// The nearest of `known`, the first of equals; "" if none is near: more than a third of the typed letters (at least 2)
+// would have to change, unless one begins with the other.
 std::string nearest_name(std::string_view typed, const std::vector<std::string>& known);
 
 // " Did you mean 'render'?" or "" - to be put behind a sentence.

@@ -33,7 +33,7 @@ struct VoxelBricks {  // what a look-up needs
 
 // All lanes of a warp together; a lane with `ask` false asks for nothing.
 __device__ inline uint32_t brick_in_warp(const VoxelBricks& b, Int3 p, bool ask) {
-  return hashgrid::kernels::find_in_warp(b.grid, ask ? qry_pack_brick(p.x >> 3, p.y >> 3, p.z >> 3) : kQryReservedKey).value;
+  return hashgrid::kernels::find_by_warp(b.grid, ask ? qry_pack_brick(p.x >> 3, p.y >> 3, p.z >> 3) : kQryReservedKey).value;
 }
 __device__ inline uint32_t material_of(const VoxelBricks& b, uint32_t brick, Int3 p) {
   return brick == kQryReservedValue ? 0u : __ldg(b.materials + uint64_t(brick) * 512 + voxel_index(p));

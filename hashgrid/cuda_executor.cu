@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda_executor.cu - the CUDA executor: its device, stream and memory. What it does on tables is in pairs/cuda/ and compact/cuda.cu.
+// cuda_executor.cu - the CUDA executor: its device, stream and memory. What it does on tables is in pairs/cuda/ and
+// compact/cuda.cu.
 #include <string>
 
 #include "base/cuda/scratch.cuh"
@@ -84,7 +85,8 @@ Result<std::unique_ptr<Executor>> make_executor(const Result<CudaDevice>& found)
   QRY_TRY(check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, found->ordinal), "ask the device"));
   if (!cuda_pairs_run_here())
     return fail(ErrorCode::unsupported, "CUDA device " + std::to_string(found->ordinal) +
-                                            " is of an architecture this build has no code for; configure with QRY_CUDA_ARCHITECTURES for it");
+                                            " is of an architecture this build has no code for; "
+                                            "configure with QRY_CUDA_ARCHITECTURES for it");
   QRY_TRY_ASSIGN(auto stream, gpu::DeviceStream::create(*found, kKeptScratchBytes));
   return std::make_unique<CudaExecutor>(std::move(stream), uint32_t(multiprocessors));
 }

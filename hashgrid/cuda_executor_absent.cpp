@@ -6,7 +6,8 @@ namespace quarry::hashgrid {
 
 Result<std::unique_ptr<Executor>> make_cuda_executor() {
   return fail(ErrorCode::unsupported,
-              "this build of Quarry has no CUDA executor: configure with a CUDA toolkit (nvcc) installed, or use the host executor");
+              "this build of Quarry has no CUDA executor: configure with a CUDA toolkit (nvcc) installed, "
+              "or use the host executor");
 }
 Result<std::unique_ptr<Executor>> make_cuda_executor(const DeviceUuid&) { return make_cuda_executor(); }
 

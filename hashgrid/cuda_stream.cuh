@@ -9,8 +9,8 @@
 
 namespace quarry::hashgrid {
 
-// The stream all work of a CUDA executor runs in: what is launched on it runs between its bulk calls, in order. Null for other executors.
-// Lives as long as the executor. The device must be current where it is used: gpu::DeviceScope.
+// The stream all work of a CUDA executor runs in: what is launched on it runs between its bulk calls, in order. Null
+// for other executors. Lives as long as the executor. The device must be current where it is used: gpu::DeviceScope.
 cudaStream_t cuda_stream_of(const Executor& executor);
 
 // The device that a CUDA executor works on; ordinal -1 for other executors.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// executor.hpp - who does the work: host threads or a CUDA stream, behind one interface. host_executor.cpp is always built; cuda_executor.cu where
-// a CUDA toolkit is. The tests run one text on both.
+// executor.hpp - who does the work: host threads or a CUDA stream, behind one interface. host_executor.cpp is always
+// built; cuda_executor.cu where a CUDA toolkit is. The tests run one text on both.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,8 @@ namespace quarry::hashgrid {
 enum class ExecutorKind : uint8_t { host, cuda };
 inline const char* to_string(ExecutorKind kind) { return kind == ExecutorKind::cuda ? "cuda" : "host"; }
 
-// Who works and whose memory, and by them the bulk operations of each layout. One executor may be used by several threads.
+// Who works and whose memory, and by them the bulk operations of each layout. One executor may be used by several
+// threads.
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -41,8 +42,9 @@ class Executor {
 // `threads` = 0: as many as the machine has.
 std::unique_ptr<Executor> make_host_executor(uint32_t threads = 0);
 
-// The CUDA device with this UUID; without one, the first that CUDA lists. not_found where there is no such device or no driver, unsupported
-// in a build without CUDA: the message says which. Leaves the process's memory pools and the thread's current device as they were.
+// The CUDA device with this UUID; without one, the first that CUDA lists. not_found where there is no such device or no
+// driver, unsupported in a build without CUDA: the message says which. Leaves the process's memory pools and the
+// thread's current device as they were.
 Result<std::unique_ptr<Executor>> make_cuda_executor();
 Result<std::unique_ptr<Executor>> make_cuda_executor(const DeviceUuid& uuid);
 

@@ -12,7 +12,8 @@
 namespace quarry::hashgrid {
 namespace {
 
-// A table whose refused keys crowd into one page is not grown below this load: such keys would want one page for each few of them.
+// A table whose refused keys crowd into one page is not grown below this load: such keys would want one page for each
+// few of them.
 constexpr double kLeastLoadToGrow = 1.0 / 64;
 constexpr uint32_t kPagesAlwaysAllowed = 64;
 constexpr uint64_t kMostPages = uint64_t{1} << 21;  // more slots than there are keys
@@ -52,10 +53,11 @@ struct Grid::State {
   uint64_t size = 0;
   uint64_t erased = 0;  // compact: since the last sweep; at most so many places are reserved for keys that are gone
   uint64_t version = 0;
-  // The table has not been written since it was cleared, nor could a user's kernel have done so: no view was handed out.
+  // The table has not been written since it was cleared, nor could a user's kernel have done so: no view was handed
+  // out.
   mutable std::atomic<bool> untouched{true};
-  // Reading before writing matters: readers ask for a view per key, and threads that all write one line of cache wait for each other
-  // (a walk of 16 threads through a table was 70 times slower without it).
+  // Reading before writing matters: readers ask for a view per key, and threads that all write one line of cache wait
+  // for each other (a walk of 16 threads through a table was 70 times slower without it).
   void handed_out() const {
     if (untouched.load(std::memory_order_relaxed)) untouched.store(false, std::memory_order_relaxed);
   }
@@ -112,7 +114,8 @@ struct Grid::State {
     return pages <= kPagesAlwaysAllowed || double(keys) >= kLeastLoadToGrow * double(pages) * slots_per_page();
   }
 
-  // A new table of at least `pages`, larger if the keys need it; the old one is given back only once every key is in the new one.
+  // A new table of at least `pages`, larger if the keys need it; the old one is given back only once every key is in
+  // the new one.
   Result<void> grow_to(uint64_t pages) {
     for (;; pages *= 2) {
       QRY_TRY_ASSIGN(auto fresh, make_table(pages));
@@ -139,8 +142,9 @@ struct Grid::State {
     return swept;
   }
 
-  // Whether a batch in the host's memory is most likely one of known keys: all of a sample are. A few new ones among them may pass the bound of the
-  // load factor, which the next batch then finds passed; many are refused, settled and grown for like any batch.
+  // Whether a batch in the host's memory is most likely one of known keys: all of a sample are. A few new ones among
+  // them may pass the bound of the load factor, which the next batch then finds passed; many are refused, placed by
+  // moves and grown for like any batch.
   bool seem_known(Span<const uint32_t> keys) const {
     constexpr size_t kSample = 1024, kLeastBatch = 16 * kSample;
     if (keys.size() < kLeastBatch || &executor->memory() != &host_memory_source()) return false;
@@ -150,14 +154,17 @@ struct Grid::State {
     return there && there->absent == 0;
   }
 
-  // Before a batch is placed: sweeps what is reserved for erased keys if that is much, grows if the load factor could pass its bound.
+  // Before a batch is placed: sweeps what is reserved for erased keys if that is much, grows if the load factor could
+  // pass its bound.
   Result<void> make_room(Span<const uint32_t> keys) {
-    // Places of erased keys may fill a sixteenth of the table beyond its load factor: so sweeps stay rare however small the batches.
+    // Places of erased keys may fill a sixteenth of the table beyond its load factor: so sweeps stay rare however small
+    // the batches.
     const double slots = double(page_count) * slots_per_page() * (options.max_load_factor + 1.0 / 16);
     if (compact() && erased != 0 && double(size + erased + keys.size()) > slots)
       QRY_TRY(sweep());
     if (!options.may_grow || pages_for(size + keys.size()) <= page_count) return {};
-    // Only absent keys will take slots. To count them costs a look-up each, much less than a growth that a batch of known keys does not need.
+    // Only absent keys will take slots. To count them costs a look-up each, much less than a growth that a batch of
+    // known keys does not need.
     uint64_t added = keys.size();
     if (size != 0) {
       if (pages_for(size) <= page_count && seem_known(keys)) return {};
@@ -166,18 +173,21 @@ struct Grid::State {
     }
     const uint64_t wanted = pages_for(size + added);
     if (wanted <= page_count) return {};
-    // Not by the batch alone: a row of small batches must not rehash each time. Small tables double, memory counts in large ones.
+    // Not by the batch alone: a row of small batches must not rehash each time. Small tables double, memory counts in
+    // large ones.
     auto grown = grow_to(std::max(wanted, page_count + uint64_t{page_count} / (page_count <= kPagesAlwaysAllowed ? 1 : 2)));
-    // Without the memory, or where keys crowd, the batch is tried in the table there is; what finds no place is reported.
+    // Without the memory, or where keys crowd, the batch is tried in the table there is; what finds no place is
+    // reported.
     if (!grown && (grown.error().code == ErrorCode::out_of_memory || grown.error().code == ErrorCode::full)) return {};
     return grown;
   }
 
-  // Runs a batch until every key has its place or the table may not grow. operate(outcomes) does the batch once; what it refuses is
-  // first settled (BulkOperations::settle), then by growth. operate_alone(fresh) does the same for a caller that has the table to itself.
-  template <class Operate, class OperateAlone>
+  // Runs a batch until every key has its place or the table may not grow. operation(outcomes) does the batch once; what
+  // it refuses is placed by BulkOperations::insert_refused, then by growth. exclusive_operation(fresh) does the same
+  // for a caller that has the table to itself.
+  template <class Operation, class ExclusiveOperation>
   Result<BulkReport> place_all(Span<const uint32_t> keys, const uint32_t* values, std::vector<uint64_t>* refused, const char* what,
-                               bool assigns, const Operate& operate, const OperateAlone& operate_alone) {
+                               bool assigns, const Operation& operation, const ExclusiveOperation& exclusive_operation) {
     if (refused != nullptr) refused->clear();
     begin_change();
     QRY_TRY(make_room(keys));
@@ -185,34 +195,35 @@ struct Grid::State {
     std::string why = "growth is turned off";
     const bool fresh = untouched.exchange(false);
     // A call that may grow has the table to itself, by the contract of grid.hpp.
-    bool alone = fresh || options.may_grow;
+    bool exclusive = fresh || options.may_grow;
     for (;;) {
-      auto report = alone ? operate_alone(fresh) : operate(nullptr);
+      auto report = exclusive ? exclusive_operation(fresh) : operation(nullptr);
       QRY_TRY(report);
-      if (alone && report->full != 0) {
-        auto rest = operate(nullptr);
+      if (exclusive && report->full != 0) {
+        auto rest = operation(nullptr);
         QRY_TRY(rest);
         rest->inserted += report->inserted;
         (assigns ? rest->assigned : rest->present) -= report->inserted;
         report = rest;
       }
-      alone = false;
+      exclusive = false;
       size += report->inserted;
-      uint64_t settled = 0, still_full = report->full;
+      uint64_t inserted_late = 0, still_full = report->full;
       std::vector<Outcome> outcomes;
       if (report->full != 0 || (report->reserved != 0 && refused != nullptr)) {
         // Once more with an outcome for each key: nothing has changed since, so the same keys are refused.
         QRY_TRY_ASSIGN(auto scratch, Scratch::allocate(*executor, keys.size(), "hash grid outcomes"));
         Outcome* each = scratch.template as<Outcome>();
-        QRY_TRY(operate(each));
+        QRY_TRY(operation(each));
         if (report->full != 0) {
           begin_change();
-          QRY_TRY_ASSIGN(auto moved, on_table([&](auto& operations, const auto& view) { return operations.settle(view, keys.data(), values, keys.size(), each); }));
+          QRY_TRY_ASSIGN(auto moved, on_table([&](auto& operations, const auto& view) { return operations.insert_refused(view, keys.data(), values, keys.size(), each); }));
           erased = 0;
-          // Duplicates of a settled key learn the table's value; and the moves may have left a place that settling gave up to look for.
-          QRY_TRY_ASSIGN(auto again, operate(each));
-          settled = moved.inserted + again.inserted;
-          size += settled;
+          // Duplicates of a key that is in now learn the table's value; and the moves may have left a place that
+          // insert_refused() gave up to look for.
+          QRY_TRY_ASSIGN(auto again, operation(each));
+          inserted_late = moved.inserted + again.inserted;
+          size += inserted_late;
           still_full = again.full;
         }
         if (refused != nullptr) {
@@ -223,11 +234,11 @@ struct Grid::State {
       // A repeated batch finds the keys of earlier rounds again: only `inserted` adds up.
       BulkReport total = *report;
       total.full = still_full;
-      total.inserted += inserted + settled;
+      total.inserted += inserted + inserted_late;
       total.present -= std::min(total.present, inserted);
       total.assigned -= std::min(total.assigned, inserted);
       const uint64_t duplicates = keys.size() - total.inserted - total.present - total.assigned - total.full - total.reserved;
-      (assigns ? total.assigned : total.present) += duplicates;  // of settled keys
+      (assigns ? total.assigned : total.present) += duplicates;  // of keys that were inserted late
       inserted = total.inserted;
       if (total.full == 0 && total.reserved == 0) return total;
 
@@ -274,7 +285,8 @@ Result<Grid> Grid::create(Executor& executor, const GridOptions& options, Memory
   if (!(options.max_load_factor > 0.0 && options.max_load_factor <= 1.0))
     return fail(ErrorCode::invalid_argument, "hash grid: max_load_factor must be in (0, 1], not " + std::to_string(options.max_load_factor));
   if (options.layout == Layout::compact && options.locality != Locality::plain)
-    return fail(ErrorCode::invalid_argument, "hash grid: the compact layout has plain locality only; take the pairs layout for rows");
+    return fail(ErrorCode::invalid_argument, "hash grid: the compact layout has plain locality only; "
+                                                 "take the pairs layout for rows");
   auto state = std::make_unique<State>();
   state->executor = &executor;
   state->memory = memory != nullptr ? memory : &executor.memory();
@@ -318,7 +330,7 @@ Result<BulkReport> Grid::insert(Span<const uint32_t> keys, Span<const uint32_t> 
   return state_->place_all(keys, values.data(), refused, "insert", false, [&](Outcome* outcomes) {
     return state_->on_table([&](auto& operations, const auto& view) { return operations.insert(view, keys.data(), values.data(), keys.size(), outcomes); });
   }, [&](bool fresh) {
-    return state_->on_table([&](auto& operations, const auto& view) { return operations.insert_alone(view, keys.data(), values.data(), keys.size(), fresh); });
+    return state_->on_table([&](auto& operations, const auto& view) { return operations.insert_exclusive(view, keys.data(), values.data(), keys.size(), fresh); });
   });
 }
 
@@ -327,7 +339,7 @@ Result<BulkReport> Grid::assign(Span<const uint32_t> keys, Span<const uint32_t> 
   return state_->place_all(keys, values.data(), refused, "assign", true, [&](Outcome* outcomes) {
     return state_->on_table([&](auto& operations, const auto& view) { return operations.assign(view, keys.data(), values.data(), keys.size(), outcomes); });
   }, [&](bool) {
-    return state_->on_table([&](auto& operations, const auto& view) { return operations.assign_alone(view, keys.data(), values.data(), keys.size()); });
+    return state_->on_table([&](auto& operations, const auto& view) { return operations.assign_exclusive(view, keys.data(), values.data(), keys.size()); });
   });
 }
 
@@ -336,7 +348,7 @@ Result<BulkReport> Grid::find_or_insert(Span<const uint32_t> keys, Span<uint32_t
   return state_->place_all(keys, values.data(), refused, "find_or_insert", false, [&](Outcome* outcomes) {
     return state_->on_table([&](auto& operations, const auto& view) { return operations.find_or_insert(view, keys.data(), values.data(), keys.size(), outcomes); });
   }, [&](bool) {
-    return state_->on_table([&](auto& operations, const auto& view) { return operations.find_or_insert_alone(view, keys.data(), values.data(), keys.size()); });
+    return state_->on_table([&](auto& operations, const auto& view) { return operations.find_or_insert_exclusive(view, keys.data(), values.data(), keys.size()); });
   });
 }
 
@@ -347,7 +359,7 @@ Result<BulkReport> Grid::find(Span<const uint32_t> keys, Span<uint32_t> values_o
 
 Result<BulkReport> Grid::erase(Span<const uint32_t> keys) {
   state_->begin_change();
-  auto report = state_->on_table([&](auto& operations, const auto& view) { return operations.erase_alone(view, keys.data(), keys.size()); });
+  auto report = state_->on_table([&](auto& operations, const auto& view) { return operations.erase_exclusive(view, keys.data(), keys.size()); });
   if (report) {
     state_->size -= std::min(state_->size, report->erased);
     state_->erased += report->erased;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// benchmarks.hpp - the benchmarks of `quarry bench`. A benchmark measures its rivals in the same run, so that ratios
+// benchmarks.hpp - the benchmarks of `quarry bench`. A benchmark measures its baselines in the same run, so that ratios
 // hold on any machine.
 //
 //   quarry: run_bench() reads the request, for help and wrong usage, and starts quarry-bench with the same words

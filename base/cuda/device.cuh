@@ -5,6 +5,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <cstring>
 #include <string>
 
@@ -13,7 +14,8 @@
 
 namespace quarry::gpu {
 
-// A device of this process. The UUID names it; the ordinal, which holds for as long as the process runs, is what CUDA's calls take.
+// A device of this process. The UUID names it; the ordinal, which holds for as long as the process runs, is what CUDA's
+// calls take.
 struct CudaDevice {
   DeviceUuid uuid{};
   int ordinal = -1;
@@ -47,21 +49,28 @@ inline Result<CudaDevice> device_with(const DeviceUuid& uuid) {
   return fail(ErrorCode::not_found, "none of " + std::to_string(count) + " has the UUID that was asked for");
 }
 
-// The choice where nothing is said: the first in CUDA's own order, which CUDA_VISIBLE_DEVICES sets. Errors as of device_count().
+// The choice where nothing is said: the first in CUDA's own order, which CUDA_VISIBLE_DEVICES sets. Errors as of
+// device_count().
 inline Result<CudaDevice> first_device() {
   constexpr int kFirst = 0;
   QRY_TRY(device_count());
   return device_at(kFirst);
 }
 
-// The two calls of the driver that no call of the runtime stands in for, found through the runtime: nothing links libcuda.
+// The driver's calls that no call of the runtime stands in for, found through the runtime: nothing links libcuda.
 struct ContextCalls {
   CUresult(CUDAAPI* get)(CUcontext*) = nullptr;
   CUresult(CUDAAPI* set)(CUcontext) = nullptr;
+  CUresult(CUDAAPI* device_of_ordinal)(CUdevice*, int) = nullptr;
+  CUresult(CUDAAPI* retain_primary)(CUcontext*, CUdevice) = nullptr;
+  CUresult(CUDAAPI* release_primary)(CUdevice) = nullptr;
 
   ContextCalls() {
     find("cuCtxGetCurrent", reinterpret_cast<void**>(&get));
     find("cuCtxSetCurrent", reinterpret_cast<void**>(&set));
+    find("cuDeviceGet", reinterpret_cast<void**>(&device_of_ordinal));
+    find("cuDevicePrimaryCtxRetain", reinterpret_cast<void**>(&retain_primary));
+    find("cuDevicePrimaryCtxRelease", reinterpret_cast<void**>(&release_primary));
   }
   // `version`: of CUDA, whose declaration the call has.
   static void find(const char* name, void** call, unsigned int version = 12000) {
@@ -82,31 +91,74 @@ inline const ContextCalls& context_calls() {
   return calls;
 }
 
-// Makes a device current for the length of a call, and then the thread's own again: a host engine may use another device, or, by the driver's
-// interface, a context of its own on this one (GStreamer does), in which our streams and kernels would not be valid.
+// The primary context of each device, which is the one that the runtime works in; null until it is known. It stays the
+// same for as long as the runtime uses the device. Any number of threads.
+class PrimaryContexts {
+ public:
+  static CUcontext of(int device) {
+    return is_listed(device) ? known()[device].load(std::memory_order_relaxed) : nullptr;
+  }
+  // Asks for the context of a device that the runtime has in use. The driver names it together with a reference, which
+  // is given back at once: the runtime holds one of its own.
+  static void learn(int device) {
+    const ContextCalls& calls = context_calls();
+    if (!is_listed(device) || of(device) != nullptr) return;
+    if (calls.device_of_ordinal == nullptr || calls.retain_primary == nullptr) return;
+    if (calls.release_primary == nullptr) return;
+    CUdevice found{};
+    CUcontext context = nullptr;
+    if (calls.device_of_ordinal(&found, device) != CUDA_SUCCESS) return;
+    if (calls.retain_primary(&context, found) != CUDA_SUCCESS) return;
+    calls.release_primary(found);
+    known()[device].store(context, std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr int kListed = 64;  // of devices beyond, none is known
+  static bool is_listed(int device) { return device >= 0 && device < kListed; }
+  static std::atomic<CUcontext>* known() {
+    static std::atomic<CUcontext> contexts[kListed];
+    return contexts;
+  }
+};
+
+// Makes a device current for the length of a call, and then the thread's own again: a host engine may use another
+// device, or, by the driver's interface, a context of its own on this one (GStreamer does), in which our streams and
+// kernels would not be valid. Where the device's own context is current already, which is the common case, there is
+// nothing to change: one call of the driver says so.
 class DeviceScope {
  public:
   explicit DeviceScope(int device) : now_(device) {
     const ContextCalls& calls = context_calls();
     if (calls.get == nullptr || calls.set == nullptr || calls.get(&context_) != CUDA_SUCCESS) context_ = nullptr;
-    if (cudaGetDevice(&before_) != cudaSuccess) before_ = device;
-    error_ = cudaSetDevice(device);  // also where it is the current one: this sets the context that the runtime shares
-    if (error_ != cudaSuccess) (void)cudaGetLastError();
+    if (context_ != nullptr && context_ == PrimaryContexts::of(device)) return;
+    changes_ = true;
+    // A context says its device too: only a thread without one is asked for its device.
+    if (context_ == nullptr && cudaGetDevice(&before_) != cudaSuccess) before_ = device;
+    error_ = cudaSetDevice(device);  // sets the context that the runtime shares, also where the device is current
+    if (error_ == cudaSuccess)
+      PrimaryContexts::learn(device);
+    else
+      (void)cudaGetLastError();
   }
   explicit DeviceScope(const CudaDevice& device) : DeviceScope(device.ordinal) {}
   DeviceScope(const DeviceScope&) = delete;
   DeviceScope& operator=(const DeviceScope&) = delete;
   ~DeviceScope() {
+    if (!changes_) return;
     if (context_ != nullptr)
-      context_calls().set(context_);  // which says the device too
+      context_calls().set(context_);
     else if (before_ != now_)
       cudaSetDevice(before_);
   }
   cudaError_t error() const { return error_; }
+  // Whether another context than the device's own was current, or none, so that something had to be changed.
+  bool changes() const { return changes_; }
 
  private:
   CUcontext context_ = nullptr;
   int before_ = 0, now_ = 0;
+  bool changes_ = false;
   cudaError_t error_ = cudaSuccess;
 };
 

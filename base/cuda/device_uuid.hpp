@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// device_uuid.hpp - the name of a GPU that CUDA and Vulkan agree on: ordinals differ between the two, and between processes.
+// device_uuid.hpp - the name of a GPU that CUDA and Vulkan agree on: ordinals differ between the two, and between
+// processes.
 #pragma once
 
 #include <array>

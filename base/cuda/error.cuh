@@ -13,7 +13,7 @@ namespace quarry::gpu {
 // `doing`: what was tried, for the message. Errors: out_of_memory for memory that could not be had, otherwise device.
 inline Result<void> check(cudaError_t error, const char* doing) {
   if (error == cudaSuccess) return {};
-  (void)cudaGetLastError();  // the thread remembers the error until it is asked: the next check must not report it again
+  (void)cudaGetLastError();  // the thread remembers it until it is asked: the next check must not report it again
   return fail(error == cudaErrorMemoryAllocation ? ErrorCode::out_of_memory : ErrorCode::device,
               std::string("CUDA: ") + doing + ": " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ")");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// scratch.cuh - a stream of our own, and the device memory of calls that run in it, from a pool of our own: the process's default pool stays as
-// the host engine has set it up.
+// scratch.cuh - a stream of our own, and the device memory of calls that run in it, from a pool of our own: the
+// process's default pool stays as the host engine has set it up.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,11 +13,12 @@
 
 namespace quarry::gpu {
 
-// A stream on one device, with a memory pool. Waits for nothing of the default stream. One that is used by several threads runs their calls in turn.
+// A stream on one device, with a memory pool. Waits for nothing of the default stream. One that is used by several
+// threads runs their calls in turn.
 class DeviceStream {
  public:
-  // `kept_bytes`: what the pool keeps between calls, as getting memory from the system anew takes longer than most calls do.
-  // Errors: device, unsupported (a device without stream-ordered memory).
+  // `kept_bytes`: what the pool keeps between calls, as getting memory from the system anew takes longer than most
+  // calls do. Errors: device, unsupported (a device without stream-ordered memory).
   static Result<std::unique_ptr<DeviceStream>> create(const CudaDevice& device, uint64_t kept_bytes) {
     const DeviceScope scope(device);
     QRY_TRY(check(scope.error(), "choosing the device"));
@@ -92,7 +93,8 @@ class Scratch {
   void* data_ = nullptr;
 };
 
-// An algorithm of CUB's in its two steps: call(nullptr, size) asks for the size of its temporary memory, call(memory, size) runs it.
+// An algorithm of CUB's in its two steps: call(nullptr, size) asks for the size of its temporary memory, call(memory,
+// size) runs it.
 template <class Call>
 Result<void> with_temporary(const DeviceStream& stream, const char* doing, const Call& call) {
   size_t size_bytes = 0;

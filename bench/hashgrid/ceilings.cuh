@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ceilings.cuh - what the memory of this machine can do, measured in the same process as the table: the bench prints every figure as a
-// ratio to one of these, because absolute figures move from machine to machine.
+// ceilings.cuh - what the memory of this machine can do, measured in the same process as the table: the bench prints
+// every figure as a ratio to one of these, because absolute figures move from machine to machine.
 #pragma once
 
 #include <cub/device/device_radix_sort.cuh>
@@ -35,7 +35,8 @@ __global__ void copy_16(const uint4* from, uint4* to, size_t count) {
   for (size_t i = size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += size_t{gridDim.x} * blockDim.x) to[i] = from[i];
 }
 
-// Pairs placed in pages in shared memory, as simply as can be: one counter and one store a key, nothing read, nothing written back.
+// Pairs placed in pages in shared memory, as simply as can be: one counter and one store a key, nothing read, nothing
+// written back.
 __global__ void __launch_bounds__(256) fill_shared(const uint32_t* keys, uint32_t per_page, uint32_t* out) {
   __shared__ uint64_t words[3968];
   __shared__ uint32_t counters[992];
@@ -50,12 +51,13 @@ __global__ void __launch_bounds__(256) fill_shared(const uint32_t* keys, uint32_
 }
 
 struct Ceilings {
-  double read_8 = 0, read_32 = 0, swap_8 = 0, swap_8_in_l2 = 0, shared_fill = 0, radix_8_bits = 0, radix_16_bits = 0;  // 10^9 a second
+  // 10^9 a second.
+  double read_8 = 0, read_32 = 0, swap_8 = 0, swap_8_in_l2 = 0, shared_fill = 0, radix_8_bits = 0, radix_16_bits = 0;
   double copy_gb = 0;  // GB read and written a second
 };
 
-// `words`: 2 GiB of scratch. The random reads and swaps go to `slots` of them. keys, values: `count` of each. Everything is overwritten but
-// keys.
+// `words`: 2 GiB of scratch. The random reads and swaps go to `slots` of them. keys, values: `count` of each.
+// Everything is overwritten but keys.
 inline Ceilings measure_ceilings(uint64_t* words, uint32_t slots, const uint32_t* keys, const uint32_t* values, uint32_t* out,
                                  uint32_t* out_values, uint32_t count) {
   Ceilings c;

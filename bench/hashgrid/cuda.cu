@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda.cu - the grid beside the ceilings of the machine it runs on and beside sort + binary search, in one process, every answer
-// checked. Prints a table with ratios; --json writes the same figures for the record. Needs a CUDA device with 16 GiB.
+// cuda.cu - the grid beside the ceilings of the machine it runs on and beside sort + binary search, in one process,
+// every answer checked. Prints a table with ratios; --json writes the same figures for the record. Needs a CUDA device
+// with 16 GiB.
 //
 // Called by hashgrid/main.cpp and `quarry bench hashgrid`.
 //
-// Sweep: insert rate and probe depth against load factor, of the grid and of the simple table of D. Farell, "A Simple GPU Hash Table",
-// 2020, as comma-separated values.
+// Sweep: insert rate and probe depth against load factor, of the grid and of the simple table of D. Farell, "A Simple
+// GPU Hash Table", 2020, as comma-separated values.
 #include <thrust/binary_search.h>
 #include <thrust/device_ptr.h>
 #include <thrust/execution_policy.h>
@@ -138,8 +139,8 @@ __global__ void check_neighbours(const uint32_t* bits, const uint32_t* keys, uin
   }
 }
 
-// The simple table of the literature: linear probing over 64-bit slots, key and value in two steps. depth_sum, deepest: slots looked at
-// beyond the first.
+// The simple table of the literature: linear probing over 64-bit slots, key and value in two steps. depth_sum, deepest:
+// slots looked at beyond the first.
 __global__ void __launch_bounds__(256) insert_simple(uint64_t* slots, uint32_t mask, const uint32_t* keys, const uint32_t* values,
                                                      uint32_t count, unsigned long long* depth_sum, uint32_t* deepest) {
   const uint32_t i = blockIdx.x * 256 + threadIdx.x;
@@ -250,7 +251,7 @@ void compact_rows(Executor& cuda, const Arrays& a, Table& table, const Ceilings&
       const uint32_t few = l.pages / 2, keys_in_few = count / 2;
       const CompactView small = compact_view(a.table + (size_t{1} << 27), few), large = compact_view(a.table, l.pages);
       good(cuda.compact().clear(small));
-      good(cuda.compact().insert_alone(small, a.keys, a.values, keys_in_few, true));
+      good(cuda.compact().insert_exclusive(small, a.keys, a.values, keys_in_few, true));
       uint64_t left = 0;
       s = time([&] { left = good(cuda.compact().rehash(small, large)); }, [&] { good(cuda.compact().clear(large)); });
       good(cuda.compact().find(large, a.keys, keys_in_few, a.out, nullptr));
@@ -309,7 +310,7 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
     const GridView view{a.table, l.pages, 1};
     const std::string at = " at " + fixed(l.load, 2);
     const auto clear = [&] { good(cuda.pairs().clear(view)); };
-    const auto fill = [&] { report = good(cuda.pairs().insert_alone(view, a.keys, a.values, count, true)); };
+    const auto fill = [&] { report = good(cuda.pairs().insert_exclusive(view, a.keys, a.values, count, true)); };
     const auto refill = [&] { clear(), fill(); };
     const auto look_wrong = [&](bool present) { return wrong_answers(present ? a.keys : a.absent, a.out, count, present, a.counter); };
 
@@ -338,8 +339,8 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
     }
     if (l.load == 0.5) {
       const uint32_t half = count / 2;
-      const auto half_full = [&] { clear(), good(cuda.pairs().insert_alone(view, a.keys, a.values, half, true)); };
-      s = time([&] { report = good(cuda.pairs().insert_alone(next, a.keys + half, a.values + half, half, false)); }, half_full);
+      const auto half_full = [&] { clear(), good(cuda.pairs().insert_exclusive(view, a.keys, a.values, half, true)); };
+      s = time([&] { report = good(cuda.pairs().insert_exclusive(next, a.keys + half, a.values + half, half, false)); }, half_full);
       good(cuda.pairs().find(view, a.keys, count, a.out, nullptr));
       table.add({"pairs insert into a grid in use, to 0.5", rate(half, s), "G/s", c.radix_16_bits, "two radix passes",
                  look_wrong(true) + report.full, ""});
@@ -365,7 +366,7 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
       const uint32_t few = l.pages / 2, keys_in_few = count / 2;
       const GridView small{a.table + (size_t{1} << 27), few, 1}, large{a.table, l.pages, 1};
       good(cuda.pairs().clear(small));
-      good(cuda.pairs().insert_alone(small, a.keys, a.values, keys_in_few, true));
+      good(cuda.pairs().insert_exclusive(small, a.keys, a.values, keys_in_few, true));
       uint64_t left = 0;
       s = time([&] { left = good(cuda.pairs().rehash(small, large)); }, [&] { good(cuda.pairs().clear(large)); });
       good(cuda.pairs().find(large, a.keys, keys_in_few, a.out, nullptr));
@@ -382,7 +383,7 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
     const GridView view{a.table, pages, 1};
     launch_each("make copies", a.count, nullptr, make_copies, a.keys, a.values, a.count, distinct);
     const double s =
-        time([&] { report = good(cuda.pairs().insert_alone(view, a.keys, a.values, a.count, true)); }, [&] { good(cuda.pairs().clear(view)); });
+        time([&] { report = good(cuda.pairs().insert_exclusive(view, a.keys, a.values, a.count, true)); }, [&] { good(cuda.pairs().clear(view)); });
     good(cuda.pairs().find(view, a.keys, a.count, a.out, nullptr));
     const Stats stats = good(cuda.pairs().stats(view));
     table.add({"pairs insert, 4 copies of each key", rate(a.count, s), "G/s", c.radix_16_bits, "two radix passes",
@@ -397,7 +398,7 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
     const uint32_t turn = (a.count / step - 16) * step;  // the keys come round again long after they were erased
     const auto key_at = [&](uint64_t position) { return a.keys + position % turn; };
     const auto value_at = [&](uint64_t position) { return a.values + position % turn; };
-    uint64_t full = good(cuda.pairs().insert_alone(view, a.keys, a.values, live / step * step, true)).full, begin = 0;
+    uint64_t full = good(cuda.pairs().insert_exclusive(view, a.keys, a.values, live / step * step, true)).full, begin = 0;
     double first = 0, last = 0;
     for (uint32_t r = 0; r < rounds; ++r) {
       const uint64_t end = begin + live / step * step;
@@ -406,7 +407,7 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
             ++view.phase;
             good(cuda.pairs().erase(view, key_at(begin), step, nullptr, nullptr));
             ++view.phase;
-            full += good(cuda.pairs().insert_alone(view, key_at(end), value_at(end), step, false)).full;
+            full += good(cuda.pairs().insert_exclusive(view, key_at(end), value_at(end), step, false)).full;
             ++view.phase;
             if (r % 16 == 15) good(cuda.pairs().sweep(view));  // once a capacity; its time counts
           },
@@ -457,7 +458,7 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
       const GridView view{a.table, pages, 1, locality};
       const std::string how = locality == kQryPlain ? ", plain" : ", rows";
       const uint32_t* const keys = a.keys;
-      double s = time([&] { report = good(cuda.pairs().insert_alone(view, keys, a.values, count, true)); }, [&] { good(cuda.pairs().clear(view)); });
+      double s = time([&] { report = good(cuda.pairs().insert_exclusive(view, keys, a.values, count, true)); }, [&] { good(cuda.pairs().clear(view)); });
       const Stats stats = good(cuda.pairs().stats(view));
       table.add({"V: scan insert" + how, rate(count, s), "G/s", c.radix_16_bits, "two radix passes", report.inserted != count,
                  std::to_string(count) + " bricks, depth mean " + fixed(stats.depth_mean, 3) + " max " + std::to_string(stats.depth_max)});
@@ -470,7 +471,7 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
       s = time([&] { good(find_neighbours(cuda, view, keys, count, Neighbourhood::all, around)); }, nothing);
       table.add({"V: nbr26" + how, rate(26.0 * count, s), "G/s", c.read_8, "random reads", counted(neighbours_right(true)), "104 bytes written"});
       s = time([&] { report = good(cuda.pairs().erase({a.table, pages, 2, locality}, keys, count / 2, nullptr, nullptr)); },
-               [&] { good(cuda.pairs().clear(view)), good(cuda.pairs().insert_alone(view, keys, a.values, count, true)); });
+               [&] { good(cuda.pairs().clear(view)), good(cuda.pairs().insert_exclusive(view, keys, a.values, count, true)); });
       table.add({"V: erase half in scan order" + how, rate(count / 2, s), "G/s", c.swap_8, "random CAS", report.absent, ""});
     }
     cudaFree(around);
@@ -481,7 +482,8 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
     const uint32_t pages = 16384, slots = pages * 4096;
     fill_uniform(a.keys, a.values, a.count, 0);
     std::ofstream out(options.sweep_path);
-    out << "load,pairs_rate,pairs_mean,pairs_max,pairs_refused,compact_rate,compact_mean,compact_max,simple_rate,simple_mean,simple_max\n";
+    out << "load,pairs_rate,pairs_mean,pairs_max,pairs_refused,compact_rate,compact_mean,compact_max,"
+           "simple_rate,simple_mean,simple_max\n";
     uint32_t* const deepest = reinterpret_cast<uint32_t*>(a.counter);
     unsigned long long* const depth_sum = device_array<unsigned long long>(1);
     for (const double load : {0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4,  0.45, 0.5,  0.55,
@@ -489,11 +491,11 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
       const uint32_t count = uint32_t(load * slots);
       const GridView view{a.table, pages, 1};
       const double pairs =
-          time([&] { report = good(cuda.pairs().insert_alone(view, a.keys, a.values, count, true)); }, [&] { good(cuda.pairs().clear(view)); });
+          time([&] { report = good(cuda.pairs().insert_exclusive(view, a.keys, a.values, count, true)); }, [&] { good(cuda.pairs().clear(view)); });
       const Stats stats = good(cuda.pairs().stats(view));
       const CompactView compact = compact_view(a.table, pages);
       const double built =
-          time([&] { good(cuda.compact().insert_alone(compact, a.keys, a.values, count, true)); }, [&] { good(cuda.compact().clear(compact)); });
+          time([&] { good(cuda.compact().insert_exclusive(compact, a.keys, a.values, count, true)); }, [&] { good(cuda.compact().clear(compact)); });
       uint8_t* const depths = reinterpret_cast<uint8_t*>(a.absent);
       good(cuda.compact().find(compact, a.keys, count, a.out, depths));
       std::vector<uint8_t> each(count);

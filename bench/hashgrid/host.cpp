@@ -39,7 +39,8 @@ Keys uniform_keys(uint64_t first, uint64_t count) {
   return keys;
 }
 
-// About `count` bricks of a rolling terrain's shell, three to five thick, in the order of their keys: x, then y, then z.
+// About `count` bricks of a rolling terrain's shell, three to five thick, in the order of their keys: x, then y, then
+// z.
 Keys terrain_bricks(uint64_t count) {
   const int width = std::clamp(int(std::lround(std::sqrt(double(count) / 3.3))), 4, 2047);
   const auto height = [](double x, double z) {
@@ -73,12 +74,12 @@ struct Operation {
   Ceiling ceiling;
 };
 
-// One entry a round: operations a second by the clock on the wall, and nanoseconds of all threads' processor time an operation. The second is
-// what a machine busy with other work leaves undisturbed.
+// One entry a round: operations a second by the clock on the wall, and nanoseconds of all threads' processor time an
+// operation. The second is what a machine busy with other work leaves undisturbed.
 struct Measured {
   std::vector<double> million_per_s, cpu_ns;
 };
-using Rates = std::map<std::string, std::vector<Measured>>;  // operation -> contender
+using Rates = std::map<std::string, std::vector<Measured>>;  // operation -> table
 
 double processor_seconds() {
   timespec t{};
@@ -88,24 +89,24 @@ double processor_seconds() {
 
 class Rounds {
  public:
-  Rounds(const HostBenchOptions& options, std::vector<Contender>& contenders) : options_(options), contenders_(contenders) {}
+  Rounds(const HostBenchOptions& options, std::vector<BenchTable>& tables) : options_(options), tables_(tables) {}
 
   bool wanted(const std::string& name) const { return name.find(options_.only) != std::string::npos; }
 
   // run() -> whether the answer was right. Runs in any case: later steps build on it.
   template <class Run>
-  void step(size_t contender, bool keep, const char* name, uint64_t operations, const Run& run) {
+  void step(size_t which, bool keep, const char* name, uint64_t operations, const Run& run) {
     const double cpu_start = processor_seconds();
     const auto start = std::chrono::steady_clock::now();
     const bool right = run();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     const double cpu_seconds = processor_seconds() - cpu_start;
-    if (!right && wrong_.empty()) wrong_ = contenders_[contender].name + " gave a wrong answer to '" + name + "'";
+    if (!right && wrong_.empty()) wrong_ = tables_[which].name + " gave a wrong answer to '" + name + "'";
     if (!keep || !wanted(name)) return;
     auto& rounds = rates_[name];
-    rounds.resize(contenders_.size());
-    rounds[contender].million_per_s.push_back(double(operations) / seconds * 1e-6);
-    rounds[contender].cpu_ns.push_back(cpu_seconds / double(operations) * 1e9);
+    rounds.resize(tables_.size());
+    rounds[which].million_per_s.push_back(double(operations) / seconds * 1e-6);
+    rounds[which].cpu_ns.push_back(cpu_seconds / double(operations) * 1e9);
   }
 
   const Rates& rates() const { return rates_; }
@@ -113,7 +114,7 @@ class Rounds {
 
  private:
   const HostBenchOptions& options_;
-  std::vector<Contender>& contenders_;
+  std::vector<BenchTable>& tables_;
   Rates rates_;
   std::string wrong_;
 };
@@ -136,8 +137,7 @@ struct Uniform {
   }
 };
 
-Result<void> uniform_round(Rounds& rounds, Contender& contender, size_t c, bool keep, const Uniform& u, Keys& out) {
-  HostTable& table = *contender.table;
+Result<void> uniform_round(Rounds& rounds, HostTable& table, size_t c, bool keep, const Uniform& u, Keys& out) {
   const uint64_t count = u.keys.size(), half = count / 2;
   Result<void> made;
   rounds.step(c, keep, kUniform[0].name, count, [&] { return (made = table.make(count)) && table.insert(u.keys, u.values) == count; });
@@ -191,8 +191,7 @@ struct Bricks {
   }
 };
 
-Result<void> brick_round(Rounds& rounds, Contender& contender, size_t c, bool keep, const Bricks& v, Keys& out) {
-  HostTable& table = *contender.table;
+Result<void> brick_round(Rounds& rounds, HostTable& table, size_t c, bool keep, const Bricks& v, Keys& out) {
   const uint64_t count = v.keys.size();
   QRY_TRY(table.make(count));
   rounds.step(c, keep, kBricks[0].name, count, [&] { return table.insert(v.keys, v.values) == count; });
@@ -223,14 +222,14 @@ std::vector<std::string> hashgrid_host_rows() {
 
 Result<json> bench_hashgrid_host(const HostBenchOptions& options) {
   std::vector<std::string> missing;
-  std::vector<Contender> contenders;
-  for (const double load : options.loads) contenders.push_back(grid_contender(load));
-  const size_t grids = contenders.size();
-  for (Contender& rival : rivals(missing)) contenders.push_back(std::move(rival));
+  std::vector<BenchTable> tables;
+  for (const double load : options.loads) tables.push_back(grid_table(load));
+  const size_t grids = tables.size();
+  for (BenchTable& baseline : baselines(missing)) tables.push_back(std::move(baseline));
 
   json rows = json::array(), ceilings = json::array(), facts = json::array();
   for (const uint64_t size : options.sizes) {
-    Rounds rounds(options, contenders);
+    Rounds rounds(options, tables);
     const auto any = [&](std::span<const Operation> operations) {
       return std::any_of(operations.begin(), operations.end(), [&](const Operation& o) { return rounds.wanted(o.name); });
     };
@@ -245,9 +244,9 @@ Result<json> bench_hashgrid_host(const HostBenchOptions& options) {
 
     const auto all_rounds = [&](const std::string& stage, const auto& one_round) -> Result<void> {
       for (uint32_t round = 0; round <= options.rounds; ++round)
-        for (size_t c = 0; c < contenders.size(); ++c) {
+        for (size_t c = 0; c < tables.size(); ++c) {
           if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "interrupted");
-          options.progress.say(stage, double(round * contenders.size() + c) / double((options.rounds + 1) * contenders.size()));
+          options.progress.say(stage, double(round * tables.size() + c) / double((options.rounds + 1) * tables.size()));
           QRY_TRY(one_round(c, round > 0));
           if (!rounds.wrong().empty()) return fail(ErrorCode::device, rounds.wrong() + ": the measurement is void");
         }
@@ -256,13 +255,13 @@ Result<json> bench_hashgrid_host(const HostBenchOptions& options) {
     if (any(kUniform)) {
       const Uniform u(size);
       Keys out(size);
-      QRY_TRY(all_rounds(fmt::format("{} random keys on the host", size), [&](size_t c, bool keep) { return uniform_round(rounds, contenders[c], c, keep, u, out); }));
+      QRY_TRY(all_rounds(fmt::format("{} random keys on the host", size), [&](size_t c, bool keep) { return uniform_round(rounds, *tables[c].table, c, keep, u, out); }));
       for (const double load : options.loads) facts.push_back(grid_facts(load, u.keys, u.values));
     }
     if (any(kBricks)) {
       const Bricks v(size);
       Keys out(v.neighbours.size());
-      QRY_TRY(all_rounds(fmt::format("{} bricks of a terrain on the host", size), [&](size_t c, bool keep) { return brick_round(rounds, contenders[c], c, keep, v, out); }));
+      QRY_TRY(all_rounds(fmt::format("{} bricks of a terrain on the host", size), [&](size_t c, bool keep) { return brick_round(rounds, *tables[c].table, c, keep, v, out); }));
     }
 
     const auto add_rows = [&](std::span<const Operation> operations) {
@@ -275,14 +274,14 @@ Result<json> bench_hashgrid_host(const HostBenchOptions& options) {
           // A copy moves as many bytes as the table has slots' worth of keys: 8 read and 8 written for each key.
           const double ceiling = operation.ceiling == Ceiling::reads ? read_8 : operation.ceiling == Ceiling::swaps ? swap_8 : copy_gb * 1e3 / 16;
           json ratios = json::object(), cpu_ratios = json::object();
-          for (size_t c = grids; c < contenders.size(); ++c) {
+          for (size_t c = grids; c < tables.size(); ++c) {
             std::vector<double> each, each_cpu;
             for (size_t round = 0; round < ours.size(); ++round) {
               each.push_back(ours[round] / rates[c].million_per_s[round]);
               each_cpu.push_back(rates[c].cpu_ns[round] / rates[g].cpu_ns[round]);
             }
-            ratios[contenders[c].name] = median(each);
-            cpu_ratios[contenders[c].name] = median(each_cpu);
+            ratios[tables[c].name] = median(each);
+            cpu_ratios[tables[c].name] = median(each_cpu);
           }
           rows.push_back({{"what", operation.name}, {"keys", size}, {"load_factor", options.loads[g]}, {"million_per_s", rate},
                           {"spread", *std::max_element(ours.begin(), ours.end()) / *std::min_element(ours.begin(), ours.end()) - 1},
@@ -296,28 +295,31 @@ Result<json> bench_hashgrid_host(const HostBenchOptions& options) {
     add_rows(kBricks);
   }
   json names = json::array();
-  for (size_t c = grids; c < contenders.size(); ++c) names.push_back({{"name", contenders[c].name}, {"threads", contenders[c].threads}});
+  for (size_t c = grids; c < tables.size(); ++c) names.push_back({{"name", tables[c].name}, {"threads", tables[c].threads}});
   return json{{"executor", "host"}, {"threads", thread_count()}, {"rounds", options.rounds}, {"rivals", names}, {"missing_rivals", missing},
               {"ceilings", ceilings}, {"rows", rows}, {"grids", facts}};
 }
 
 std::string hashgrid_host_table(const json& result) {
-  std::string text = fmt::format("Host executor, {} threads; 10^6 keys a second, medians of {} rounds. a / b: a times the rival's rate by the clock; by processor time, b keys where\n"
-                                 "the rival does one (undisturbed, as many threads as ours against one make a of b times their number).\n",
+  std::string text = fmt::format("Host executor, {} threads; 10^6 keys a second, medians of {} rounds. "
+                                 "a / b: a times the rival's rate by the clock; by processor time, b keys where\n"
+                                 "the rival does one (undisturbed, as many threads as ours against one make "
+                                 "a of b times their number).\n",
                                  result["threads"].get<uint32_t>(), result["rounds"].get<uint32_t>());
   for (const json& name : result["missing_rivals"]) text += fmt::format("Not in this build: {}.\n", name.get<std::string>());
   for (const json& c : result["ceilings"]) {
     const uint64_t keys = c["keys"];
-    text += fmt::format("\n{} keys. Ceilings in memory of that table's size: {:.0f} random 8-byte reads, {:.0f} random CAS, copy {:.1f} GB/s\n{:<30} {:>5} {:>9} {:>16} {:>7}",
+    text += fmt::format("\n{} keys. Ceilings in memory of that table's size: {:.0f} random 8-byte reads, "
+                        "{:.0f} random CAS, copy {:.1f} GB/s\n{:<30} {:>5} {:>9} {:>16} {:>7}",
                         keys, c["read_8"].get<double>(), c["swap_8"].get<double>(), c["copy_gb"].get<double>(), "", "load", "10^6/s", "of ceiling", "cpu ns");
-    for (const json& rival : result["rivals"]) text += fmt::format(" {:>28}", fmt::format("{} ({})", rival["name"].get<std::string>(), rival["threads"].get<int>()));
+    for (const json& baseline : result["rivals"]) text += fmt::format(" {:>28}", fmt::format("{} ({})", baseline["name"].get<std::string>(), baseline["threads"].get<int>()));
     text += '\n';
     for (const json& row : result["rows"]) {
       if (row["keys"].get<uint64_t>() != keys) continue;
       text += fmt::format("{:<30} {:>5.2f} {:>9.1f} {:>4.2f} {:<11} {:>7.1f}", row["what"].get<std::string>(), row["load_factor"].get<double>(),
                           row["million_per_s"].get<double>(), row["of_ceiling"].get<double>(), row["ceiling"].get<std::string>(), row["cpu_ns"].get<double>());
-      for (const json& rival : result["rivals"]) {
-        const std::string name = rival["name"];
+      for (const json& baseline : result["rivals"]) {
+        const std::string name = baseline["name"];
         text += fmt::format(" {:>28}", fmt::format("{:.2f} / {:.2f}", row["ratios"][name].get<double>(), row["cpu_ratios"][name].get<double>()));
       }
       text += '\n';

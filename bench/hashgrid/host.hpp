@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // host.hpp - the hash grid on host threads beside this machine's ceilings and the tables a user has at hand.
 //
-// Workload U: unique random keys. Every round gives each contender the same batches, one contender after the other, so that what else the
-// machine does meets all of them; rates are medians over the rounds, ratios medians of the rounds' ratios. Every answer is checked.
+// Workload U: unique random keys. Every round gives each table the same batches, one table after the other, so that
+// what else the machine does meets all of them; rates are medians over the rounds, ratios medians of the rounds'
+// ratios. Every answer is checked.
 // Workload V: bricks of a terrain shell in scan order: insert, find every brick, find each brick's six neighbours.
 #pragma once
 
@@ -23,9 +24,10 @@ struct HostBenchOptions {
   Progress progress{};
 };
 
-// {"threads", "missing_rivals", "rows": [{"what", "keys", "load_factor", "million_per_s", "spread", "of_ceiling", "ceiling", "cpu_ns", "ratios":
-// {rival: times its rate}, "cpu_ratios": {rival: times its keys per processor time}}], "ceilings": [{"keys", "read_8", "swap_8", "copy_gb"}], "grids": [{"keys", "load_factor", "depth_mean", ...}]}.
-// Errors: a wrong answer makes the measurement void.
+// {"threads", "missing_rivals", "rows": [{"what", "keys", "load_factor", "million_per_s", "spread", "of_ceiling",
+// "ceiling", "cpu_ns", "ratios": {baseline: times its rate}, "cpu_ratios": {baseline: times its keys per processor
+// time}}], "ceilings": [{"keys", "read_8", "swap_8", "copy_gb"}], "grids": [{"keys", "load_factor", "depth_mean",
+// ...}]}. Errors: a wrong answer makes the measurement void.
 Result<nlohmann::json> bench_hashgrid_host(const HostBenchOptions& options);
 std::vector<std::string> hashgrid_host_rows();  // the names of all rows
 // The same as a table for people.

@@ -44,7 +44,8 @@ HostCeilings measure_host_ceilings(size_t size_bytes) {
                asm volatile("" ::"r"(sum));  // so that no read is optimised away
              });
   c.swap_8 = double(count) * 1e-6 / seconds_of(count, 8192, [&](size_t begin, size_t end) {
-               // The processor does nothing beside a compare-and-swap: what is to be in flight at once must be asked for ahead.
+               // The processor does nothing beside a compare-and-swap: what is to be in flight at once must be asked
+               // for ahead.
                constexpr size_t kAhead = 16;
                for (size_t i = begin; i < end; ++i) {
                  __builtin_prefetch(place(i + kAhead), 1);

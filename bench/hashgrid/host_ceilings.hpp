@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// host_ceilings.hpp - what this machine's memory can do on the threads the grid uses, in memory of the size of the table.
+// host_ceilings.hpp - what this machine's memory can do on the threads the grid uses, in memory of the size of the
+// table.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +9,7 @@
 namespace quarry::bench {
 
 struct HostCeilings {
-  double read_8 = 0, swap_8 = 0;  // random 8-byte reads, random 64-bit compare-and-swaps, 10^6 a second; as many at once as a core keeps in flight
+  double read_8 = 0, swap_8 = 0;  // random 8-byte reads, random 64-bit swaps, 10^6 a second, as many at once as fit
   double copy_gb = 0;             // GB read and written a second
 };
 

@@ -165,10 +165,10 @@ class TbbTable final : public HostTable {
 
 }  // namespace
 
-Contender grid_contender(double max_load_factor) { return {"grid", thread_count(), std::make_unique<GridTable>(max_load_factor)}; }
+BenchTable grid_table(double max_load_factor) { return {"grid", thread_count(), std::make_unique<GridTable>(max_load_factor)}; }
 
-std::vector<Contender> rivals([[maybe_unused]] std::vector<std::string>& missing) {
-  std::vector<Contender> found;
+std::vector<BenchTable> baselines([[maybe_unused]] std::vector<std::string>& missing) {
+  std::vector<BenchTable> found;
 #if QRY_BENCH_ABSL
   found.push_back({"absl::flat_hash_map", 1, std::make_unique<OneThreadTable<absl::flat_hash_map<uint32_t, uint32_t>>>()});
 #else

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// host_tables.hpp - hash tables of the host behind one face, so that the benchmark asks the same of each: the grid on host threads, and
-// the tables a user has at hand. Not a place for tuning: every rival does what its manual says is fastest for a batch.
+// host_tables.hpp - hash tables of the host behind one face, so that the benchmark asks the same of each: the grid on
+// host threads, and the tables a user has at hand. Not a place for tuning: every baseline does what its manual says is
+// fastest for a batch.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ class HostTable {
   virtual uint64_t insert(std::span<const uint32_t> keys, std::span<const uint32_t> values) = 0;  // how many were new
   // values_out[i]: the value, or the reserved 0xFFFFFFFF. Returns how many were there.
   virtual uint64_t find(std::span<const uint32_t> keys, std::span<uint32_t> values_out) = 0;
-  virtual uint64_t assign(std::span<const uint32_t> keys, std::span<const uint32_t> values) = 0;    // how many were there
+  virtual uint64_t assign(std::span<const uint32_t> keys, std::span<const uint32_t> values) = 0;  // how many were there
   virtual uint64_t find_or_insert(std::span<const uint32_t> keys, std::span<uint32_t> values) = 0;  // how many were new
   virtual uint64_t erase(std::span<const uint32_t> keys) = 0;                                       // how many went
   // All pairs, into arrays that are empty when it is called.
@@ -30,14 +31,16 @@ class HostTable {
   virtual void clear() = 0;
 };
 
-struct Contender {
+// One of the tables that are measured: the grid at a load factor, or a baseline.
+struct BenchTable {
   std::string name;
   uint32_t threads;  // 1 where the table allows no more
   std::unique_ptr<HostTable> table;
 };
 
-// The grid at a load factor, and the rivals this build has. `missing`: names of those it lacks, with the package that has them.
-Contender grid_contender(double max_load_factor);
-std::vector<Contender> rivals(std::vector<std::string>& missing);
+// The grid at a load factor, and the baselines this build has. `missing`: names of those it lacks, with the package
+// that has them.
+BenchTable grid_table(double max_load_factor);
+std::vector<BenchTable> baselines(std::vector<std::string>& missing);
 
 }  // namespace quarry::bench

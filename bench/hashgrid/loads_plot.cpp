@@ -51,7 +51,9 @@ std::string text_of(const char* format, double a, double b = 0, double c = 0) {
 }
 
 std::string table_of(Columns& c) {
-  std::string text = "| load | pairs: rate, mean, max | refused | compact: rate, mean, max | simple: rate, mean, max |\n|---|---|---|---|---|\n";
+  std::string text =
+      "| load | pairs: rate, mean, max | refused | compact: rate, mean, max | simple: rate, mean, max |\n"
+      "|---|---|---|---|---|\n";
   for (size_t i = 0; i < c["load"].size(); ++i) {
     text += text_of("| %.2f", c["load"][i]);
     text += text_of(" | %.1f, %.3f, %.0f", c["pairs_rate"][i], c["pairs_mean"][i], c["pairs_max"][i]);
@@ -95,8 +97,10 @@ std::string picture_of(Columns& c) {
   const double top_rate = std::ceil(fastest / 10) * 10, decades = std::ceil(std::log10(deepest)) + 1, right = kLeft + kWidth + kGap;
   const auto rate_y = [&](double v) { return v / top_rate; };
   const auto depth_y = [&](double v) { return (std::log10(std::max(v, 0.1)) + 1) / decades; };
-  std::string svg = text_of("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" font-family=\"sans-serif\" font-size=\"13\">\n", right + kWidth + 30,
-                            kTop + kHeight + 90);
+  std::string svg = text_of(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" "
+      "font-family=\"sans-serif\" font-size=\"13\">\n",
+      right + kWidth + 30, kTop + kHeight + 90);
   svg += "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n";
   for (const double left : {kLeft, right})
     for (int i = 0; i <= 10; i += 2) {

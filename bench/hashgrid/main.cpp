@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// main.cpp - `qry_bench_hashgrid`: the CUDA part of `quarry bench hashgrid` as a program that needs neither window nor Vulkan.
+// main.cpp - `qry_bench_hashgrid`: the CUDA part of `quarry bench hashgrid` as a program that needs neither window nor
+// Vulkan.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -12,9 +13,11 @@
 
 namespace {
 constexpr const char* kUsage =
-    "qry_bench_hashgrid [--json FILE] [--sweep FILE.csv] [--only pairs|compact]   measure the hash grid on a CUDA device (16 GiB)\n"
+    "qry_bench_hashgrid [--json FILE] [--sweep FILE.csv] [--only pairs|compact]   "
+    "measure the hash grid on a CUDA device (16 GiB)\n"
     "qry_bench_hashgrid --plot FILE.csv                    draw a sweep again, without a device\n"
-    "--sweep: insert rate and probe depth against load factor, beside a simple table; writes FILE.csv, FILE.md and FILE.svg\n";
+    "--sweep: insert rate and probe depth against load factor, beside a simple table; "
+    "writes FILE.csv, FILE.md and FILE.svg\n";
 
 int wrong(const std::string& what) {
   std::fprintf(stderr, "qry_bench_hashgrid: %s\n%s", what.c_str(), kUsage);

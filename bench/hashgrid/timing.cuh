@@ -40,8 +40,8 @@ struct NoPreparation {
   void operator()() const {}
 };
 
-// Seconds that run() takes on `stream`; prepare() comes before each run and does not count. run() may also wait by itself.
-// runs = 0: one run without a warm-up.
+// Seconds that run() takes on `stream`; prepare() comes before each run and does not count. run() may also wait by
+// itself. runs = 0: one run without a warm-up.
 template <class Run, class Prepare = NoPreparation>
 double seconds_of(const Run& run, const Prepare& prepare = {}, cudaStream_t stream = nullptr, int runs = 5) {
   cudaEvent_t begin = nullptr, end = nullptr;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // workloads.cuh - the keys of the benchmark, and the checks of every answer.
 //
-// U: unique 32-bit keys in random order (a bijection of 0, 1, 2, ... that has nothing in common with the grid's mixer), values made from
-// keys. V: about 16.7 million bricks, keys packed 11/10/11, in scan order: the shell of a rolling terrain 2048 x 2048 bricks wide, three to
-// five
-//    bricks thick, and a bumpy sphere of radius 380 above it.
+// U: unique 32-bit keys in random order (a bijection of 0, 1, 2, ... that has nothing in common with the grid's mixer),
+//    values made from keys.
+// V: about 16.7 million bricks, keys packed 11/10/11, in scan order: the shell of a rolling terrain 2048 x 2048 bricks
+//    wide, three to five bricks thick, and a bumpy sphere of radius 380 above it.
 #pragma once
 
 #include <cstdint>

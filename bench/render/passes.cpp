@@ -12,10 +12,11 @@
 #include "bench/render/scenes.hpp"
 #include "bench_rays_spirv.h"
 #include "engine/render/beams.hpp"
-#include "engine/render/course.hpp"
-#include "engine/render/look.hpp"
+#include "engine/render/frame_settings.hpp"
 #include "engine/render/offscreen.hpp"
 #include "engine/render/ray_marcher.hpp"
+#include "engine/render/ray_setup.hpp"
+#include "engine/render/shadow_order.hpp"
 #include "engine/vulkan/loader.hpp"
 #include "base/parallel.hpp"
 #include "bench/render/shaders/bench_rays.h"
@@ -25,7 +26,7 @@
 namespace quarry::bench {
 namespace {
 
-using engine::BufferHome;
+using engine::BufferMemory;
 using engine::DeviceMemory;
 using engine::vk_check;
 
@@ -69,7 +70,7 @@ class Passes {
   // Microseconds of each pass, a median; what the last one leaves is in the buffers.
   Result<void> measure(const engine::SharedWorld& world, engine::Device::TimelinePoint ready, const engine::View& view, uint32_t repeats, double (&median_us)[kPassCount]);
   uint64_t hits() const;          // of the last measure()
-  std::vector<QryVisibility> seen() const;
+  std::vector<QryVisibility> visible() const;
   nlohmann::json statistics() const;  // of each pipeline, what the driver tells: registers, size
   Result<uint64_t> differing();   // pixels in which rays that start at beams hit something else
 
@@ -84,7 +85,7 @@ class Passes {
   VkQueryPool queries_ = VK_NULL_HANDLE;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;  // that offscreen_ has begun
   std::unique_ptr<engine::Offscreen> offscreen_;
-  std::unique_ptr<DeviceMemory> frame_, near_frame_, visibility_, lit_, open_, picture_, beams_, seen_, seen_beams_;
+  std::unique_ptr<DeviceMemory> frame_, near_frame_, visibility_, lit_, open_, picture_, beams_, visible_, visible_beams_;
 };
 
 Result<VkPipeline> Passes::make(const Pass& pass) {
@@ -120,15 +121,15 @@ Result<std::unique_ptr<Passes>> Passes::create(engine::Device& device, uint32_t 
   const auto pixels = uint64_t(width) * height;
   const struct {
     std::unique_ptr<DeviceMemory>* memory;
-    BufferHome home;
+    BufferMemory kind;
     uint64_t bytes;
-  } wanted[] = {{&self->frame_, BufferHome::device_mapped, sizeof(QryBenchFrame)}, {&self->near_frame_, BufferHome::device_mapped, sizeof(QryBenchFrame)},
-                {&self->visibility_, BufferHome::device, pixels * sizeof(QryVisibility)}, {&self->lit_, BufferHome::device, pixels * 4},
-                {&self->open_, BufferHome::device, pixels * 16}, {&self->picture_, BufferHome::device, pixels * 4},
-                {&self->beams_, BufferHome::device, engine::beam_tiles(width, height) * 4},
-                {&self->seen_, BufferHome::host_readback, pixels * sizeof(QryVisibility)}, {&self->seen_beams_, BufferHome::host_readback, pixels * sizeof(QryVisibility)}};
+  } wanted[] = {{&self->frame_, BufferMemory::device_mapped, sizeof(QryBenchFrame)}, {&self->near_frame_, BufferMemory::device_mapped, sizeof(QryBenchFrame)},
+                {&self->visibility_, BufferMemory::device, pixels * sizeof(QryVisibility)}, {&self->lit_, BufferMemory::device, pixels * 4},
+                {&self->open_, BufferMemory::device, pixels * 16}, {&self->picture_, BufferMemory::device, pixels * 4},
+                {&self->beams_, BufferMemory::device, engine::beam_tiles(width, height) * 4},
+                {&self->visible_, BufferMemory::host_readback, pixels * sizeof(QryVisibility)}, {&self->visible_beams_, BufferMemory::host_readback, pixels * sizeof(QryVisibility)}};
   for (const auto& w : wanted) {
-    QRY_TRY_ASSIGN(auto made, DeviceMemory::create(device, w.home, w.bytes, "quarry bench"));
+    QRY_TRY_ASSIGN(auto made, DeviceMemory::create(device, w.kind, w.bytes, "quarry bench"));
     *w.memory = std::move(made);
   }
   QRY_TRY_ASSIGN(auto offscreen, engine::Offscreen::create(device, "quarry bench"));
@@ -202,7 +203,7 @@ Result<void> Passes::measure(const engine::SharedWorld& world, engine::Device::T
   VkPhysicalDeviceProperties properties{};
   vk.vkGetPhysicalDeviceProperties(device_->physical_device(), &properties);
   std::vector<double> times[kPassCount];
-  const QryBenchPush push{world.root(), 0, engine::one_way(f.sun), width_ * height_};
+  const QryBenchPush push{world.root(), 0, engine::direction_setup(f.sun), width_ * height_};
   constexpr VkAccessFlags kShader = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
   const VkMemoryBarrier between{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, kShader | VK_ACCESS_TRANSFER_READ_BIT, kShader | VK_ACCESS_TRANSFER_READ_BIT};
   constexpr VkPipelineStageFlags kWork = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
@@ -219,7 +220,7 @@ Result<void> Passes::measure(const engine::SharedWorld& world, engine::Device::T
       const bool plain = std::strcmp(kPasses[i].name, "primary") == 0, beams = kPasses[i].from_beams;
       if (round == 0 && (plain || beams)) {  // kept for hits() and differing()
         const VkBufferCopy copy{0, 0, visibility_->size_bytes()};
-        vk.vkCmdCopyBuffer(commands_, visibility_->buffer(), (plain ? seen_ : seen_beams_)->buffer(), 1, &copy);
+        vk.vkCmdCopyBuffer(commands_, visibility_->buffer(), (plain ? visible_ : visible_beams_)->buffer(), 1, &copy);
         engine::host_read_barrier(vk, commands_, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT);
         vk.vkCmdPipelineBarrier(commands_, kWork, kWork, 0, 1, &between, 0, nullptr, 0, nullptr);
       }
@@ -245,19 +246,19 @@ nlohmann::json Passes::statistics() const {
   return all;
 }
 
-std::vector<QryVisibility> Passes::seen() const {
-  const auto* seen = static_cast<const QryVisibility*>(seen_->mapped());
-  return {seen, seen + uint64_t(width_) * height_};
+std::vector<QryVisibility> Passes::visible() const {
+  const auto* first = static_cast<const QryVisibility*>(visible_->mapped());
+  return {first, first + uint64_t(width_) * height_};
 }
 
 uint64_t Passes::hits() const {
-  const auto* seen = static_cast<const QryVisibility*>(seen_->mapped());
-  return uint64_t(std::count_if(seen, seen + uint64_t(width_) * height_, [](const QryVisibility& v) { return v.t >= 0; }));
+  const auto* first = static_cast<const QryVisibility*>(visible_->mapped());
+  return uint64_t(std::count_if(first, first + uint64_t(width_) * height_, [](const QryVisibility& v) { return v.t >= 0; }));
 }
 
 Result<uint64_t> Passes::differing() {
-  const auto* plain = static_cast<const QryVisibility*>(seen_->mapped());
-  const auto* beams = static_cast<const QryVisibility*>(seen_beams_->mapped());
+  const auto* plain = static_cast<const QryVisibility*>(visible_->mapped());
+  const auto* beams = static_cast<const QryVisibility*>(visible_beams_->mapped());
   uint64_t count = 0;
   for (uint64_t i = 0; i < uint64_t(width_) * height_; ++i) count += plain[i].xy != beams[i].xy || plain[i].zm != beams[i].zm || (plain[i].t < 0) != (beams[i].t < 0);
   return count;
@@ -316,7 +317,7 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
     const auto voxels = double(world.voxel_count());
     const auto per_voxel = [&](uint64_t bytes) { return double(bytes) / voxels; };
     const double editable = per_voxel(world.size_bytes()), editable_device = per_voxel(shared->device_bytes());
-    std::vector<QryVisibility> seen[kCameraCount];
+    std::vector<QryVisibility> visible[kCameraCount];
     nlohmann::json cameras = nlohmann::json::array();
     for (int camera = 0; camera < kCameraCount; ++camera) {
       if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "interrupted");
@@ -341,7 +342,7 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
       rows["primary as drawn"] = row_of(pixels, primary_as_drawn(us, shared->root(), view));
       rows["shadow"] = row_of(hits, shadow_as_drawn(us, shared->root(), view));
       rows["whole frame"] = row_of(pixels + 5 * hits, whole_frame(us, shared->root(), view));
-      seen[camera] = passes->seen();
+      visible[camera] = passes->visible();
       cameras.push_back({{"camera", camera_name(camera)}, {"hits", hits}, {"differ_with_beams", differing}, {"passes", rows}});
     }
     // The same world packed: less memory, and not a pixel different.
@@ -356,8 +357,8 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
       double us[kPassCount];
       const engine::View view = scene_view(scene, camera, size, options.width, options.height);
       QRY_TRY(passes->measure(*shared, *ready, view, options.repeats, us));
-      const std::vector<QryVisibility> packed = passes->seen();
-      if (std::memcmp(packed.data(), seen[camera].data(), packed.size() * sizeof(QryVisibility)) != 0)
+      const std::vector<QryVisibility> packed = passes->visible();
+      if (std::memcmp(packed.data(), visible[camera].data(), packed.size() * sizeof(QryVisibility)) != 0)
         return fail(ErrorCode::device, fmt::format("{}, {}: the packed world is not seen as the editable one is: the measurement is void", about.name, camera_name(camera)));
       const uint64_t pixels = uint64_t(options.width) * options.height;
       auto& rows = cameras[size_t(camera)]["passes"];

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// passes.hpp - `quarry bench render`: how many rays a second the traversal walks, pass by pass, on the reference scenes.
+// passes.hpp - `quarry bench render`: how many rays a second are traced, pass by pass, on the reference scenes.
 //
-// Each pass is a dispatch of its own between two timestamps; the median of `repeats` is reported, after two rounds of warm-up. Beside
-// them, in the same run, two ceilings: making the rays and writing 16 bytes, and walking only the pyramid. Rays counted are rays walked:
-// pixels for primary rays, pixels that hit (times four) for shadow and ambient rays.
+// Each pass is a dispatch of its own between two timestamps; the median of `repeats` is reported, after two rounds of
+// warm-up. Beside them, in the same run, two ceilings: making the rays and writing 16 bytes, and traversing only the
+// pyramid. Rays counted are rays traced: pixels for primary rays, pixels that hit (times four) for shadow and ambient
+// rays.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +26,10 @@ struct RenderBenchOptions {
   Progress progress{};
 };
 
-// {"device", "driver", "sharing", "scenes": [{"scene", "voxels", "bricks", "bytes_per_voxel", "packed_bytes_per_voxel", "cameras": [{"camera", "hits", "passes":
-// {name: {"rays", "microseconds", "million_per_s"}}}]}]}. Errors: a wrong number of voxels, bricks or hits makes the measurement void,
-// and so does a pixel that differs when the world is packed (measured in a second round: the rows "..., packed").
+// {"device", "driver", "sharing", "scenes": [{"scene", "voxels", "bricks", "bytes_per_voxel", "packed_bytes_per_voxel",
+// "cameras": [{"camera", "hits", "passes": {name: {"rays", "microseconds", "million_per_s"}}}]}]}. Errors: a wrong
+// number of voxels, bricks or hits makes the measurement void, and so does a pixel that differs when the world is
+// packed (measured in a second round: the rows "..., packed").
 Result<nlohmann::json> bench_render(const RenderBenchOptions& options);
 
 // The same as a table for people.

@@ -105,7 +105,8 @@ struct Maker {
       if ((x % 3 == 1) + (y % 3 == 1) + (z % 3 == 1) >= 2) return false;
     return true;
   }
-  // A shell one voxel to each side of a radius that two octaves of noise move by up to 12 voxels; in sixteenths of a voxel.
+  // A shell one voxel to each side of a radius that two octaves of noise move by up to 12 voxels; in sixteenths of a
+  // voxel.
   bool sphere(int x, int y, int z) const {
     const int dx = x - centre(), dy = y - centre(), dz = z - centre();
     const uint32_t square = uint32_t(dx * dx + dy * dy + dz * dz), near_r = uint32_t(size - 14), far_r = uint32_t(size + 14);
@@ -193,7 +194,8 @@ engine::View scene_view(int scene, int camera, int size, uint32_t width, uint32_
   f /= glm::length(f);
   const double length = std::sqrt(f.x * f.x + f.z * f.z);
   const glm::dvec3 right(-f.z / length, 0, f.x / length), up = glm::cross(right, f);
-  const double tan_half = 0.57735026918962576451, wide = tan_half * double(width) / double(height);  // a vertical angle of 60 degrees
+  // A vertical angle of 60 degrees.
+  const double tan_half = 0.57735026918962576451, wide = tan_half * double(width) / double(height);
   return {glm::vec3(eye), glm::vec3(f), glm::vec3(right * wide), glm::vec3(up * tan_half)};
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// scenes.hpp - three worlds and three cameras each for comparing renderers: a terrain shell, a Menger sponge, a bumpy hollow
-// sphere. Which voxels exist is decided by integer arithmetic alone, so every machine makes the same.
+// scenes.hpp - three worlds and three cameras each for comparing renderers: a terrain shell, a Menger sponge, a bumpy
+// hollow sphere. Which voxels exist is decided by integer arithmetic alone, so every machine makes the same.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // device.cpp - the C interface's ground: versions, results, the error message, chains, and the context with its device.
-// Neighbours: api/requirements.cpp (what a host's device needs), api/world.cpp, api/memory.cpp, api/voxels.cpp, api/render.cpp, api/record.cpp,
-// api/paths.cpp.
+// Neighbours: api/requirements.cpp (what a host's device needs), api/world.cpp, api/memory.cpp, api/voxels.cpp,
+// api/render.cpp, api/record.cpp, api/paths.cpp.
 #include "engine/api/handles.hpp"
 
 #include <cstdarg>
@@ -11,7 +11,8 @@
 namespace quarry::c_api {
 namespace {
 
-// The only state outside handles. A fixed array, so that reporting "out of memory" takes none, and a thread's end has nothing to free.
+// The only state outside handles. A fixed array, so that reporting "out of memory" takes none, and a thread's end has
+// nothing to free.
 constexpr size_t kMessageBytes = 1024;
 thread_local char t_message[kMessageBytes];
 
@@ -223,7 +224,8 @@ qry_result qry_context_create(uint32_t abi_version, const qry_context_info* info
     *out = nullptr;
     if (abi_version != QRY_ABI_VERSION)
       return refuse(QRY_ERROR_ABI_MISMATCH,
-                    "%s: the program was compiled for ABI version %u, this library (%d.%d.%d) has ABI version %u: recompile the program "
+                    "%s: the program was compiled for ABI version %u, this library (%d.%d.%d) has ABI version %u: "
+                    "recompile the program "
                     "with this library's quarry.h, or install the library it was compiled for",
                     function, abi_version, QRY_VERSION_MAJOR, QRY_VERSION_MINOR, QRY_VERSION_PATCH, QRY_ABI_VERSION);
     const qry_context_info defaults = QRY_CONTEXT_INFO_INIT;
@@ -238,7 +240,8 @@ qry_result qry_context_create(uint32_t abi_version, const qry_context_info* info
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: info->validation is %u, expected 0 or 1", function, info->validation);
     if (adopted && (info->device != QRY_DEVICE_LAZY || info->prefer_device || info->validation))
       return refuse(QRY_ERROR_INVALID_ARGUMENT,
-                    "%s: device, prefer_device and validation are about a device of our own; leave them as QRY_CONTEXT_INFO_INIT sets them "
+                    "%s: device, prefer_device and validation are about a device of our own; leave them as "
+                    "QRY_CONTEXT_INFO_INIT sets them "
                     "beside qry_vulkan_device_info",
                     function);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// handles.hpp - what the files of the C interface share: the handles' insides, the border that no exception crosses, the checks.
-// Private to engine/c_api*.cpp, which are a thin face over Document, io, Device, SharedWorld and Renderer: no work is done here that a
-// C++ caller could not have done with those. The contract is in quarry.h.
+// handles.hpp - what the files of the C interface share: the handles' insides, the border that no exception crosses,
+// the checks. Private to engine/c_api*.cpp, which are a thin face over Document, io, Device, SharedWorld and Renderer:
+// no work is done here that a C++ caller could not have done with those. The contract is in quarry.h.
 #pragma once
 
 #include <algorithm>
@@ -35,8 +35,8 @@ struct ContextState {
   engine::SharingMode sharing = engine::SharingMode::automatic;
   uint32_t threads = 0;
 
-  // Guards what is below, and every use of the device but memory allocation: one frame at a time per context. Recursive, because a
-  // half-made world may be destroyed while it is held.
+  // Guards what is below, and every use of the device but memory allocation: one frame at a time per context.
+  // Recursive, because a half-made world may be destroyed while it is held.
   std::recursive_mutex mutex;
   std::unique_ptr<engine::Device> device;
   std::unique_ptr<engine::Renderer> renderer;  // after `device`: destroyed before it
@@ -52,7 +52,8 @@ struct ContextState {
 qry_result refuse(const Error& error) noexcept;
 qry_result result_of(ErrorCode code) noexcept;
 
-// QRY_PASS_REFUSAL(check_struct(...)); returns what the call answered, if that is not QRY_OK: its message has been kept already.
+// QRY_PASS_REFUSAL(check_struct(...)); returns what the call answered, if that is not QRY_OK: its message has been kept
+// already.
 #define QRY_PASS_REFUSAL(...)                                             \
   do {                                                                    \
     if (const qry_result qry_refused = (__VA_ARGS__)) return qry_refused; \
@@ -114,10 +115,12 @@ struct qry_context {
   std::shared_ptr<quarry::c_api::ContextState> state;
 };
 
-// Members are destroyed from the last to the first: the document's memory belongs to `shared`, whose device belongs to `context`.
+// Members are destroyed from the last to the first: the document's memory belongs to `shared`, whose device belongs to
+// `context`.
 struct qry_world {
   std::shared_ptr<quarry::c_api::ContextState> context;
-  std::unique_ptr<quarry::hashgrid::Executor> executor;    // only if the context limits threads; else the world has its own
+  // Only if the context limits threads; else the world has its own.
+  std::unique_ptr<quarry::hashgrid::Executor> executor;
   std::unique_ptr<quarry::engine::SharedWorld> shared;     // null: in plain host memory, no device yet
   std::optional<quarry::Document> document;
   uint32_t max_bricks = 0;
@@ -181,6 +184,6 @@ void put_size_and_sun(const auto& info, engine::RenderSettings& settings) {
 // A picture's info with what is chained to it, as the renderer takes it.
 qry_result read_render_info(const char* function, const qry_render_info* info, engine::View& view, engine::RenderSettings& settings);
 // `look` may be null: then nothing is set.
-qry_result apply_look(const char* function, const qry_look_info* look, engine::RenderSettings& settings);
+qry_result apply_environment(const char* function, const qry_look_info* look, engine::RenderSettings& settings);
 
 }  // namespace quarry::c_api

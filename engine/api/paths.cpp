@@ -44,7 +44,7 @@ qry_result settings_of(const char* function, const qry_paths_info& info, const q
   } lengths[] = {{"lens_radius", info.lens_radius}, {"focus", info.focus}, {"firefly_limit", info.firefly_limit}};
   for (const auto& length : lengths)
     if (!(length.value >= 0) || !std::isfinite(length.value)) return bad(function, length.member, length.value, "0 or more");
-  QRY_PASS_REFUSAL(apply_look(function, look, settings));
+  QRY_PASS_REFUSAL(apply_environment(function, look, settings));
   put_size_and_sun(info, settings);
   settings.bounces = info.bounces;
   settings.frame_seed = info.seed;

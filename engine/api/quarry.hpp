@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// quarry.hpp - quarry.h for C++17: handles that free themselves and results that carry their message. Header only, no exceptions
-// thrown, nothing hidden: every call is the C call of the same name, whose contract (threads, units, errors) is in quarry.h.
+// quarry.hpp - quarry.h for C++17: handles that free themselves and results that carry their message. Header only, no
+// exceptions thrown, nothing hidden: every call is the C call of the same name, whose contract (threads, units, errors)
+// is in quarry.h.
 //
 //   qry::Result<qry::Context> context = qry::Context::create();
 //   if (!context) return report(context.message());
@@ -100,7 +101,7 @@ class Paths {
     qry_paths_state state = QRY_PATHS_STATE_INIT;
     const qry_result asked = qry_paths_get_state(handle_, &state);
     if (asked != QRY_OK) return {asked, {}};
-    std::vector<T> values(static_cast<size_t>(state.width) * state.height * channels);
+    std::vector<T> values(size_t(state.width) * state.height * channels);
     T none{};  // no picture: the call says so, but wants an address
     const qry_result code = qry_paths_read(handle_, layer, values.empty() ? &none : values.data(), values.size() * sizeof(T), 0);
     return {code, std::move(values)};
@@ -175,7 +176,7 @@ class World {
   }
   // RGBA8, row 0 on top.
   Result<std::vector<uint8_t>> render(const qry_render_info& info) {
-    std::vector<uint8_t> rgba(static_cast<size_t>(info.width) * info.height * 4);
+    std::vector<uint8_t> rgba(size_t(info.width) * info.height * 4);
     const qry_result code = qry_world_render(handle_, &info, rgba.data(), rgba.size(), 0);
     return {code, std::move(rgba)};
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// record.cpp - frames of the C interface that are recorded into the host engine's own command buffer. Nothing here waits; only publishing submits.
+// record.cpp - frames of the C interface that are recorded into the host engine's own command buffer. Nothing here
+// waits; only publishing submits.
 #include <vulkan/vulkan_core.h>
 
 #include <cstring>
@@ -107,14 +108,17 @@ qry_result qry_record_frame(qry_recorder* recorder, qry_world* world, const qry_
     if (!record->command_buffer || !record->image_view)
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: record->%s is NULL", function, record->command_buffer ? "image_view" : "command_buffer");
     if (record->safe_frame >= record->frame || record->frame < recorder->last_frame)
-      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: record->frame is %llu, record->safe_frame %llu, and %llu was recorded before: expected a frame above the safe one, and none below that before",
+      return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: record->frame is %llu, record->safe_frame %llu, and %llu was "
+                                                "recorded before: expected a frame above the safe one, and none below "
+                                                "that before",
                     function, static_cast<unsigned long long>(record->frame), static_cast<unsigned long long>(record->safe_frame), static_cast<unsigned long long>(recorder->last_frame));
     if (world->context != recorder->context) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: recorder and world are of different contexts", function);
     if (!world->shared || !world->shared->root_address())
       return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: the world was never published: call qry_world_publish first", function);
     const auto slot = std::find_if(recorder->frames.begin(), recorder->frames.end(), [&](uint64_t frame) { return frame <= record->safe_frame; });
     if (slot == recorder->frames.end())
-      return refuse(QRY_ERROR_FULL, "%s: all %zu slots are in frames after the safe one, %llu: create the recorder with more, or record fewer frames ahead", function,
+      return refuse(QRY_ERROR_FULL, "%s: all %zu slots are in frames after the safe one, %llu: create the recorder "
+                                    "with more, or record fewer frames ahead", function,
                     recorder->frames.size(), static_cast<unsigned long long>(record->safe_frame));
     // The frame counts from here on, even if it is recorded in part only: the host may submit that part.
     *slot = recorder->last_frame = record->frame;

@@ -72,7 +72,7 @@ void copy_rows(const void* from, void* to, uint32_t width, uint32_t height, uint
   for (size_t y = 0; y < height; ++y) std::memcpy(static_cast<char*>(to) + size_t(pitch) * y, static_cast<const char*>(from) + row_bytes * y, row_bytes);
 }
 
-qry_result apply_look(const char* function, const qry_look_info* look, engine::RenderSettings& settings) {
+qry_result apply_environment(const char* function, const qry_look_info* look, engine::RenderSettings& settings) {
   if (!look) return QRY_OK;
   const auto wrong = [function](const char* member, double value, const char* expected) {
     return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: qry_look_info.%s is %g, expected %s", function, member, value, expected);
@@ -132,7 +132,7 @@ qry_result read_render_info(const char* function, const qry_render_info* info, e
   const void *look = nullptr, *outline = nullptr;
   QRY_PASS_REFUSAL(check_struct(function, "info", info, QRY_STYPE_RENDER_INFO, {{QRY_STYPE_LOOK_INFO, &look}, {QRY_STYPE_OUTLINE_INFO, &outline}}));
   QRY_PASS_REFUSAL(check_render_info(function, *info));
-  QRY_PASS_REFUSAL(apply_look(function, static_cast<const qry_look_info*>(look), settings));
+  QRY_PASS_REFUSAL(apply_environment(function, static_cast<const qry_look_info*>(look), settings));
   put_size_and_sun(*info, settings);
   settings.view = engine::DebugView(info->view);
   settings.samples = info->samples;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // requirements.cpp - what Quarry needs of a Vulkan device, as data that a host reads before it creates its own.
-// The same list as engine/vulkan/device.hpp states; tests/engine holds the two together by adopting devices that lack one feature each.
+// The same list as engine/vulkan/device.hpp states; tests/engine holds the two together by adopting devices that lack
+// one feature each.
 #include <cstddef>
 #include <cstring>
 #include <string>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // voxels.cpp - voxels in bulk, edits, history and palette of the C interface.
-// A bulk write becomes whole bricks (before | what the caller said) and goes the way of every other edit: Document::write.
+// A bulk write becomes whole bricks (before | what the caller said) and goes the way of every other edit:
+// Document::write.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -58,7 +59,8 @@ std::string shown_as(const Instance& instance) {
 }
 
 constexpr const char* kWorldExtent =
-    "the world is x and z in [-8192, 8191], y in [-4096, 4095], without the brick at its upper corner (x and z from 8184, y from 4088)";
+    "the world is x and z in [-8192, 8191], y in [-4096, 4095], without the brick at its upper corner (x and z from "
+    "8184, y from 4088)";
 
 // True if every voxel of `box`, in the volume's axes, lies in the world wherever the scene shows the volume.
 bool shown_inside_world(const Scene& scene, uint32_t volume, const WideBox& box, const Instance** offender) {
@@ -208,7 +210,8 @@ qry_result qry_world_set_voxels(qry_world* world, uint32_t volume, const int32_t
     const auto voxel_box = [xyz](uint64_t i) {
       return WideBox{{xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]}, {xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]}};
     };
-    // The box of all of them is almost always inside; only if not is there one to name, unless only the box meets the corner brick.
+    // The box of all of them is almost always inside; only if not is there one to name, unless only the box meets the
+    // corner brick.
     if (count) {
       WideBox all = voxel_box(0);
       for (uint64_t i = 1; i < count; ++i)
@@ -404,7 +407,8 @@ qry_result qry_world_set_materials(qry_world* world, uint32_t first, uint32_t co
       if (!in_unit(from.roughness) || !in_unit(from.metalness) || !in_unit(from.transparency) || !(from.emission >= 0) ||
           !std::isfinite(from.emission) || !(from.ior >= 1) || !std::isfinite(from.ior) || from.reserved[0] != 0 || from.reserved[1] != 0)
         return refuse(QRY_ERROR_INVALID_ARGUMENT,
-                      "%s: materials[%u]: expected roughness, metalness and transparency in 0..1, emission 0 or more, ior 1 or more, reserved 0",
+                      "%s: materials[%u]: expected roughness, metalness and transparency in 0..1, emission 0 or more, "
+                      "ior 1 or more, reserved 0",
                       function, i);
       Material& to = palette.materials[first + i];
       to.r = from.rgba[0];

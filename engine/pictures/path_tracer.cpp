@@ -9,8 +9,8 @@
 #include <cstring>
 #include <limits>
 
-#include "engine/sharing/light_list.hpp"
-#include "engine/render/look.hpp"
+#include "engine/sharing/light_tree.hpp"
+#include "engine/render/frame_settings.hpp"
 #include "engine/render/offscreen.hpp"
 #include "engine/vulkan/pipeline_cache.hpp"
 #include "engine/vulkan/upload.hpp"
@@ -21,7 +21,7 @@
 
 namespace quarry::engine {
 
-static_assert(offsetof(QryPathFrame, origin) == 32 && offsetof(QryPathFrame, width) == 80 && offsetof(QryPathFrame, look) == 100 &&
+static_assert(offsetof(QryPathFrame, origin) == 32 && offsetof(QryPathFrame, width) == 80 && offsetof(QryPathFrame, environment) == 100 &&
                   sizeof(QryPathFrame) == 248 && sizeof(QryPathPush) == 24,
               "the path frame's layout in C++ is not GLSL's scalar layout");
 
@@ -48,10 +48,11 @@ struct PathTracer::State {
   std::unique_ptr<Offscreen> offscreen;
   std::unique_ptr<DeviceMemory> back;
   uint32_t paths = 0;  // in the sums, by render()
-  // The list of lights of this version, or of none. Never written again once a frame may read it.
+  // The light tree of this version, or of none. Never written again once a frame may read it.
   uint64_t lights_version = 0;
   std::shared_ptr<DeviceMemory> lights;
-  std::vector<std::pair<uint64_t, std::shared_ptr<DeviceMemory>>> on_their_way;  // the value at which their copy is done
+  // The value at which their copy is done.
+  std::vector<std::pair<uint64_t, std::shared_ptr<DeviceMemory>>> on_their_way;
   VkSemaphore copies = VK_NULL_HANDLE;  // that counts them; upload's
   std::unique_ptr<Upload> upload;  // goes first: its end waits for the copies
 
@@ -65,7 +66,7 @@ struct PathTracer::State {
   Result<void> set_up();
   Result<void> grow(std::shared_ptr<DeviceMemory>& memory, uint64_t size_bytes, const char* label) {
     if (memory && memory->size_bytes() >= size_bytes) return {};
-    QRY_TRY_ASSIGN(auto made, DeviceMemory::create(*device, BufferHome::device, size_bytes, label));
+    QRY_TRY_ASSIGN(auto made, DeviceMemory::create(*device, BufferMemory::device, size_bytes, label));
     memory = std::move(made);
     return {};
   }
@@ -89,7 +90,7 @@ Result<void> PathTracer::State::set_up() {
   resolve = made_resolve;
   cache->store();
   for (Frame& frame : frames)
-    QRY_TRY(ensure_memory(*device, frame.parameters, BufferHome::device_mapped, sizeof(QryPathFrame), "quarry path frame"));
+    QRY_TRY(ensure_memory(*device, frame.parameters, BufferMemory::device_mapped, sizeof(QryPathFrame), "quarry path frame"));
   QRY_TRY_ASSIGN(auto made_offscreen, Offscreen::create(*device, "quarry path tracer"));
   offscreen = std::move(made_offscreen);
   return {};
@@ -123,8 +124,8 @@ Result<void> PathTracer::State::record(VkCommandBuffer commands, SharedWorld& wo
     QRY_TRY(grow(layers, pixels * 2 * kPixelBytes, "quarry path layers"));
   Frame& frame = frames[frame_index];
   frame.sums = sums;
-  const bool asks = settings.light_list && world.lights().up_to_date() && world.lights().version() == lights_version;
-  frame.lights = asks ? lights : nullptr;
+  const bool samples_lights = settings.light_tree && world.lights().up_to_date() && world.lights().version() == lights_version;
+  frame.lights = samples_lights ? lights : nullptr;
 
   QryPathFrame f{};
   f.root = world.root_address();
@@ -137,7 +138,7 @@ Result<void> PathTracer::State::record(VkCommandBuffer commands, SharedWorld& wo
   f.bounces = settings.bounces;
   f.seed = settings.frame_seed;
   f.clamp = settings.firefly_limit;
-  f.look = look_of(settings, world.root());
+  f.environment = environment_of(settings, world.root());
   std::memcpy(frame.parameters->mapped(), &f, sizeof f);
 
   const VulkanFunctions& vk = device->vk();
@@ -164,8 +165,8 @@ Result<std::unique_ptr<PathTracer>> PathTracer::create(Device& device) {
 
 Result<void> PathTracer::prepare(const RenderedWorld& world) {
   State& s = *state_;
-  const LightList& list = world.shared.update_lights(world.world, world.palette);
-  if (list.version() == s.lights_version) return {};
+  const LightTree& tree = world.shared.update_lights(world.world, world.palette);
+  if (tree.version() == s.lights_version) return {};
   if (!s.upload) {
     QRY_TRY_ASSIGN(auto upload, Upload::create(*s.device));
     s.upload = std::move(upload);
@@ -176,15 +177,15 @@ Result<void> PathTracer::prepare(const RenderedWorld& world) {
   std::erase_if(s.on_their_way, [&](const auto& copy) { return copy.first <= reached; });
   s.lights.reset();
   s.lights_version = 0;
-  if (const uint64_t size = list.image_bytes()) {
-    QRY_TRY_ASSIGN(auto memory, DeviceMemory::create(*s.device, BufferHome::device, size, "quarry lights"));
-    const std::vector<uint8_t> image = list.image(memory->address());
+  if (const uint64_t size = tree.image_bytes()) {
+    QRY_TRY_ASSIGN(auto memory, DeviceMemory::create(*s.device, BufferMemory::device, size, "quarry lights"));
+    const std::vector<uint8_t> image = tree.image(memory->address());
     QRY_TRY_ASSIGN(auto copied, s.upload->submit({{memory->buffer(), 0, size, image.data()}}));
     s.lights = std::move(memory);
     s.on_their_way.emplace_back(copied.value, s.lights);
     s.copies = copied.semaphore;
   }
-  s.lights_version = list.version();
+  s.lights_version = tree.version();
   return {};
 }
 
@@ -205,13 +206,14 @@ Result<PathPicture> PathTracer::render(const RenderedWorld& world, const View& v
     return fail(ErrorCode::invalid_argument, "path " + std::to_string(first_path) + " does not follow the " + std::to_string(s.paths) + " that are done");
   const VulkanFunctions& vk = s.device->vk();
   QRY_TRY_ASSIGN(auto ready, world.publish());
-  if (settings.light_list)
+  if (settings.light_tree)
     QRY_TRY(prepare(world));
   const uint64_t pixels = uint64_t(settings.width) * settings.height, sums_bytes = pixels * kPixelBytes, layers_bytes = layers ? 2 * sums_bytes : 0;
-  QRY_TRY(ensure_memory(*s.device, s.back, BufferHome::host_readback, sums_bytes + layers_bytes, "quarry path pixels"));
+  QRY_TRY(ensure_memory(*s.device, s.back, BufferMemory::host_readback, sums_bytes + layers_bytes, "quarry path pixels"));
 
   constexpr double kWantedSeconds = 0.25;
-  // llvmpipe (22.3 at least) ends all loops of an invocation after 65,535 rounds together, and says nothing; with 1024 paths at once pictures lacked light.
+  // llvmpipe (22.3 at least) ends all loops of an invocation after 65,535 rounds together, and says nothing; with 1024
+  // paths at once pictures lacked light.
   const uint32_t most_at_once = s.device->info().type == VK_PHYSICAL_DEVICE_TYPE_CPU ? 4 : 1024;
   const uint32_t wanted = first_path + paths;
   s.paths = first_path;

@@ -3,7 +3,7 @@
 // mostly empty.
 #include "engine/render/beams.hpp"
 
-#include "engine/render/course.hpp"
+#include "engine/sharing/world_root.hpp"
 #include "shaders/shared/frame.h"
 #include "shaders/shared/world_root.h"
 
@@ -20,13 +20,14 @@ uint32_t beam_groups(const DeviceInfo& info, uint32_t width, uint32_t height) {
 }
 
 bool beams_pay(const QryWorldRoot& root, const glm::vec3& origin) {
-  constexpr double kFilled = 0.25;  // of the box's bricks; of terrain 0.06 are, of a hollow sphere 0.02, of a sponge 0.5
+  // Of the box's bricks; of terrain 0.06 are, of a hollow sphere 0.02, of a sponge 0.5.
+  constexpr double kFilled = 0.25;
   double bricks = 1;
   for (int i = 0; i < 3; ++i) {
     const float low = root.box_low[i] + float(kQryBoxMargin), high = root.box_high[i] - float(kQryBoxMargin);
     bricks *= double(((int32_t(high) - 1) >> 3) - (int32_t(low) >> 3) + 1);
   }
-  return root.brick_count > 0 && (inside_bounds(root, origin) || root.brick_count < kFilled * bricks);
+  return root.brick_count > 0 && (inside_tight_box(root, origin) || root.brick_count < kFilled * bricks);
 }
 
 }  // namespace quarry::engine

@@ -47,9 +47,10 @@ void fit_camera(const Box3& bounds, double vertical_fov_degrees, double aspect, 
   right *= 1 / glm::length(right);
   const glm::dvec3 up = glm::cross(right, -back);
   const double tan_v = std::tan(std::clamp(vertical_fov_degrees, 0.01, 179.0) * kPi / 360), tan_h = tan_v * std::max(aspect, 1e-3);
-  // A corner (x, y to the right and up, z towards the camera) is inside the picture of a camera at (cx, cy, cz) looking along -z if
-  // |x - cx| <= tan_h * (cz - z) and |y - cy| <= tan_v * (cz - z). The four tightest of these say how near cz may come and where cx and
-  // cy then are: the box fills the picture's width or height, and lies in its middle on the screen, not only in space.
+  // A corner (x, y to the right and up, z towards the camera) is inside the picture of a camera at (cx, cy, cz) looking
+  // along -z if |x - cx| <= tan_h * (cz - z) and |y - cy| <= tan_v * (cz - z). The four tightest of these say how near
+  // cz may come and where cx and cy then are: the box fills the picture's width or height, and lies in its middle on
+  // the screen, not only in space.
   const double infinity = std::numeric_limits<double>::infinity();
   double x_plus = -infinity, x_minus = -infinity, y_plus = -infinity, y_minus = -infinity, nearest = -infinity;
   for (int corner = 0; corner < 8; ++corner) {

@@ -32,7 +32,7 @@ Result<VkImageView> Offscreen::begin_image(uint32_t width, uint32_t height) {
 Result<void> Offscreen::read_image() {
   const VulkanFunctions& vk = device_->vk();
   const VkCommandBuffer commands = commands_->handle();
-  QRY_TRY(ensure_memory(*device_, pixels_, BufferHome::host_readback, uint64_t(image_->width()) * image_->height() * 4, "quarry pixels"));
+  QRY_TRY(ensure_memory(*device_, pixels_, BufferMemory::host_readback, uint64_t(image_->width()) * image_->height() * 4, "quarry pixels"));
   image_barrier(vk, commands, image_->image(), VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
                 VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT);
   VkBufferImageCopy copy{};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// offscreen.hpp - what calls need that render and wait: a command buffer of their own, an image to draw into, and the way back to the host.
+// offscreen.hpp - what calls need that render and wait: a command buffer of their own, an image to draw into, and the
+// way back to the host.
 #pragma once
 
 #include <memory>

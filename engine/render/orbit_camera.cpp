@@ -48,8 +48,8 @@ void OrbitCamera::frame(const Box3& bounds, double aspect) {
   const Box3 box = bounds.empty() ? Box3{{-16, 0, -16}, {15, 15, 15}} : bounds;
   glm::dvec3 eye;
   engine::fit_camera(box, vertical_fov, aspect, azimuth, elevation, eye, target);
-  const glm::dvec3 way = eye - target;
-  distance = std::clamp(std::hypot(way.x, way.y, way.z), kNearest, kFarthest);
+  const glm::dvec3 offset = eye - target;
+  distance = std::clamp(std::hypot(offset.x, offset.y, offset.z), kNearest, kFarthest);
 }
 
 engine::View OrbitCamera::view(uint32_t width, uint32_t height) const {

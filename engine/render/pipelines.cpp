@@ -7,18 +7,18 @@
 
 #include "ambient_spirv.h"
 #include "beams_spirv.h"
-#include "behind_spirv.h"
-#include "engine/render/course.hpp"
+#include "debug_views_spirv.h"
+#include "engine/render/shadow_order.hpp"
 #include "engine/vulkan/loader.hpp"
 #include "base/parallel.hpp"
 #include "march_spirv.h"
-#include "mirror_spirv.h"
-#include "page_load_spirv.h"
+#include "page_load_factor_spirv.h"
+#include "reflection_spirv.h"
+#include "refraction_spirv.h"
 #include "shade_spirv.h"
 #include "shaders/shared/frame.h"
 #include "shadow_spirv.h"
 #include "trace_spirv.h"
-#include "views_spirv.h"
 
 namespace quarry::engine {
 namespace {
@@ -34,15 +34,15 @@ const Source kSources[] = {{k_beams_spirv, "beams", {}},
                            {k_march_spirv, "march", {}},
                            {k_march_spirv, "march, counted", {.counts = true}},
                            {k_shadow_spirv, "shadow by rows", {.inside = true, .rows = kShadowRows}},
-                           {k_shadow_spirv, "shadow by rows, one way", {.inside = true, .one_way = true, .rows = kShadowRows}},
+                           {k_shadow_spirv, "shadow by rows, one way", {.inside = true, .one_direction = true, .rows = kShadowRows}},
                            {k_shadow_spirv, "shadow by columns", {.inside = true, .by_columns = true, .rows = kShadowColumnRows}},
-                           {k_shadow_spirv, "shadow by columns, one way", {.inside = true, .one_way = true, .by_columns = true, .rows = kShadowColumnRows}},
+                           {k_shadow_spirv, "shadow by columns, one way", {.inside = true, .one_direction = true, .by_columns = true, .rows = kShadowColumnRows}},
                            {k_ambient_spirv, "ambient", {.inside = true}},
-                           {k_behind_spirv, "behind", {.inside = true, .ignores = true}},
-                           {k_mirror_spirv, "mirror", {.inside = true}},
+                           {k_refraction_spirv, "behind", {.inside = true, .skips_material = true}},
+                           {k_reflection_spirv, "mirror", {.inside = true}},
                            {k_shade_spirv, "shade", {}},
-                           {k_views_spirv, "views", {}},
-                           {k_page_load_spirv, "page_load", {}},
+                           {k_debug_views_spirv, "views", {}},
+                           {k_page_load_factor_spirv, "page_load", {}},
                            {k_trace_spirv, "trace", {.counts = true}}};
 static_assert(std::size(kSources) == kPasses);
 

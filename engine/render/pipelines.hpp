@@ -13,14 +13,15 @@
 namespace quarry::engine {
 
 // A shader and its constants. `beams` there is none where the device has no beam_lanes.
-enum class Pass : uint8_t { beams, march, march_counted, shadow_rows, shadow_rows_one_way, shadow_columns, shadow_columns_one_way, ambient, behind, mirror, shade, views, page_load, trace };
+enum class Pass : uint8_t { beams, march, march_counted, shadow_rows, shadow_rows_one_direction, shadow_columns, shadow_columns_one_direction, ambient, refraction, reflection, shade, debug_views, page_load_factor, trace };
 constexpr size_t kPasses = size_t(Pass::trace) + 1;
 
 class Pipelines {
  public:
-  // `target_layout`: that of the set through which shade and views write (TargetSets). A GPU's pipelines are all made here, so that no frame has to
-  // wait for one; a software driver's when a picture first needs them, since it compiles at the first dispatch whatever was made before.
-  // `tiled`: for tiles of pictures, which a software driver's always are, since it would compile both for nothing.
+  // `target_layout`: that of the set through which shade and views write (TargetSets). A GPU's pipelines are all made
+  // here, so that no frame has to wait for one; a software driver's when a picture first needs them, since it compiles
+  // at the first dispatch whatever was made before. `tiled`: for tiles of pictures, which a software driver's always
+  // are, since it would compile both for nothing.
   static Result<std::unique_ptr<Pipelines>> create(Device& device, VkDescriptorSetLayout target_layout, bool tiled = false);
   ~Pipelines();
   Pipelines(const Pipelines&) = delete;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ray_marcher.cpp - records the passes, and the blocking calls around them. Pipelines: pipelines.cpp. What the passes do: shaders/.
+// ray_marcher.cpp - records the passes, and the blocking calls around them. Pipelines: pipelines.cpp. What the passes
+// do: shaders/.
 #include "engine/render/ray_marcher.hpp"
 
 #include <algorithm>
@@ -9,28 +10,30 @@
 #include <optional>
 
 #include "engine/render/beams.hpp"
-#include "engine/render/compile_ahead.hpp"
-#include "engine/render/course.hpp"
-#include "engine/render/look.hpp"
+#include "engine/render/frame_settings.hpp"
 #include "engine/render/offscreen.hpp"
+#include "engine/render/pipeline_warmup.hpp"
 #include "engine/render/pipelines.hpp"
+#include "engine/render/ray_setup.hpp"
+#include "engine/render/shadow_order.hpp"
 #include "engine/vulkan/loader.hpp"
 #include "base/parallel.hpp"
 #include "shaders/shared/frame.h"
 
 namespace quarry::engine {
 
-static_assert(offsetof(QryFrame, origin) == 56 && offsetof(QryFrame, width) == 104 && offsetof(QryFrame, look) == 136 &&
+static_assert(offsetof(QryFrame, origin) == 56 && offsetof(QryFrame, width) == 104 && offsetof(QryFrame, environment) == 136 &&
                   offsetof(QryFrame, highlight_max) == 300 && sizeof(QryFrame) == 312,
               "the frame's layout in C++ is not GLSL's scalar layout");
 static_assert(sizeof(QryVisibility) == 16 && sizeof(QryRay) == 24 && sizeof(QryRayHit) == 32 && offsetof(QryFramePush, sample_index) == 88 &&
-              offsetof(QryFramePush, tile_from) == 120 && sizeof(QryFramePush) <= 128);  // no device has less room for push constants
+              // No device has less room for push constants.
+              offsetof(QryFramePush, tile_from) == 120 && sizeof(QryFramePush) <= 128);
 
 namespace {
 
 // Which passes a picture takes, in the order of their first dispatch.
 struct FramePlan {
-  bool shaded, lit, glass, mirrors, loads, beams, shadow_columns;
+  bool shaded, lit, refraction, reflection, loads, beams, shadow_columns;
   Pass march, shadow;
   uint32_t shadow_rows;  // of a workgroup
   std::vector<Pass> passes;
@@ -42,32 +45,33 @@ FramePlan plan_of(const DeviceInfo& device, const SharedWorld& world, const View
   // Labels of bricks and materials show the world's shape by how open it is; numbers of steps stay as they are.
   const bool labels = settings.view == DebugView::bricks || settings.view == DebugView::probe_depth || settings.view == DebugView::material || settings.view == DebugView::load;
   plan.lit = plan.shaded || (labels && settings.ambient_rays > 0 && settings.ambient_reach > 0);
-  plan.glass = plan.shaded && world.has_glass();
-  plan.mirrors = plan.shaded && world.has_mirrors();
+  plan.refraction = plan.shaded && world.has_transmissive();
+  plan.reflection = plan.shaded && world.has_reflective();
   plan.loads = settings.view == DebugView::load;
   const bool counted = settings.view == DebugView::steps || settings.view == DebugView::probe_depth;
   plan.march = counted ? Pass::march_counted : Pass::march;
-  // Software drivers have an order of their own (shaders/library/own_pixel.glsl), and the smaller workgroups.
+  // Software drivers have an order of their own (shaders/library/dispatch_pixel.glsl), and the smaller workgroups.
   plan.shadow_columns = device.type != VK_PHYSICAL_DEVICE_TYPE_CPU && shadows_by_columns(world.root(), view.origin);
-  const bool small = plan.shadow_columns || device.type == VK_PHYSICAL_DEVICE_TYPE_CPU, one_way = settings.shadow_rays == 1;
-  plan.shadow = small ? (one_way ? Pass::shadow_columns_one_way : Pass::shadow_columns) : (one_way ? Pass::shadow_rows_one_way : Pass::shadow_rows);
+  const bool small = plan.shadow_columns || device.type == VK_PHYSICAL_DEVICE_TYPE_CPU, one_direction = settings.shadow_rays == 1;
+  plan.shadow = small ? (one_direction ? Pass::shadow_columns_one_direction : Pass::shadow_columns) : (one_direction ? Pass::shadow_rows_one_direction : Pass::shadow_rows);
   plan.shadow_rows = small ? kShadowColumnRows : kShadowRows;
-  // Where steps are shown, they are those from the eye. A software driver compiles beams for longer than they save in the few pictures it makes.
+  // Where steps are shown, they are those from the eye. A software driver compiles beams for longer than they save in
+  // the few pictures it makes.
   const bool may_beam = !counted && settings.beams != Beams::never && device.beam_lanes && world.root().brick_count > 0;
   plan.beams = may_beam && (settings.beams == Beams::always || (device.type != VK_PHYSICAL_DEVICE_TYPE_CPU && beams_pay(world.root(), view.origin)));
-  for (const auto& [wanted, pass] : {std::pair{plan.loads, Pass::page_load}, {plan.beams, Pass::beams}, {true, plan.march}, {plan.shaded, plan.shadow},
-                                     {plan.lit, Pass::ambient}, {plan.glass, Pass::behind}, {plan.mirrors, Pass::mirror}, {plan.shaded, Pass::shade},
-                                     {!plan.shaded, Pass::views}})
+  for (const auto& [wanted, pass] : {std::pair{plan.loads, Pass::page_load_factor}, {plan.beams, Pass::beams}, {true, plan.march}, {plan.shaded, plan.shadow},
+                                     {plan.lit, Pass::ambient}, {plan.refraction, Pass::refraction}, {plan.reflection, Pass::reflection}, {plan.shaded, Pass::shade},
+                                     {!plan.shaded, Pass::debug_views}})
     if (wanted) plan.passes.push_back(pass);
   return plan;
 }
 
-// `tile` and the pixels about it that picture.glsl's ambient_about() reads.
+// `tile` and the pixels about it that resolve.glsl's ambient_about() reads.
 Tile with_neighbours(const Tile& tile, const Tile& picture) {
-  constexpr uint32_t kBefore = 2, kBehind = 1;
+  constexpr uint32_t kBefore = 2, kAfter = 1;
   const uint32_t left = std::min(tile.x, kBefore), above = std::min(tile.y, kBefore);
-  return {tile.x - left, tile.y - above, std::min(tile.x + tile.width + kBehind, picture.width) - (tile.x - left),
-          std::min(tile.y + tile.height + kBehind, picture.height) - (tile.y - above)};
+  return {tile.x - left, tile.y - above, std::min(tile.x + tile.width + kAfter, picture.width) - (tile.x - left),
+          std::min(tile.y + tile.height + kAfter, picture.height) - (tile.y - above)};
 }
 
 constexpr float kLabelReach = 32;          // voxels: of the rays that darken corners in debug views
@@ -78,17 +82,18 @@ constexpr uint32_t kListBatch = 1u << 20;  // rays a dispatch: well below 65535 
 struct Renderer::State {
   Device* device = nullptr;
   std::unique_ptr<TargetSets> targets;
-  std::unique_ptr<Pipelines> pipelines, tiled_pipelines;  // the latter once a tile was asked for; a software driver's are all for tiles
+  // The latter once a tile was asked for; a software driver's are all for tiles.
+  std::unique_ptr<Pipelines> pipelines, tiled_pipelines;
   struct Frame {
-    std::unique_ptr<DeviceMemory> parameters, visibility, beams, behind, mirror, light, accumulation, page_loads;
+    std::unique_ptr<DeviceMemory> parameters, visibility, beams, refraction, reflection, light, accumulation, page_loads;
   };
   std::vector<Frame> frames;  // those in flight, and the one of render()
   uint32_t own_frame() const { return uint32_t(frames.size()) - 1; }
   std::unique_ptr<Offscreen> offscreen;
   std::unique_ptr<DeviceMemory> list_in, list_out;
 
-  Result<void> ensure(std::unique_ptr<DeviceMemory>& memory, BufferHome home, uint64_t size_bytes, const char* label) {
-    return ensure_memory(*device, memory, home, size_bytes, label);
+  Result<void> ensure(std::unique_ptr<DeviceMemory>& memory, BufferMemory kind, uint64_t size_bytes, const char* label) {
+    return ensure_memory(*device, memory, kind, size_bytes, label);
   }
 
   Result<Pipelines*> pipelines_for(bool tile) {
@@ -107,8 +112,8 @@ Result<void> Renderer::State::run_trace(SharedWorld& world, Device::TimelinePoin
   const VulkanFunctions& vk = device->vk();
   const auto count = uint32_t(rays.size());
   QRY_TRY(pipelines->need({Pass::trace}));
-  QRY_TRY(ensure(list_in, BufferHome::host_upload, rays.size_bytes(), "quarry list in"));
-  QRY_TRY(ensure(list_out, BufferHome::host_readback, count * sizeof(QryRayHit), "quarry list out"));
+  QRY_TRY(ensure(list_in, BufferMemory::host_upload, rays.size_bytes(), "quarry list in"));
+  QRY_TRY(ensure(list_out, BufferMemory::host_readback, count * sizeof(QryRayHit), "quarry list out"));
   std::memcpy(list_in->mapped(), rays.data(), rays.size_bytes());
   QRY_TRY_ASSIGN(const VkCommandBuffer commands, offscreen->begin());
   vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, (*pipelines)[Pass::trace]);
@@ -132,7 +137,7 @@ Result<std::unique_ptr<Renderer>> Renderer::create(Device& device, uint32_t fram
   s.pipelines = std::move(pipelines);
   s.frames.resize(frames + 1);
   for (auto& frame : s.frames)
-    QRY_TRY(s.ensure(frame.parameters, BufferHome::device_mapped, sizeof(QryFrame), "quarry frame"));
+    QRY_TRY(s.ensure(frame.parameters, BufferMemory::device_mapped, sizeof(QryFrame), "quarry frame"));
   QRY_TRY_ASSIGN(auto offscreen, Offscreen::create(device, "quarry renderer"));
   s.offscreen = std::move(offscreen);
   return std::unique_ptr<Renderer>(new Renderer(std::move(state)));
@@ -149,26 +154,26 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   State::Frame& frame = s.frames[frame_index];
   const uint64_t pixels = uint64_t(settings.width) * settings.height;
   const uint32_t samples = settings.samples * settings.samples;
-  QRY_TRY(s.ensure(frame.visibility, BufferHome::device, pixels * sizeof(QryVisibility), "quarry visibility"));
+  QRY_TRY(s.ensure(frame.visibility, BufferMemory::device, pixels * sizeof(QryVisibility), "quarry visibility"));
   const FramePlan plan = plan_of(s.device->info(), world, view, settings);
   QRY_TRY(with.need(plan.passes));
   if (plan.lit)
-    QRY_TRY(s.ensure(frame.light, BufferHome::device, pixels * 16, "quarry light"));
-  if (plan.glass)
-    QRY_TRY(s.ensure(frame.behind, BufferHome::device, pixels * sizeof(QryVisibility), "quarry behind"));
-  if (plan.mirrors)
-    QRY_TRY(s.ensure(frame.mirror, BufferHome::device, pixels * sizeof(QryVisibility), "quarry mirror"));
-  QRY_TRY(s.ensure(frame.accumulation, BufferHome::device, samples > 1 ? pixels * 16 : 16, "quarry accumulation"));
+    QRY_TRY(s.ensure(frame.light, BufferMemory::device, pixels * 16, "quarry light"));
+  if (plan.refraction)
+    QRY_TRY(s.ensure(frame.refraction, BufferMemory::device, pixels * sizeof(QryVisibility), "quarry behind"));
+  if (plan.reflection)
+    QRY_TRY(s.ensure(frame.reflection, BufferMemory::device, pixels * sizeof(QryVisibility), "quarry mirror"));
+  QRY_TRY(s.ensure(frame.accumulation, BufferMemory::device, samples > 1 ? pixels * 16 : 16, "quarry accumulation"));
   if (plan.beams)
-    QRY_TRY(s.ensure(frame.beams, BufferHome::device, beam_tiles(settings.width, settings.height) * 4, "quarry beams"));
+    QRY_TRY(s.ensure(frame.beams, BufferMemory::device, beam_tiles(settings.width, settings.height) * 4, "quarry beams"));
   const uint32_t pages = std::max(world.root().grid_pages, 1u);
   if (plan.loads)
-    QRY_TRY(s.ensure(frame.page_loads, BufferHome::device, uint64_t(pages) * 4, "quarry page loads"));
+    QRY_TRY(s.ensure(frame.page_loads, BufferMemory::device, uint64_t(pages) * 4, "quarry page loads"));
 
   QryFrame f{};
   f.visibility = frame.visibility->address();
-  f.behind = plan.glass ? frame.behind->address() : 0;
-  f.mirror = plan.mirrors ? frame.mirror->address() : 0;
+  f.refraction = plan.refraction ? frame.refraction->address() : 0;
+  f.reflection = plan.reflection ? frame.reflection->address() : 0;
   f.light = plan.lit ? frame.light->address() : 0;
   f.accumulation = frame.accumulation->address();
   f.page_loads = plan.loads ? frame.page_loads->address() : 0;
@@ -182,7 +187,7 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   f.ambient_rays = settings.ambient_reach > 0 ? settings.ambient_rays : 0;
   f.seed = settings.frame_seed;
   f.ambient_reach = plan.shaded ? settings.ambient_reach : std::min(settings.ambient_reach, kLabelReach);
-  f.look = look_of(settings, world.root());
+  f.environment = environment_of(settings, world.root());
   if (settings.highlight && !settings.highlight_box.empty()) {
     const Box3& box = settings.highlight_box;
     f.highlight = 1;
@@ -213,13 +218,13 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
   };
   // The mean of light about a pixel reads its neighbours, so a tile finds those out as well.
   const Tile about = plan.lit ? with_neighbours(own, whole) : own;
-  const QryOneWay to_sun = one_way(f.look.sun_direction);
+  const QryDirectionSetup to_sun = direction_setup(f.environment.sun_direction);
   s.targets->bind(commands, with.frame_layout, frame_index, target, frame.parameters.get());
   for (uint32_t sample = 0; sample < samples; ++sample) {
     const QryFramePush push{world.root(), sample, to_sun, 0, 0};
     vk.vkCmdPushConstants(commands, with.frame_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, &push);
     if (plan.loads && !sample) {
-      vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, with[Pass::page_load]);
+      vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, with[Pass::page_load_factor]);
       vk.vkCmdDispatch(commands, std::min(pages, 4096u), 1, 1);
     }
     if (plan.beams && !sample) {
@@ -232,12 +237,12 @@ Result<void> Renderer::record(VkCommandBuffer commands, SharedWorld& world, cons
     if (plan.lit) {  // none of these reads what another writes
       if (plan.shaded) pass("shadow", plan.shadow, own, plan.shadow_rows, plan.shadow_columns);
       pass("ambient", Pass::ambient, about, 4);
-      if (plan.glass) pass("behind", Pass::behind, own, 16);
-      if (plan.mirrors) pass("mirror", Pass::mirror, own, 16);
+      if (plan.refraction) pass("behind", Pass::refraction, own, 16);
+      if (plan.reflection) pass("mirror", Pass::reflection, own, 16);
       compute_barrier(vk, commands);
     }
     if (plan.shaded) pass("shade", Pass::shade, own, 8);
-    else pass("views", Pass::views, own, 8);
+    else pass("views", Pass::debug_views, own, 8);
   }
   return {};
 }
@@ -246,11 +251,11 @@ Result<Picture> Renderer::render(const RenderedWorld& world, const View& view, c
   QRY_TRY(check_settings(settings));
   Offscreen& offscreen = *state_->offscreen;
   QRY_TRY_ASSIGN(auto ready, world.publish());
-  std::optional<CompileAhead> ahead;
+  std::optional<PipelineWarmup> warmup;
   const DeviceInfo& device = state_->device->info();
   if (device.type == VK_PHYSICAL_DEVICE_TYPE_CPU && state_->device->owned() && state_->pipelines->first_start() && thread_count() > 1)
     if (FramePlan plan = plan_of(device, world.shared, view, settings); !(*state_->pipelines)[plan.march])
-      ahead.emplace(device.name, std::move(plan.passes), settings.width, settings.height);
+      warmup.emplace(device.name, std::move(plan.passes), settings.width, settings.height);
   QRY_TRY_ASSIGN(auto commands, offscreen.begin());
   QRY_TRY_ASSIGN(auto target, offscreen.begin_image(settings.width, settings.height));
   QRY_TRY(record(commands, world.shared, view, settings, target, state_->own_frame()));

@@ -5,11 +5,12 @@
 //     -> beams.comp.glsl   how far each tile of pixels sees nothing                       (4 B a tile)
 //     -> march.comp.glsl   primary rays: t, voxel, face, material, steps, probe depth      (16 B a pixel + 8 B debug)
 //     -> shadow.comp.glsl, ambient.comp.glsl   rays to the sun, to all around            (16 B a pixel)
-//     -> behind.comp.glsl  what glass lets through, only where the palette has any         (16 B a pixel)
-//     -> mirror.comp.glsl  what smooth surfaces mirror, likewise                           (16 B a pixel)
+//     -> refraction.comp.glsl  what transparent voxels show, only where the palette has any (16 B a pixel)
+//     -> reflection.comp.glsl  what smooth surfaces reflect, likewise                       (16 B a pixel)
 //     -> shade.comp.glsl   sun, sky, palette -> RGBA8
 //     -> read-back (PNG, C API), swapchain image (app/editor) or the host engine's image
-// Every pass records into a command buffer given by the caller, never submits and never waits; render() is the convenience that does.
+// Every pass records into a command buffer given by the caller, never submits and never waits; render() is the
+// convenience that does.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,8 @@ std::span<const char* const> debug_view_names();
 // What is seen where nothing is hit. `none`: alpha says how much of the pixel is covered.
 enum class Background : uint8_t { sky, color, none };
 
-// Primary rays that start where their tile of pixels first may see something: the same picture but for single pixels at edges.
+// Primary rays that start where their tile of pixels first may see something: the same picture but for single pixels at
+// edges.
 enum class Beams : uint8_t {
   automatic,  // where they save more than they cost
   always,     // where the device can; else as `never`
@@ -44,13 +46,16 @@ struct RenderSettings {
   float sun_direction[3] = {-0.43f, 0.77f, -0.37f};  // towards the sun; need not be unit
   float sun_strength = 3.0f, sky_strength = 1.0f;
   float sun_radius = 0.012f;                         // of its disc, radians: how soft shadows are
-  bool uniform_sky = false;                          // sky_color from everywhere instead of day, evening or night by the sun's height
+  // sky_color from everywhere instead of day, evening or night by the sun's height.
+  bool uniform_sky = false;
   float sky_color[3] = {1, 1, 1};                    // linear
   Background background = Background::sky;
   float background_color[3] = {1, 1, 1};             // sRGB, 0..1: shown as it is
   bool ground = false;                               // an unseen floor under the world's lowest voxel catches shadows
-  float fog_distance = 0;                            // voxels over which, at the world's foot, 63% of the light is lost; 0: no fog
-  float fog_height = 0;                              // voxels over which it thins out to 1/e; 0: a third of the world's height
+  // Voxels over which, at the world's foot, 63% of the light is lost; 0: no fog.
+  float fog_distance = 0;
+  // Voxels over which it thins out to 1/e; 0: a third of the world's height.
+  float fog_height = 0;
   bool filmic = true;                                // false: radiance is shown as it is, cut off at white
   uint32_t shadow_rays = 1, ambient_rays = 4;        // per pixel; 0: off
   float ambient_reach = 64;                          // voxels
@@ -59,9 +64,12 @@ struct RenderSettings {
   uint32_t frame_seed = 0;
   // Path-traced pictures only (path_tracer.hpp).
   uint32_t bounces = 4;                              // times a path may scatter
-  float lens_radius = 0, focus = 0;                  // voxels; 0: everything is sharp. The plane `focus` before the eye is sharp
-  bool light_list = true;                            // false: glowing voxels are found by chance alone; the same picture, after far more paths
-  float firefly_limit = 0;                           // brightest radiance that scattered light may bring; 0: no limit, and no bias
+  // Voxels; 0: everything is sharp. The plane `focus` before the eye is sharp.
+  float lens_radius = 0, focus = 0;
+  // False: emissive voxels are found by scattered rays alone; the same picture, after far more paths.
+  bool light_tree = true;
+  // Brightest radiance that scattered light may bring; 0: no limit, and no bias.
+  float firefly_limit = 0;
   Beams beams = Beams::automatic;
   bool highlight = false;                            // brush preview / selection: a box drawn as an outline
   Box3 highlight_box;
@@ -97,11 +105,12 @@ class Renderer {
   Result<Picture> render(const RenderedWorld& world, const View& view, const RenderSettings& settings);
   // Blocking: traces given rays (origins and unit directions, 3 floats each). The same traversal as march.comp.
   Result<std::vector<Hit>> trace(const RenderedWorld& world, std::span<const float> origins, std::span<const float> directions);
-  // Records all passes into `commands`; the result is in `target`, a storage image in GENERAL layout with format RGBA8_UNORM of
-  // settings' size, which is written by compute (barriers around it are the caller's). `frame` counts frames in flight, from 0: what was recorded with the
-  // same number before must be done.
-  // `tile`: only these pixels are made and written, the very same as in the whole picture, for devices that are slow: what a submission costs
-  // follows its pixels. A device that is no software driver makes its pipelines for tiles when the first one is recorded, and waits for that.
+  // Records all passes into `commands`; the result is in `target`, a storage image in GENERAL layout with format
+  // RGBA8_UNORM of settings' size, which is written by compute (barriers around it are the caller's). `frame` counts
+  // frames in flight, from 0: what was recorded with the same number before must be done. `tile`: only these pixels are
+  // made and written, the very same as in the whole picture, for devices that are slow: what a submission costs follows
+  // its pixels. A device that is no software driver makes its pipelines for tiles when the first one is recorded, and
+  // waits for that.
   Result<void> record(VkCommandBuffer commands, SharedWorld& world, const View& view, const RenderSettings& settings, VkImageView target, uint32_t frame,
                       const std::optional<Tile>& tile = {});
  private:

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "engine/cuda/link.hpp"
+#include "engine/cuda/interop.hpp"
 #include "engine/vulkan/device_memory.hpp"
 
 namespace quarry::engine {
@@ -79,7 +79,7 @@ Result<std::unique_ptr<SharedBuffer>> SharedBuffer::create(Device& device, Shari
   s.size_bytes = size_bytes;
   Result<std::unique_ptr<DeviceMemory>> memory;
   if (s.mode == SharingMode::zero_copy) {
-    memory = DeviceMemory::create(device, BufferHome::exported, size_bytes, label);
+    memory = DeviceMemory::create(device, BufferMemory::exported, size_bytes, label);
     QRY_TRY(memory);
     QRY_TRY_ASSIGN(auto exported, (*memory)->export_fd());
     QRY_TRY_ASSIGN(auto cuda, cuda_import_memory(device.cuda_device(), exported.fd, exported.allocation_bytes, size_bytes, exported.dedicated));
@@ -97,8 +97,8 @@ Result<std::unique_ptr<SharedBuffer>> SharedBuffer::create(Device& device, Shari
   if (host == MAP_FAILED)
     return fail(ErrorCode::out_of_memory, std::string("no host memory for shared buffer '") + label + "' of " + std::to_string(size_bytes) + " bytes: " + std::strerror(errno));
   s.host = host;
-  memory = s.mode == SharingMode::host_import ? DeviceMemory::create(device, BufferHome::host_pointer, s.host_bytes, label, s.host)
-                                              : DeviceMemory::create(device, BufferHome::device, s.host_bytes, label);
+  memory = s.mode == SharingMode::host_import ? DeviceMemory::create(device, BufferMemory::host_pointer, s.host_bytes, label, s.host)
+                                              : DeviceMemory::create(device, BufferMemory::device, s.host_bytes, label);
   QRY_TRY(memory);
   s.memory = std::move(*memory);
   return std::unique_ptr<SharedBuffer>(new SharedBuffer(std::move(state)));

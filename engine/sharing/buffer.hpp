@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // buffer.hpp - memory that CUDA (or host threads) writes and Vulkan reads. The only place where CUDA meets Vulkan.
 //
-//   zero-copy    Vulkan allocates device memory and exports an opaque fd, CUDA imports it; a timeline semaphore, exported too, hands over
-//   host-import  page-aligned host memory that Vulkan imports (VK_EXT_external_memory_host): host threads write, shaders read in place
-//   staged       host memory plus a device buffer; SharedWorld::publish copies what changed. For devices that can do neither
+//   zero-copy    Vulkan allocates device memory and exports an opaque fd, CUDA imports it; a timeline semaphore,
+//                exported too, hands over
+//   host-import  page-aligned host memory that Vulkan imports (VK_EXT_external_memory_host): host threads write,
+//   shaders read in place
+//   staged       host memory plus a device buffer; SharedWorld::publish copies what changed. For devices that can do
+//                neither
 #pragma once
 
 #include <cstdint>

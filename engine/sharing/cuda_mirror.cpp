@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda_mirror.cpp - pieces through pinned memory to a scatter kernel, between the release and the acquire of the
+// cuda_mirror.cpp - regions through pinned memory to a scatter kernel, between the release and the acquire of the
 // buffers.
 #include "engine/sharing/cuda_mirror.hpp"
 
@@ -7,14 +7,14 @@
 #include <cstring>
 #include <optional>
 
-#include "engine/cuda/link.hpp"
+#include "engine/cuda/interop.hpp"
 #include "engine/sharing/ownership.hpp"
 #include "engine/vulkan/timeline.hpp"
 
 namespace quarry::engine {
 namespace {
 
-constexpr uint64_t kPieceBytes = 16u << 10;  // one CUDA block each
+constexpr uint64_t kRegionBytes = 16u << 10;  // one CUDA block each
 
 }  // namespace
 
@@ -35,23 +35,24 @@ struct CudaMirror::State {
     if (pyramid.data) memory->release(pyramid);
   }
 
-  const MemoryBlock& block_of(const WorldPiece& piece) const {
-    switch (piece.part) {
+  const MemoryBlock& block_of(const CopyRegion& copy) const {
+    switch (copy.part) {
       case WorldPart::grid: return grid;
-      case WorldPart::masks: return masks->slabs()[piece.slab];
-      case WorldPart::materials: return materials->slabs()[piece.slab];
+      case WorldPart::masks: return masks->slabs()[copy.slab];
+      case WorldPart::materials: return materials->slabs()[copy.slab];
       case WorldPart::pyramid: break;
     }
     return pyramid;
   }
-  // A block of another size, or of the same when frames have to keep what the old one holds; frames under way go on reading that.
+  // A block of another size, or of the same when frames have to keep what the old one holds; frames under way go on
+  // reading that.
   Result<void> replace(MemoryBlock& block, size_t size_bytes, const char* label) {
     QRY_TRY_ASSIGN(auto fresh, memory->allocate(size_bytes, label));
     if (block.data) memory->release(block);
     block = fresh;
     return {};
   }
-  Result<void> scatter_pieces(const std::vector<WorldPiece>& pieces);
+  Result<void> scatter_regions(const std::vector<CopyRegion>& copies);
 };
 
 CudaMirror::CudaMirror(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -74,7 +75,7 @@ Result<std::unique_ptr<CudaMirror>> CudaMirror::create(Device& device, SharedMem
   return std::unique_ptr<CudaMirror>(new CudaMirror(std::move(state)));
 }
 
-Result<void> CudaMirror::State::scatter_pieces(const std::vector<WorldPiece>& pieces) {
+Result<void> CudaMirror::State::scatter_regions(const std::vector<CopyRegion>& copies) {
   struct Part {
     uint64_t to;
     const char* from;
@@ -88,7 +89,7 @@ Result<void> CudaMirror::State::scatter_pieces(const std::vector<WorldPiece>& pi
     uint32_t at = 0;
     for (size_t i = 0; i < parts.size(); ++i) {
       std::memcpy(static_cast<char*>(staging.payload) + at, parts[i].from, parts[i].size);
-      staging.pieces[i] = {parts[i].to, at, parts[i].size};
+      staging.regions[i] = {parts[i].to, at, parts[i].size};
       at += parts[i].size;
     }
     auto ok = scatter->run(parts.size());
@@ -96,13 +97,13 @@ Result<void> CudaMirror::State::scatter_pieces(const std::vector<WorldPiece>& pi
     bytes = 0;
     return ok;
   };
-  for (const WorldPiece& piece : pieces) {
-    const uint64_t to = reinterpret_cast<uint64_t>(block_of(piece).data) + piece.offset_bytes;
-    for (uint64_t done = 0; done < piece.size_bytes; done += kPieceBytes) {
-      const uint64_t size = std::min(kPieceBytes, piece.size_bytes - done);
-      if (bytes + size > CudaScatter::kPayloadBytes || parts.size() == CudaScatter::kPieces)
+  for (const CopyRegion& copy : copies) {
+    const uint64_t to = reinterpret_cast<uint64_t>(block_of(copy).data) + copy.offset_bytes;
+    for (uint64_t done = 0; done < copy.size_bytes; done += kRegionBytes) {
+      const uint64_t size = std::min(kRegionBytes, copy.size_bytes - done);
+      if (bytes + size > CudaScatter::kPayloadBytes || parts.size() == CudaScatter::kRegions)
         QRY_TRY(flush());
-      parts.push_back({to + done, static_cast<const char*>(piece.from) + done, uint32_t(size)});
+      parts.push_back({to + done, static_cast<const char*>(copy.from) + done, uint32_t(size)});
       bytes += size;
     }
   }
@@ -128,9 +129,9 @@ Result<Device::TimelinePoint> CudaMirror::update(const World& world, WorldChange
     changes.whole_pyramid = true;
   }
 
-  const std::vector<WorldPiece> pieces = collect_pieces(world, changes);
+  const std::vector<CopyRegion> copies = collect_copy_regions(world, changes);
   std::vector<SharedBuffer*> written;
-  for (const WorldPiece& piece : pieces) written.push_back(static_cast<SharedBuffer*>(s.block_of(piece).owner));
+  for (const CopyRegion& copy : copies) written.push_back(static_cast<SharedBuffer*>(s.block_of(copy).owner));
   std::sort(written.begin(), written.end());
   written.erase(std::unique(written.begin(), written.end()), written.end());
   std::vector<VkBuffer> to_release, to_acquire;
@@ -142,7 +143,7 @@ Result<Device::TimelinePoint> CudaMirror::update(const World& world, WorldChange
   QRY_TRY_ASSIGN(auto released, s.ownership->release(to_release));
   for (SharedBuffer* buffer : written) buffer->set_on_queue(false);
   QRY_TRY(s.scatter->wait(released));
-  QRY_TRY(s.scatter_pieces(pieces));
+  QRY_TRY(s.scatter_regions(copies));
   QRY_TRY(s.scatter->signal(s.ready->last() + 1));
   s.ready->next();
   QRY_TRY_ASSIGN(auto acquired, s.ownership->acquire(to_acquire, s.ready->point()));

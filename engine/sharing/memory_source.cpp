@@ -25,9 +25,9 @@ struct SharedMemorySource::State {
   std::vector<Retired> retired;
   uint64_t submitted = 0, completed = 0, bytes = 0;
   Device::TimelinePoint copies{VK_NULL_HANDLE, 0};
-  // What about_to_write() waits for: the frames' own semaphores are their owner's.
+  // What wait_for_readers() waits for: the frames' own semaphores are their owner's.
   std::mutex write_mutex;
-  std::unique_ptr<Timeline> drained;
+  std::unique_ptr<Timeline> idle;
   uint64_t waited_for = 0;
 
   bool reached(const Device::TimelinePoint& point) const {
@@ -35,8 +35,8 @@ struct SharedMemorySource::State {
     uint64_t now = 0;
     return device->vk().vkGetSemaphoreCounterValue(device->handle(), point.semaphore, &now) == VK_SUCCESS && now >= point.value;
   }
-  // CUDA frees memory only when all its streams are done, and one may be waiting for a frame: in zero_copy everything stays while an
-  // update is under way.
+  // CUDA frees memory only when all its streams are done, and one may be waiting for a frame: in zero_copy everything
+  // stays while an update is under way.
   void destroy_what_may_go() {
     if (retired.empty() || (mode == SharingMode::zero_copy && !reached(copies))) return;
     std::erase_if(retired, [&](Retired& r) {
@@ -73,8 +73,9 @@ void SharedMemorySource::release(const MemoryBlock& block) noexcept {
   state_->destroy_what_may_go();
 }
 
-// In host_import the frames read what the host is about to change. A signal on the queue comes after everything submitted to it before.
-void SharedMemorySource::about_to_write() noexcept {
+// In host_import the frames read what the host is about to change. A signal on the queue comes after everything
+// submitted to it before.
+void SharedMemorySource::wait_for_readers() noexcept {
   State& s = *state_;
   if (s.mode != SharingMode::host_import) return;
   const std::lock_guard lock(s.write_mutex);
@@ -85,15 +86,15 @@ void SharedMemorySource::about_to_write() noexcept {
   }
   if (submitted <= std::max(completed, s.waited_for)) return;
   // A device that fails here has no frames under way any more.
-  if (!s.drained) {
+  if (!s.idle) {
     auto timeline = Timeline::create(*s.device, "quarry frames done, to the host");
     if (!timeline) return;
-    s.drained = std::move(*timeline);
+    s.idle = std::move(*timeline);
   }
-  const uint64_t value = s.drained->last() + 1;
-  if (!s.device->submit(VK_NULL_HANDLE, {}, {{s.drained->handle(), value}})) return;
-  s.drained->next();
-  if (s.drained->wait(value)) s.waited_for = submitted;
+  const uint64_t value = s.idle->last() + 1;
+  if (!s.device->submit(VK_NULL_HANDLE, {}, {{s.idle->handle(), value}})) return;
+  s.idle->next();
+  if (s.idle->wait(value)) s.waited_for = submitted;
 }
 
 void SharedMemorySource::frame_submitted(uint64_t value) {

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "engine/sharing/cuda_mirror.hpp"
-#include "engine/sharing/light_list.hpp"
+#include "engine/sharing/light_tree.hpp"
 #include "engine/sharing/memory_source.hpp"
 #include "engine/sharing/world.hpp"
 #include "engine/vulkan/upload.hpp"
@@ -27,7 +27,8 @@ namespace {
 // The root, then the palette, then the two slab tables.
 constexpr size_t kPaletteAt = 256, kTablesAt = kPaletteAt + sizeof(Palette::materials);
 
-// Roots live in small host-visible buffers, a new one for each change: frames under way keep reading the one they were recorded with.
+// Roots live in small host-visible buffers, a new one for each change: frames under way keep reading the one they were
+// recorded with.
 class RootRing {
  public:
   // Writes `image` (a root with relative table addresses yet to be set) where no frame reads, and makes it current.
@@ -38,7 +39,7 @@ class RootRing {
     for (auto& s : slots_)
       if (s.get() != current_ && s->last_frame <= completed && s->memory->size_bytes() >= image.size()) slot = s.get();
     if (!slot) {
-      QRY_TRY_ASSIGN(auto memory, DeviceMemory::create(device, BufferHome::device_mapped, std::max<size_t>(image.size() * 2, 16384), "quarry world root"));
+      QRY_TRY_ASSIGN(auto memory, DeviceMemory::create(device, BufferMemory::device_mapped, std::max<size_t>(image.size() * 2, 16384), "quarry world root"));
       slots_.push_back(std::make_unique<Slot>());
       slot = slots_.back().get();
       slot->memory = std::move(memory);
@@ -92,8 +93,9 @@ std::vector<uint8_t> root_image(QryWorldRoot root, const Palette& palette, const
 
 Box3 voxels_of(Int3 brick) { return {{brick.x * 8, brick.y * 8, brick.z * 8}, {brick.x * 8 + 7, brick.y * 8 + 7, brick.z * 8 + 7}}; }
 
-// Where rays start: the tight box of all voxels, or, where too many bricks lie on its faces to look at them after an edit, that of all
-// bricks. Depends on the world alone, not on the edits that led to it, so that equal worlds give equal pictures.
+// Where rays start: the tight box of all voxels, or, where too many bricks lie on its faces to look at them after an
+// edit, that of all bricks. Depends on the world alone, not on the edits that led to it, so that equal worlds give
+// equal pictures.
 Box3 box_of(const World& world) {
   constexpr size_t kMostBricks = size_t(1) << 16;
   std::vector<Int3> outermost;
@@ -119,8 +121,8 @@ struct SharedWorld::State {
   std::unique_ptr<CudaMirror> mirror; // zero_copy
   RootRing roots;
   uint64_t submitted = 0, completed = 0;
-  bool glass = false, mirrors = false;
-  LightList lights;
+  bool transmissive = false, reflective = false;
+  LightTree lights;
   Device::TimelinePoint ready{VK_NULL_HANDLE, 0};
   // Which world was published last, and how much of it.
   uint64_t world_seen = 0, pyramid_seen = 0;  // OccupancyPyramid::id and block_id; 0: nothing
@@ -134,16 +136,16 @@ struct SharedWorld::State {
 
 Result<void> SharedWorld::State::upload_changes(const World& world, const WorldChanges& changes) {
   std::vector<Upload::Copy> copies;
-  for (const WorldPiece& piece : collect_pieces(world, changes)) {
+  for (const CopyRegion& region : collect_copy_regions(world, changes)) {
     const MemoryBlock* block = nullptr;
-    switch (piece.part) {
+    switch (region.part) {
       case WorldPart::grid: block = &world.grid().block(); break;
-      case WorldPart::masks: block = &world.pool().mask_slabs().slabs()[piece.slab]; break;
-      case WorldPart::materials: block = &world.pool().material_slabs().slabs()[piece.slab]; break;
+      case WorldPart::masks: block = &world.pool().mask_slabs().slabs()[region.slab]; break;
+      case WorldPart::materials: block = &world.pool().material_slabs().slabs()[region.slab]; break;
       case WorldPart::pyramid: block = &world.pyramid().block(); break;
     }
     const auto* buffer = static_cast<const SharedBuffer*>(block->owner);
-    copies.push_back({buffer->buffer(), block->device_address - buffer->device_address() + piece.offset_bytes, piece.size_bytes, piece.from});
+    copies.push_back({buffer->buffer(), block->device_address - buffer->device_address() + region.offset_bytes, region.size_bytes, region.from});
   }
   QRY_TRY_ASSIGN(auto point, upload->submit(copies));
   ready = point;
@@ -213,7 +215,8 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   if (pyramid.size_bytes > uint64_t(1) << 32)  // shaders reach its nodes by 32-bit offsets
     return fail(ErrorCode::unsupported, "the occupancy pyramid has " + std::to_string(pyramid.size_bytes >> 20) + " MiB, and what is drawn may have 4096 at most");
   root.pyramid = pyramid.device_address;
-  root.node_capacity = uint32_t(pyramid.size_bytes / kGranuleBytes) - 64;  // a run that starts below it ends in the block
+  // A run that starts below it ends in the block.
+  root.node_capacity = uint32_t(pyramid.size_bytes / kGranuleBytes) - 64;
   root.brick_count = world.brick_count();
   root.grid_pages = world.grid().view().page_count;
   const Int3 low = s.box.empty() ? kWorldMin : s.box.min, beyond = s.box.empty() ? kWorldMin : s.box.max + Int3{1, 1, 1};
@@ -223,8 +226,8 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
     root.box_high[i] = float(highs[i] + int32_t(kQryBoxMargin));
   }
   QRY_TRY(s.roots.put(*s.device, root_image(root, palette, masks, materials), s.submitted, s.completed));
-  s.glass = std::ranges::any_of(palette.materials, [](const Material& m) { return m.transparency > 0; });
-  s.mirrors = std::ranges::any_of(palette.materials, [](const Material& m) { return m.roughness < 0.3f; });
+  s.transmissive = std::ranges::any_of(palette.materials, [](const Material& m) { return m.transparency > 0; });
+  s.reflective = std::ranges::any_of(palette.materials, [](const Material& m) { return m.roughness < 0.3f; });
   s.world_seen = world.pyramid().id();
   s.pyramid_seen = world.pyramid().block_id();
   s.grid_seen = world.grid().block().data;
@@ -247,13 +250,13 @@ SharingMode SharedWorld::mode() const { return state_->choice.mode; }
 const std::string& SharedWorld::sharing_reason() const { return state_->choice.reason; }
 uint64_t SharedWorld::root_address() const { return state_->roots.address(); }
 const QryWorldRoot& SharedWorld::root() const { return state_->roots.root(); }
-bool SharedWorld::has_glass() const { return state_->glass; }
-bool SharedWorld::has_mirrors() const { return state_->mirrors; }
-const LightList& SharedWorld::update_lights(const World& world, const Palette& palette) {
+bool SharedWorld::has_transmissive() const { return state_->transmissive; }
+bool SharedWorld::has_reflective() const { return state_->reflective; }
+const LightTree& SharedWorld::update_lights(const World& world, const Palette& palette) {
   state_->lights.update(world, palette);
   return state_->lights;
 }
-const LightList& SharedWorld::lights() const { return state_->lights; }
+const LightTree& SharedWorld::lights() const { return state_->lights; }
 uint64_t SharedWorld::device_bytes() const { return state_->memory->size_bytes(); }
 
 RenderedWorld rendered_world(SharedWorld& shared, Document& document) { return {shared, document.world(), document.scene().palette}; }

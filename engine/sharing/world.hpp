@@ -20,13 +20,13 @@ class Document;
 
 namespace quarry::engine {
 
-class LightList;
+class LightTree;
 
-// A World readable by shaders. host_import: the world's own memory, no copies. zero_copy: CUDA writes a twin of it in exported
-// memory. staged: copies of what changed. One World at a time; it must go before its SharedWorld, whose memory it
-// lives in, and the Device after both. One thread at a time.
-// Every frame shows the version published before it was recorded, whole. In host_import the frames read the world's own memory: there
-// World::write and clear come back only when the frames said to frame_submitted are done. In the other modes nothing waits.
+// A World readable by shaders. host_import: the world's own memory, no copies. zero_copy: CUDA writes a twin of it in
+// exported memory. staged: copies of what changed. One World at a time; it must go before its SharedWorld, whose memory
+// it lives in, and the Device after both. One thread at a time. Every frame shows the version published before it was
+// recorded, whole. In host_import the frames read the world's own memory: there World::write and clear come back only
+// when the frames said to frame_submitted are done. In the other modes nothing waits.
 class SharedWorld {
  public:
   static Result<std::unique_ptr<SharedWorld>> create(Device& device, SharingMode mode = SharingMode::automatic);
@@ -41,12 +41,14 @@ class SharedWorld {
   SharingMode mode() const;
   const std::string& sharing_reason() const;
   uint64_t root_address() const;     // device address of the root structure of shaders/library/world.glsl
-  const QryWorldRoot& root() const;  // the same structure, for push constants; lives as long as what root_address() points to
-  bool has_glass() const;            // of the palette last published: a material lets light through
-  bool has_mirrors() const;          // ... is smooth
-  // The world's glowing faces, brought up to date with what was published last; the world and palette must be those. One thread at a time.
-  const LightList& update_lights(const World& world, const Palette& palette);
-  const LightList& lights() const;   // as they were then
+  // The same structure, for push constants; lives as long as what root_address() points to.
+  const QryWorldRoot& root() const;
+  bool has_transmissive() const;     // of the palette last published: a material lets light through
+  bool has_reflective() const;       // ... is smooth
+  // The world's emissive faces, brought up to date with what was published last; the world and palette must be those.
+  // One thread at a time.
+  const LightTree& update_lights(const World& world, const Palette& palette);
+  const LightTree& lights() const;   // as they were then
   uint64_t device_bytes() const;
  private:
   struct State;
@@ -54,7 +56,8 @@ class SharedWorld {
   std::unique_ptr<State> state_;
 };
 
-// What is drawn: a world, its materials, and where the device sees both. The world must have been created with memory() of `shared`.
+// What is drawn: a world, its materials, and where the device sees both. The world must have been created with memory()
+// of `shared`.
 struct RenderedWorld {
   SharedWorld& shared;
   World& world;

@@ -18,17 +18,18 @@ class Collector {
  public:
   void add(WorldPart part, uint32_t slab, uint64_t offset, const void* from, uint64_t size) {
     if (!size) return;
-    if (!pieces_.empty()) {
-      WorldPiece& last = pieces_.back();
+    if (!copies_.empty()) {
+      CopyRegion& last = copies_.back();
       if (last.part == part && last.slab == slab && last.offset_bytes + last.size_bytes == offset && static_cast<const char*>(last.from) + last.size_bytes == from) {
         last.size_bytes += size;
         return;
       }
     }
-    pieces_.push_back({part, slab, offset, size, from});
+    copies_.push_back({part, slab, offset, size, from});
   }
 
-  // Elements first .. first+count of a slab array, slab by slab; the numbers behind a slab that was cut off are passed over.
+  // Elements first .. first+count of a slab array, slab by slab; the numbers behind a slab that was cut off are passed
+  // over.
   void add_elements(WorldPart part, const SlabArray& array, uint64_t first, uint64_t count, uint64_t element_bytes) {
     const uint64_t per_slab = uint64_t(1) << array.slab_shift();
     while (count) {
@@ -41,14 +42,14 @@ class Collector {
     }
   }
 
-  std::vector<WorldPiece> take() { return std::move(pieces_); }
+  std::vector<CopyRegion> take() { return std::move(copies_); }
 
  private:
-  std::vector<WorldPiece> pieces_;
+  std::vector<CopyRegion> copies_;
 };
 
-// The bytes of the table that writing these keys may have changed: their pages, because other keys may have been moved there, and their
-// groups' stashes.
+// The bytes of the table that writing these keys may have changed: their pages, because other keys may have been moved
+// there, and their groups' stashes.
 void add_grid_pages(Collector& out, const hashgrid::GridView& grid, const std::vector<uint32_t>& keys) {
   std::vector<uint32_t> pages;
   for (uint32_t key : keys) pages.push_back(qry_page(qry_stored_key(key, grid.locality), grid.page_count));
@@ -60,7 +61,7 @@ void add_grid_pages(Collector& out, const hashgrid::GridView& grid, const std::v
     out.add(WorldPart::grid, 0, uint64_t(page) * kQryPageBytes + from, reinterpret_cast<const char*>(grid.words + uint64_t(page) * kQryPageWords) + from, size);
   };
   for (size_t i = 0; i < pages.size();) {
-    const QryGroup group = qry_group(pages[i], grid.page_count);
+    const QryStashGroup group = qry_stash_group(pages[i], grid.page_count);
     for (uint32_t page = group.first; page < group.first + group.count; ++page) {
       const bool written = i < pages.size() && pages[i] == page;
       if (written) add(page, 0, kQryPageBytes), ++i;
@@ -71,7 +72,7 @@ void add_grid_pages(Collector& out, const hashgrid::GridView& grid, const std::v
 
 }  // namespace
 
-std::vector<WorldPiece> collect_pieces(const World& world, const WorldChanges& changes) {
+std::vector<CopyRegion> collect_copy_regions(const World& world, const WorldChanges& changes) {
   Collector out;
   const hashgrid::GridView grid = world.grid().view();
   const BrickPool& pool = world.pool();
@@ -98,7 +99,8 @@ std::vector<WorldPiece> collect_pieces(const World& world, const WorldChanges& c
     out.add(WorldPart::pyramid, 0, 0, pyramid.nodes(), pyramid.used_bytes());
     return out.take();
   }
-  // Level-3 nodes of what changed, each with its run of regions; then the changed regions' runs of chunks; then those chunks' tables.
+  // Level-3 nodes of what changed, each with its run of regions; then the changed regions' runs of chunks; then those
+  // chunks' tables.
   const OccupancyNode* nodes = pyramid.nodes();
   std::vector<std::pair<uint64_t, uint64_t>> ranges;  // bytes: where, how many
   const auto add_run = [&](const OccupancyNode& node, uint64_t child_bytes) {

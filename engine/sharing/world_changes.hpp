@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// world_changes.hpp - what a copy of a World has to copy: pieces of host memory, each with its place in the world's arrays.
-// SharedWorld in staged mode copies them by Vulkan, cuda_mirror by CUDA; host_import needs none.
+// world_changes.hpp - what a copy of a World has to copy: regions of host memory, each with its place in the world's
+// arrays. SharedWorld in staged mode copies them by Vulkan, cuda_mirror by CUDA; host_import needs none.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace quarry::engine {
 
-// The arrays of a world. `slab` counts slabs of the array; grid and pyramid are one piece of memory each.
+// The arrays of a world. `slab` counts slabs of the array; grid and pyramid are one block each.
 enum class WorldPart : uint8_t { grid, masks, materials, pyramid };
 
-struct WorldPiece {
+struct CopyRegion {
   WorldPart part;
   uint32_t slab;
   uint64_t offset_bytes;  // in the slab
@@ -29,7 +29,7 @@ struct WorldChanges {
   std::vector<uint32_t> regions;   // World::take_dirty_regions
 };
 
-// Pieces that lie side by side in both places are joined.
-std::vector<WorldPiece> collect_pieces(const World& world, const WorldChanges& changes);
+// Regions that lie side by side in both places are joined.
+std::vector<CopyRegion> collect_copy_regions(const World& world, const WorldChanges& changes);
 
 }  // namespace quarry::engine

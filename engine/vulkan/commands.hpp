@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// commands.hpp - a command buffer with a pool of its own, recorded again whenever the device is done with it, and the barriers that more
-// than one place records. Who submits it, and how one knows that it is done: device.hpp, timeline.hpp.
+// commands.hpp - a command buffer with a pool of its own, recorded again whenever the device is done with it, and the
+// barriers that more than one place records. Who submits it, and how one knows that it is done: device.hpp,
+// timeline.hpp.
 #pragma once
 
 #include <memory>

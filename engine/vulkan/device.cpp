@@ -8,7 +8,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "engine/cuda/link.hpp"
+#include "engine/cuda/interop.hpp"
 #include "engine/vulkan/device_requirements.hpp"
 #include "engine/vulkan/loader.hpp"
 
@@ -103,7 +103,8 @@ Result<Instance> make_instance(VulkanFunctions& vk, PFN_vkGetInstanceProcAddr ge
   info.ppEnabledExtensionNames = extensions.data();
   const VkResult result = vk.vkCreateInstance(&info, nullptr, &instance.handle);
   if (result == VK_ERROR_INCOMPATIBLE_DRIVER)
-    return fail(ErrorCode::not_found, "no Vulkan driver on this machine: install your GPU's driver, or the Debian package mesa-vulkan-drivers for the "
+    return fail(ErrorCode::not_found, "no Vulkan driver on this machine: install your GPU's driver, or the Debian "
+                                      "package mesa-vulkan-drivers for the "
                                       "software driver");
   QRY_TRY(vk_check(result, "vkCreateInstance", "Vulkan 1.2"));
   QRY_TRY(load_instance_functions(get, instance.handle, vk));
@@ -282,7 +283,8 @@ Result<std::unique_ptr<Device>> Device::adopt(const AdoptedDevice& adopted) {
   // Vulkan cannot be asked what a device was created with: the host has to say.
   if (const auto off = missing_features(adopted.enabled_features); !off.empty())
     return fail(ErrorCode::unsupported, "the host's Vulkan device was created without " + joined(off) +
-                                            ": enable these features in vkCreateDevice and pass the same chain as enabled_features");
+                                            ": enable these features in vkCreateDevice and pass the same chain as "
+                                            "enabled_features");
   s.info.external_memory_fd &= has_name(adopted.enabled_extensions, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
   s.info.external_semaphore_fd &= has_name(adopted.enabled_extensions, VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME);
   s.info.external_memory_host &= has_name(adopted.enabled_extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);

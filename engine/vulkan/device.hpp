@@ -16,14 +16,17 @@
 
 namespace quarry::engine {
 
-// What we need of any device, as data a host engine can read before it creates one: Vulkan 1.2, timelineSemaphore, bufferDeviceAddress,
-// shaderInt64, scalarBlockLayout.
+// What we need of any device, as data a host engine can read before it creates one: Vulkan 1.2, timelineSemaphore,
+// bufferDeviceAddress, shaderInt64, scalarBlockLayout.
 struct DeviceOptions {
-  std::string prefer;                        // part of a device's name; "" : a GPU that CUDA has too, then any GPU, then software
-  bool validation = false;                   // VK_LAYER_KHRONOS_validation with synchronisation validation; messages go to `log`
+  // Part of a device's name; "" : a GPU that CUDA has too, then any GPU, then software.
+  std::string prefer;
+  // VK_LAYER_KHRONOS_validation with synchronisation validation; messages go to `log`.
+  bool validation = false;
   std::vector<const char*> instance_extensions;  // what a window needs
   bool want_swapchain = false;
-  bool pipeline_statistics = false;          // registers and the like of compiled shaders, where the driver tells (pipeline_statistics())
+  // Registers and the like of compiled shaders, where the driver tells (pipeline_statistics())
+  bool pipeline_statistics = false;
   std::function<void(int severity, const char* message)> log;  // severity 0 info, 1 warning, 2 error. Any thread.
 };
 
@@ -47,11 +50,13 @@ struct DeviceInfo {
   uint64_t device_memory_bytes = 0;
   bool external_memory_fd = false, external_semaphore_fd = false, external_memory_host = false;
   uint64_t min_imported_host_pointer_alignment = 4096;
-  uint32_t beam_lanes = 0;  // threads of a subgroup, where compute shaders can take its least number (shaders/library/beam.glsl); 0: they cannot
+  // Threads of a subgroup, where compute shaders can take its least number (shaders/library/beam.glsl); 0: they cannot.
+  uint32_t beam_lanes = 0;
   std::vector<std::string> missing;  // required features it lacks; empty: usable
 };
 
-// Every device there is, usable or not: for `quarry doctor`. not_found without a Vulkan loader, with the package to install.
+// Every device there is, usable or not: for `quarry doctor`. not_found without a Vulkan loader, with the package to
+// install.
 Result<std::vector<DeviceInfo>> list_devices();
 
 struct VulkanFunctions;  // vulkan/functions.hpp
@@ -81,8 +86,8 @@ class Device {
   const std::string& cuda_reason() const;  // why cuda_device() is -1; "" if it is not
   // Names an object for debuggers and validation messages; nothing where VK_EXT_debug_utils is not enabled.
   void set_name(VkObjectType type, uint64_t handle, const char* name) const;
-  // What the driver says about a pipeline made with VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR, name and number as text; empty unless
-  // DeviceOptions asked for it and the driver has VK_KHR_pipeline_executable_properties.
+  // What the driver says about a pipeline made with VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR, name and number as
+  // text; empty unless DeviceOptions asked for it and the driver has VK_KHR_pipeline_executable_properties.
   std::vector<std::pair<std::string, std::string>> pipeline_statistics(VkPipeline pipeline) const;
   bool has_pipeline_statistics() const;
   uint32_t validation_errors() const;  // messages of severity error or synchronisation hazards so far

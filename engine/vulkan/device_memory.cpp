@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// device_memory.cpp - buffer, memory, address and mapping by the memory type that the buffer's home asks for; export by
+// device_memory.cpp - buffer, memory, address and mapping by the memory type that its BufferMemory asks for; export by
 // file descriptor.
 #include "engine/vulkan/device_memory.hpp"
 
@@ -7,7 +7,7 @@
 
 namespace quarry::engine {
 
-Result<std::unique_ptr<DeviceMemory>> DeviceMemory::create(Device& device, BufferHome home, size_t size_bytes, const char* label, void* imported) {
+Result<std::unique_ptr<DeviceMemory>> DeviceMemory::create(Device& device, BufferMemory kind, size_t size_bytes, const char* label, void* imported) {
   if (!size_bytes) return fail(ErrorCode::invalid_argument, std::string("buffer '") + label + "' of 0 bytes");
   const VulkanFunctions& vk = device.vk();
   const std::string purpose = std::string("buffer '") + label + "' of " + std::to_string(size_bytes) + " bytes on " + device.info().name;
@@ -15,8 +15,8 @@ Result<std::unique_ptr<DeviceMemory>> DeviceMemory::create(Device& device, Buffe
   self->size_bytes_ = size_bytes;
 
   const VkExternalMemoryHandleTypeFlagBits handle_type =
-      home == BufferHome::exported ? VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT : VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
-  const bool external = home == BufferHome::exported || home == BufferHome::host_pointer;
+      kind == BufferMemory::exported ? VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT : VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
+  const bool external = kind == BufferMemory::exported || kind == BufferMemory::host_pointer;
   VkExternalMemoryBufferCreateInfo external_info{VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO, nullptr, VkExternalMemoryHandleTypeFlags(handle_type)};
   VkBufferCreateInfo buffer_info{};
   buffer_info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
@@ -35,42 +35,42 @@ Result<std::unique_ptr<DeviceMemory>> DeviceMemory::create(Device& device, Buffe
   self->allocation_bytes_ = requirements.memoryRequirements.size;
 
   VkMemoryPropertyFlags wanted = 0;
-  switch (home) {
-    case BufferHome::device:
-    case BufferHome::exported: wanted = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT; break;
-    case BufferHome::host_upload:
-    case BufferHome::device_mapped:
-    case BufferHome::host_readback: wanted = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT; break;
-    case BufferHome::host_pointer: break;
+  switch (kind) {
+    case BufferMemory::device:
+    case BufferMemory::exported: wanted = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT; break;
+    case BufferMemory::host_upload:
+    case BufferMemory::device_mapped:
+    case BufferMemory::host_readback: wanted = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT; break;
+    case BufferMemory::host_pointer: break;
   }
   VkImportMemoryHostPointerInfoEXT import_info{VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT, nullptr, handle_type, imported};
   VkExportMemoryAllocateInfo export_info{VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO, nullptr, VkExternalMemoryHandleTypeFlags(handle_type)};
   VkMemoryDedicatedAllocateInfo dedicated_info{VK_STRUCTURE_TYPE_MEMORY_DEDICATED_ALLOCATE_INFO, nullptr, VK_NULL_HANDLE, self->buffer_};
   VkMemoryAllocateFlagsInfo flags_info{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO, nullptr, VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT, 0};
-  if (home == BufferHome::host_pointer) {
+  if (kind == BufferMemory::host_pointer) {
     VkMemoryHostPointerPropertiesEXT properties{VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT, nullptr, 0};
     QRY_TRY(vk_check(vk.vkGetMemoryHostPointerPropertiesEXT(device.handle(), handle_type, imported, &properties),
                            "vkGetMemoryHostPointerPropertiesEXT", purpose));
     type_bits &= properties.memoryTypeBits;
     self->allocation_bytes_ = size_bytes;
     flags_info.pNext = &import_info;
-  } else if (home == BufferHome::exported) {
+  } else if (kind == BufferMemory::exported) {
     self->dedicated_ = dedicated.requiresDedicatedAllocation || dedicated.prefersDedicatedAllocation;
     if (self->dedicated_) export_info.pNext = &dedicated_info;
     flags_info.pNext = &export_info;
   }
   VkMemoryPropertyFlags liked = 0;  // rather so than not
-  if (home == BufferHome::host_readback) liked = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
-  if (home == BufferHome::device_mapped) liked = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+  if (kind == BufferMemory::host_readback) liked = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+  if (kind == BufferMemory::device_mapped) liked = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
   auto type = device.memory_type(type_bits, wanted | liked);
   if (!type && liked) type = device.memory_type(type_bits, wanted);
   QRY_TRY(type);
   VkMemoryAllocateInfo allocate{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, &flags_info, self->allocation_bytes_, *type};
   QRY_TRY(vk_check(vk.vkAllocateMemory(device.handle(), &allocate, nullptr, &self->memory_), "vkAllocateMemory", purpose));
   QRY_TRY(vk_check(vk.vkBindBufferMemory(device.handle(), self->buffer_, self->memory_, 0), "vkBindBufferMemory", purpose));
-  if (home == BufferHome::host_upload || home == BufferHome::device_mapped || home == BufferHome::host_readback) {
+  if (kind == BufferMemory::host_upload || kind == BufferMemory::device_mapped || kind == BufferMemory::host_readback) {
     QRY_TRY(vk_check(vk.vkMapMemory(device.handle(), self->memory_, 0, VK_WHOLE_SIZE, 0, &self->mapped_), "vkMapMemory", purpose));
-  } else if (home == BufferHome::host_pointer) {
+  } else if (kind == BufferMemory::host_pointer) {
     self->mapped_ = imported;
   }
   VkBufferDeviceAddressInfo address{VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, nullptr, self->buffer_};
@@ -92,10 +92,10 @@ Result<DeviceMemory::Export> DeviceMemory::export_fd() const {
   return out;
 }
 
-Result<void> ensure_memory(Device& device, std::unique_ptr<DeviceMemory>& memory, BufferHome home, uint64_t size_bytes, const char* label) {
+Result<void> ensure_memory(Device& device, std::unique_ptr<DeviceMemory>& memory, BufferMemory kind, uint64_t size_bytes, const char* label) {
   if (memory && memory->size_bytes() >= size_bytes) return {};
   memory.reset();
-  QRY_TRY_ASSIGN(auto made, DeviceMemory::create(device, home, size_bytes, label));
+  QRY_TRY_ASSIGN(auto made, DeviceMemory::create(device, kind, size_bytes, label));
   memory = std::move(made);
   return {};
 }

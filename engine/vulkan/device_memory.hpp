@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// device_memory.hpp - one VkBuffer bound to one VkDeviceMemory, with its device address: the brick that SharedBuffer, upload and
-// frame buffers are built of. Allocated one by one and in few large pieces, so no allocator stands between.
+// device_memory.hpp - one VkBuffer bound to one VkDeviceMemory, with its device address: the brick that SharedBuffer,
+// upload and frame buffers are built of. Allocated one by one and in few large pieces, so no allocator stands between.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,13 @@
 namespace quarry::engine {
 
 // How the memory is come by.
-enum class BufferHome : uint8_t {
+enum class BufferMemory : uint8_t {
   device,         // device-local
   host_upload,    // host-visible and coherent, mapped: the host writes, the device reads
-  device_mapped,  // the same, but device-local where there is such a type: small things that every thread of a pass reads
-  host_readback,  // host-visible, coherent, cached where there is such a type, mapped: the device writes, the host reads
+  // The same, but device-local where there is such a type: small things that every thread of a pass reads.
+  device_mapped,
+  // host-visible, coherent, cached where there is such a type, mapped: the device writes, the host reads.
+  host_readback,
   host_pointer,   // the caller's page-aligned host memory, imported (VK_EXT_external_memory_host)
   exported,       // device-local, exportable as an opaque fd
 };
@@ -24,7 +26,7 @@ enum class BufferHome : uint8_t {
 class DeviceMemory {
  public:
   // `imported` only for host_pointer: aligned to and size a multiple of min_imported_host_pointer_alignment.
-  static Result<std::unique_ptr<DeviceMemory>> create(Device& device, BufferHome home, size_t size_bytes, const char* label, void* imported = nullptr);
+  static Result<std::unique_ptr<DeviceMemory>> create(Device& device, BufferMemory kind, size_t size_bytes, const char* label, void* imported = nullptr);
   ~DeviceMemory();
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
@@ -49,6 +51,6 @@ class DeviceMemory {
 };
 
 // Makes `memory` at least so large; what it held is lost.
-Result<void> ensure_memory(Device& device, std::unique_ptr<DeviceMemory>& memory, BufferHome home, uint64_t size_bytes, const char* label);
+Result<void> ensure_memory(Device& device, std::unique_ptr<DeviceMemory>& memory, BufferMemory kind, uint64_t size_bytes, const char* label);
 
 }  // namespace quarry::engine

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// device_requirements.hpp - what Quarry needs of a physical device, what it uses when present, and how a device is asked about both.
+// device_requirements.hpp - what Quarry needs of a physical device, what it uses when present, and how a device is
+// asked about both.
 #pragma once
 
 #include <string>

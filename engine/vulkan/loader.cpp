@@ -29,9 +29,10 @@ Result<void> load_global_functions(PFN_vkGetInstanceProcAddr get, VulkanFunction
 }
 
 Result<void> load_instance_functions(PFN_vkGetInstanceProcAddr get, VkInstance instance, VulkanFunctions& vk) {
-#define QRY_LOAD(name)                                           \
+#define QRY_LOAD(name)                                          \
   vk.name = reinterpret_cast<PFN_##name>(get(instance, #name)); \
-  if (!vk.name) return fail(ErrorCode::device, "the Vulkan instance has no " #name ": it must be created for Vulkan 1.2");
+  if (!vk.name)                                                 \
+    return fail(ErrorCode::device, "the Vulkan instance has no " #name ": it must be created for Vulkan 1.2");
   QRY_VK_INSTANCE_FUNCTIONS(QRY_LOAD)
 #undef QRY_LOAD
 #define QRY_LOAD(name) vk.name = reinterpret_cast<PFN_##name>(get(instance, #name));

@@ -9,8 +9,9 @@
 
 namespace quarry::engine {
 
-// vkGetInstanceProcAddr of the system's loader (libvulkan.so.1), opened on the first call and kept for the life of the process, because
-// drivers leave threads behind that crash when their library goes. not_found with the package to install where there is none.
+// vkGetInstanceProcAddr of the system's loader (libvulkan.so.1), opened on the first call and kept for the life of the
+// process, because drivers leave threads behind that crash when their library goes. not_found with the package to
+// install where there is none.
 Result<PFN_vkGetInstanceProcAddr> system_vulkan_loader();
 
 // Each fails with `device` and the name of the function that the driver lacks.

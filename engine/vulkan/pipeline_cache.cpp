@@ -100,16 +100,16 @@ Result<VkPipeline> PipelineCache::make(VkPipelineLayout layout, const uint32_t* 
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = module;
   info.stage.pName = "main";
-  // Beside the asked for, those of traverse.glsl, beam.glsl and own_pixel.glsl that the device decides.
+  // Beside the asked for, those of traverse.glsl, beam.glsl and dispatch_pixel.glsl that the device decides.
   const bool software = device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
   const struct {
     uint32_t id, value;
   } given[] = {{QRY_ID_COUNT, constants.counts},
                {QRY_ID_INSIDE, constants.inside},
                {QRY_ID_FUSED, !software},
-               {QRY_ID_IGNORES, constants.ignores},
+               {QRY_ID_SKIPS_MATERIAL, constants.skips_material},
                {QRY_ID_BEAM_LANES, device.info().beam_lanes},
-               {QRY_ID_ONE_WAY, constants.one_way},
+               {QRY_ID_ONE_DIRECTION, constants.one_direction},
                {QRY_ID_SLANTED, software},
                {QRY_ID_BY_COLUMNS, constants.by_columns},
                {QRY_ID_ROWS, constants.rows},

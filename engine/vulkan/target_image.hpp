@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// target_image.hpp - the picture that passes write, and the descriptor sets through which they do: the engine's only descriptors, since
-// everything but a frame's parameters is reached by address. Read back or shown by offscreen.hpp, the editor's presenter, or a host engine (whose own image it is).
+// target_image.hpp - the picture that passes write, and the descriptor sets through which they do: the engine's only
+// descriptors, since everything but a frame's parameters is reached by address. Read back or shown by offscreen.hpp,
+// the editor's presenter, or a host engine (whose own image it is).
 #pragma once
 
 #include <memory>
@@ -34,8 +35,8 @@ class TargetImage {
   VkImageView view_ = VK_NULL_HANDLE;
 };
 
-// A descriptor set a frame in flight, whose binding 0 is the storage image that compute shaders write, and binding 1, if there is one, a uniform
-// block.
+// A descriptor set a frame in flight, whose binding 0 is the storage image that compute shaders write, and binding 1,
+// if there is one, a uniform block.
 class TargetSets {
  public:
   static Result<std::unique_ptr<TargetSets>> create(Device& device, uint32_t frames, bool parameters);
@@ -44,8 +45,8 @@ class TargetSets {
   TargetSets& operator=(const TargetSets&) = delete;
 
   VkDescriptorSetLayout layout() const { return layout_; }
-  // Lets the frame's set point to `target` (in layout GENERAL when the commands run) and `parameters`, where there is a binding for them, and
-  // records that it is set 0. The frame's work before must be done.
+  // Lets the frame's set point to `target` (in layout GENERAL when the commands run) and `parameters`, where there is a
+  // binding for them, and records that it is set 0. The frame's work before must be done.
   void bind(VkCommandBuffer commands, VkPipelineLayout pipelines, uint32_t frame, VkImageView target, const DeviceMemory* parameters = nullptr);
 
  private:

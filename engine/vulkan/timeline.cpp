@@ -19,10 +19,11 @@ Result<std::unique_ptr<Timeline>> Timeline::create(Device& device, const char* l
 
 Timeline::~Timeline() {
   if (!semaphore_) return;
-  // Mesa's software driver (seen in 22.3.6; src/vulkan/runtime/vk_queue.c) submits from a thread, which lets go of the timeline points that
-  // a batch waited for only after the host can see the batch's own signal: a timeline destroyed in between is used after its end, and
-  // about one run in seven crashed. That thread takes batches in order, so an empty one behind them says that it is done with them. To be
-  // dropped when vk_queue_submit_thread_func releases the wait points before it installs the signals.
+  // Mesa's software driver (seen in 22.3.6; src/vulkan/runtime/vk_queue.c) submits from a thread, which lets go of the
+  // timeline points that a batch waited for only after the host can see the batch's own signal: a timeline destroyed in
+  // between is used after its end, and about one run in seven crashed. That thread takes batches in order, so an empty
+  // one behind them says that it is done with them. To be dropped when vk_queue_submit_thread_func releases the wait
+  // points before it installs the signals.
   if (last_ > 0 && device_->info().type == VK_PHYSICAL_DEVICE_TYPE_CPU) {
     const uint64_t value = next();
     if (device_->submit(VK_NULL_HANDLE, {}, {{semaphore_, value}})) (void)wait(value);

@@ -23,7 +23,8 @@ Upload::~Upload() {
 
 Result<Upload::Batch*> Upload::free_batch(uint64_t size_bytes) {
   QRY_TRY_ASSIGN(auto reached, timeline_->reached());
-  // The smallest that is large enough, else the largest. What one large update needed is given back once a smaller one follows.
+  // The smallest that is large enough, else the largest. What one large update needed is given back once a smaller one
+  // follows.
   constexpr uint64_t kKeptBytes = 32u << 20;
   const auto room = [](const Batch& b) { return b.memory ? b.memory->size_bytes() : uint64_t(0); };
   Batch* batch = nullptr;
@@ -41,7 +42,7 @@ Result<Upload::Batch*> Upload::free_batch(uint64_t size_bytes) {
     batch = batches_.back().get();
   }
   if (!batch->memory || batch->memory->size_bytes() < size_bytes) {
-    QRY_TRY_ASSIGN(auto memory, DeviceMemory::create(*device_, BufferHome::host_upload, std::max<uint64_t>(size_bytes, 1u << 16), "quarry upload"));
+    QRY_TRY_ASSIGN(auto memory, DeviceMemory::create(*device_, BufferMemory::host_upload, std::max<uint64_t>(size_bytes, 1u << 16), "quarry upload"));
     batch->memory = std::move(memory);
   }
   return batch;

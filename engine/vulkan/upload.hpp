@@ -22,8 +22,8 @@ class Upload {
     uint64_t offset_bytes, size_bytes;
     const void* from;  // read during the call, not after it
   };
-  // Submits the copies behind everything submitted before (so frames under way still see the old bytes) and returns the timeline
-  // point they are done at. One thread at a time.
+  // Submits the copies behind everything submitted before (so frames under way still see the old bytes) and returns the
+  // timeline point they are done at. One thread at a time.
   Result<Device::TimelinePoint> submit(const std::vector<Copy>& copies);
 
  private:

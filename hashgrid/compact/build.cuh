@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// build.cuh - kernels that make pages of the compact layout in shared memory: from a batch's lists by page (page_lists.cuh), and from
-// the pages of another table. Launches are in compact/cuda.cu.
+// build.cuh - kernels that make pages of the compact layout in shared memory: from a batch's lists by page
+// (page_lists.cuh), and from the pages of another table. Launches are in compact/cuda.cu.
 //
-// Between two barriers a word of shared memory is touched either by atomics alone, or by one thread alone, or read alone.
+// Between two barriers a word of shared memory is touched either by atomics alone, or by one thread alone, or read
+// alone.
 #pragma once
 
 #include "hashgrid/compact/passes.hpp"
@@ -41,8 +42,8 @@ __device__ inline void write_compact_page(uint32_t* in_table, const uint32_t* pa
 
 enum class Claim : uint8_t { claimed, there, no_room };
 
-// Finds or claims a slot of a sector in shared memory. The first guess takes the tags for empty; where they are not, the answer of the
-// compare-and-swap says what is there. Six entries' tags are two words, which one 64-bit swap covers.
+// Finds or claims a slot of a sector in shared memory. The first guess takes the tags for empty; where they are not,
+// the answer of the compare-and-swap says what is there. Six entries' tags are two words, which one 64-bit swap covers.
 template <class Format>
 __device__ inline Claim claim_in_shared(uint32_t* sector, uint32_t tag, uint32_t& slot) {
   if constexpr (Format::kTagWords == 2) {
@@ -116,7 +117,7 @@ __global__ void __launch_bounds__(kCompactThreads) merge_compact(CompactView vie
         sector = page + (place.home + distance) % kQrySectorsPerPage * detail::kSectorWords;
         claim = claim_in_shared<Format>(sector, tag, slot);
         if (claim != Claim::no_room) break;
-        atomicOr(sector, kQryCompactWentOn);
+        atomicOr(sector, kQryCompactOverflow);
       }
       bool inserted = claim == Claim::claimed;
       if (claim != Claim::no_room) {
@@ -162,7 +163,7 @@ template <class Format>
 __device__ __noinline__ void place_further(uint32_t* page, uint32_t* taken, const CompactView& to, uint32_t mixed, uint32_t value, Atomic64* refused) {
   const QryCompactPart& part = to.layout.table;
   const QryCompactPlace place = qry_compact_place(mixed, part);
-  atomicOr(page + place.home % kQrySectorsPerPage * detail::kSectorWords, kQryCompactWentOn);
+  atomicOr(page + place.home % kQrySectorsPerPage * detail::kSectorWords, kQryCompactOverflow);
   uint32_t tag = place.tag + part.remainders;
   for (uint32_t distance = 1; distance < part.reach && tag < Format::kNoTag; ++distance, tag += part.remainders) {
     const uint32_t sector = (place.home + distance) % kQrySectorsPerPage;
@@ -173,14 +174,14 @@ __device__ __noinline__ void place_further(uint32_t* page, uint32_t* taken, cons
       words[Format::kTagWords + slot] = value;
       return;
     }
-    atomicOr(words, kQryCompactWentOn);
+    atomicOr(words, kQryCompactOverflow);
   }
   place_in_stash(to, mixed, value, refused);
 }
 
-// Builds each page of the cleared table `to` from the sectors of `from` that can hold its keys: a page is a range of mixed keys, and in both
-// tables they stand in that order but for their distances. Keys are all different, so nobody looks for them: a sector hands out its slots
-// by a counter.
+// Builds each page of the cleared table `to` from the sectors of `from` that can hold its keys: a page is a range of
+// mixed keys, and in both tables they stand in that order but for their distances. Keys are all different, so nobody
+// looks for them: a sector hands out its slots by a counter.
 template <class Format>
 __global__ void __launch_bounds__(kCompactThreads, 4)
     rehash_compact(CompactView from, detail::CompactInverse inverse, const __grid_constant__ CompactView to, Atomic64* refused) {
@@ -225,7 +226,7 @@ __global__ void __launch_bounds__(kCompactThreads, 4)
             const uint32_t value = words[Source::kTagWords + e];
             if (value == kQryCompactNoValue) continue;
             const uint32_t tag = Source::tag_at(words[e / Source::kFields], e % Source::kFields);
-            const uint32_t mixed = inverse.mixed(inverse.standing(sector, tag, source).place, source);
+            const uint32_t mixed = inverse.mixed(inverse.home_of_entry(sector, tag, source).place, source);
             const QryCompactPlace place = qry_compact_place(mixed, part);
             if (place.home / kQrySectorsPerPage != blockIdx.x) continue;
             const uint32_t home = place.home % kQrySectorsPerPage, slot = atomicAdd(taken + home, 1u);

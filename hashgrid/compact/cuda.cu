@@ -73,7 +73,7 @@ class CudaCompact final : public BulkOperations<CompactView> {
     return for_keys(kernels::EraseKey<CompactView>{view, keys, old_values}, count, outcomes, "erase from a compact table");
   }
 
-  Result<BulkReport> insert_alone(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool fresh) override {
+  Result<BulkReport> insert_exclusive(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool fresh) override {
     QRY_TRY(detail::check_batch(view, keys, values, count));
     if (!worth_lists(view, count, fresh ? BulkTuning::kLeastKeysPerFreshPage : BulkTuning::kLeastKeysPerPage)) return insert(view, keys, values, count, nullptr);
     const DeviceScope scope(stream_.device());
@@ -100,7 +100,7 @@ class CudaCompact final : public BulkOperations<CompactView> {
     return report;
   }
 
-  Result<BulkReport> settle(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
+  Result<BulkReport> insert_refused(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
     QRY_TRY(detail::check_batch(view, keys, values, count));
     if (count == 0) return BulkReport{};
     const DeviceScope scope(stream_.device());
@@ -212,12 +212,12 @@ class CudaCompact final : public BulkOperations<CompactView> {
                       of(Outcome::absent),   of(Outcome::full),    of(Outcome::reserved)};
   }
 
-  template <class Operate>
-  Result<BulkReport> for_keys(const Operate& operate, size_t count, Outcome* outcomes, const char* of_what) const {
+  template <class Operation>
+  Result<BulkReport> for_keys(const Operation& operation, size_t count, Outcome* outcomes, const char* of_what) const {
     if (count == 0) return BulkReport{};
     const DeviceScope scope(stream_.device());
     return counted(of_what, [&](const char* doing, Atomic64* totals) {
-      return launch(doing, {blocks(count), kernels::kKeyThreads}, stream_.get(), kernels::for_each_key<Operate>, operate, count, outcomes, totals);
+      return launch(doing, {blocks(count), kernels::kKeyThreads}, stream_.get(), kernels::for_each_key<Operation>, operation, count, outcomes, totals);
     });
   }
 

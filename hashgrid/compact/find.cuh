@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// find.cuh - look-ups in a compact table by whole warps, two lanes to a sector: for the bulk find and for kernels of your own.
+// find.cuh - look-ups in a compact table by whole warps, two lanes to a sector: for the bulk find and for kernels of
+// your own.
 //
-// Lane pairs read both their sectors together, 16 bytes each in one instruction at device scope, and exchange halves: the even half has all
-// the tags. pairs/cuda/find_warp.cuh says why: one lane that reads its sector alone (find() of compact/view.hpp) asks the L2 cache twice, and a kernel of
-// nothing but look-ups is a third slower.
+// Lane pairs read both their sectors together, 16 bytes each in one instruction at device scope, and exchange halves:
+// the even half has all the tags. pairs/cuda/find_warp.cuh says why: one lane that reads its sector alone (find() of
+// compact/view.hpp) asks the L2 cache twice, and a kernel of nothing but look-ups is a third slower.
 #pragma once
 
 #include "hashgrid/compact/view.hpp"
@@ -11,10 +12,10 @@
 
 namespace quarry::hashgrid::kernels {
 
-// The same answer as find(view, key). All 32 lanes of a warp call it together; a lane with nothing to ask gives kQryReservedKey.
-// Format: CompactFormat<view.layout.table.fields>.
+// The same answer as find(view, key). All 32 lanes of a warp call it together; a lane with nothing to ask gives
+// kQryReservedKey. Format: CompactFormat<view.layout.table.fields>.
 template <class Format>
-__device__ inline Found find_in_warp(const CompactView& view, uint32_t key) {
+__device__ inline Found find_by_warp(const CompactView& view, uint32_t key) {
   constexpr uint32_t kNoSector = 0xFFFFFFFFu;
   const bool odd = threadIdx.x & 1;
   const QryCompactPart& part = view.layout.table;
@@ -51,11 +52,11 @@ __device__ inline Found find_in_warp(const CompactView& view, uint32_t key) {
         if (w * Format::kFields + field < Format::kEntries && (matches >> (field * Format::kBits + Format::kBits - 1) & 1u) != 0)
           found.value = words[Format::kTagWords + w * Format::kFields + field];
     }
-    looking = any == 0 && (words[0] & kQryCompactWentOn) != 0;
+    looking = any == 0 && (words[0] & kQryCompactOverflow) != 0;
   }
   if (looking && view.layout.stash.pages != 0) {  // every sector in reach is full
     detail::CompactEntry entry;
-    detail::look_for<detail::CompactFormat<1>>(view, view.layout.stash, qry_mix(mixed), entry);
+    detail::find_entry<detail::CompactFormat<1>>(view, view.layout.stash, qry_mix(mixed), entry);
     found.sectors += entry.sectors;
     if (entry.value != nullptr) found.value = detail::CompactWords::load(entry.value);
   }

@@ -53,8 +53,8 @@ void for_pairs(const CompactView& view, uint32_t index, const Use& use) {
   });
 }
 
-// Erased keys' entries go, what stands behind its home moves up, and "went on" says no more than the truth. Moves go up only: nothing can
-// be left without a place.
+// Erased keys' entries go, what stands behind its home moves up, and overflow bits say no more than the truth. Moves go
+// up only: nothing can be left without a place.
 template <class Format>
 void sweep_page(const Page& page) {
   const auto sector_words = [&](uint32_t sector) { return page.words + sector % kQrySectorsPerPage * detail::kSectorWords; };
@@ -66,7 +66,7 @@ void sweep_page(const Page& page) {
     taken[s] = uint8_t(detail::close_holes<Format>(sector_words(s), words));
   };
   for (uint32_t s = 0; s < kQrySectorsPerPage; ++s) {
-    sector_words(s)[0] &= ~kQryCompactWentOn;
+    sector_words(s)[0] &= ~kQryCompactOverflow;
     pack(s);
   }
   for (bool moved = true; moved;) {
@@ -74,7 +74,7 @@ void sweep_page(const Page& page) {
     for (uint32_t s = 0; s < kQrySectorsPerPage; ++s) {
       uint32_t gone = 0;
       detail::for_entries<Format>(sector_words(s), [&](uint32_t slot, uint32_t tag, uint32_t value) {
-        const detail::CompactStanding at = inverse.standing(page.first_sector + s, tag, *page.part);
+        const detail::CompactHome at = inverse.home_of_entry(page.first_sector + s, tag, *page.part);
         for (uint32_t d = 0; d < at.distance; ++d) {
           uint8_t& room = taken[(at.place.home + d) % kQrySectorsPerPage];
           if (room == Format::kEntries) continue;
@@ -90,8 +90,8 @@ void sweep_page(const Page& page) {
     }
   }
   for_page_entries<Format>(page, [&](uint32_t sector, uint32_t, uint32_t tag, uint32_t) {
-    const detail::CompactStanding at = inverse.standing(sector, tag, *page.part);
-    for (uint32_t d = 0; d < at.distance; ++d) sector_words(at.place.home + d)[0] |= kQryCompactWentOn;
+    const detail::CompactHome at = inverse.home_of_entry(sector, tag, *page.part);
+    for (uint32_t d = 0; d < at.distance; ++d) sector_words(at.place.home + d)[0] |= kQryCompactOverflow;
   });
 }
 
@@ -136,7 +136,7 @@ class HostCompact final : public BulkOperations<CompactView> {
     });
   }
 
-  Result<BulkReport> settle(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
+  Result<BulkReport> insert_refused(const CompactView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
     QRY_TRY(sweep(view));
     BulkReport report;
     for (size_t i = 0; i < count; ++i) {
@@ -197,7 +197,8 @@ class HostCompact final : public BulkOperations<CompactView> {
     parallel_for(table.pages, 8, [&](size_t begin, size_t end) {
       for (size_t page = begin; page < end; ++page) sweep_one(uint32_t(page));
     }, threads_);
-    // From the stash back to the table where there is room now; claimed_entry_of() marks the full sectors that the others stand behind.
+    // From the stash back to the table where there is room now; claimed_entry_of() marks the full sectors that the
+    // others stand behind.
     for (uint32_t p = 0; p < stash.pages; ++p) {
       const Page page = page_of(view, stash.first_page + p);
       const detail::CompactInverse inverse(stash);
@@ -266,9 +267,9 @@ class HostCompact final : public BulkOperations<CompactView> {
     }, threads_);
   }
 
-  template <class Operate>
+  template <class Operation>
   Result<BulkReport> for_keys(const CompactView& view, const uint32_t* keys, const uint32_t* inputs, size_t count, Outcome* outcomes,
-                              const Operate& operate) const {
+                              const Operation& operation) const {
     QRY_TRY(detail::check_batch(view, keys, inputs, count));
     std::vector<BulkReport> reports((count + kCompactKeysPerTask - 1) / kCompactKeysPerTask);
     parallel_for(count, kCompactKeysPerTask, [&](size_t begin, size_t end) {
@@ -278,7 +279,7 @@ class HostCompact final : public BulkOperations<CompactView> {
         for (size_t i = group; i < last; ++i)
           __builtin_prefetch(detail::compact_sector_words(view, view.layout.table, qry_compact_place(qry_mix(keys[i]), view.layout.table).home));
         for (size_t i = group; i < last; ++i) {
-          const Outcome outcome = operate(i);
+          const Outcome outcome = operation(i);
           if (outcomes != nullptr) outcomes[i] = outcome;
           add(report, outcome);
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels.cuh - kernels that stream over the pages of a compact table: clear, sweep, statistics, enumeration. Launches are in
-// compact/cuda.cu.
+// kernels.cuh - kernels that stream over the pages of a compact table: clear, sweep, statistics, enumeration. Launches
+// are in compact/cuda.cu.
 #pragma once
 
 #include "hashgrid/compact/build.cuh"
@@ -19,19 +19,21 @@ __global__ void __launch_bounds__(kCompactThreads) clear_compact(CompactView vie
     reinterpret_cast<uint4*>(view.words)[i] = empty_compact_half(uint32_t(i % 2), i < of_table ? tag_words : 4);
 }
 
-// Erased keys' entries go, what stands behind its home moves up, marks say no more than the truth: the same as sweep_page() of
-// compact/host.cpp, by a block. Moves go up only: nothing can be left without a place. A page that is so already is not written.
+// Erased keys' entries go, what stands behind its home moves up, overflow bits say no more than the truth: the same as
+// sweep_page() of compact/host.cpp, by a block. Moves go up only: nothing can be left without a place. A page that is
+// so already is not written.
 //
-// Each thread makes its sectors whole in shared memory and lists their few entries behind their homes; then a thread takes one of these
-// at a time. What moves leaves a hole, which others may fill; sectors with holes are made whole once more at the end. While entries move,
-// tags and values are touched by atomics alone.
+// Each thread makes its sectors whole in shared memory and lists their few entries behind their homes; then a thread
+// takes one of these at a time. What moves leaves a hole, which others may fill; sectors with holes are made whole once
+// more at the end. While entries move, tags and values are touched by atomics alone.
 template <class Format>
 __global__ void __launch_bounds__(kCompactThreads, 5) sweep_compact(CompactView view, QryCompactPart part, detail::CompactInverse inverse) {
   constexpr uint32_t kHalves = kQryPageBytes / 16 / kCompactThreads;  // 16 bytes each, of a thread
   constexpr uint16_t kAtHome = 0xFFFFu;
   extern __shared__ __align__(128) uint32_t page[];
   __shared__ uint16_t behind[kQrySectorsPerPage * Format::kEntries];  // sector * 8 + slot
-  __shared__ uint32_t listed, left[kQrySectorsPerPage / 32];          // a bit for each sector that an entry moved out of
+  // A bit for each sector that an entry moved out of.
+  __shared__ uint32_t listed, left[kQrySectorsPerPage / 32];
   uint32_t* const in_table = view.words + (size_t{part.first_page} + blockIdx.x) * kCompactPageWords;
   const auto words_of = [&](uint32_t sector) { return page + sector % kQrySectorsPerPage * detail::kSectorWords; };
   const auto load = [&](uint32_t (&words)[detail::kSectorWords], uint32_t sector) {
@@ -49,14 +51,14 @@ __global__ void __launch_bounds__(kCompactThreads, 5) sweep_compact(CompactView 
   __syncthreads();
 
   bool changed = false;
-  uint32_t went_on = 0;
+  uint32_t overflow = 0;
   for (uint32_t k = 0; k < kSectorsPerThread; ++k) {
     const uint32_t sector = threadIdx.x + k * kCompactThreads;
     uint32_t words[detail::kSectorWords], before[Format::kTagWords];
     load(words, sector);
     if (words[0] >> 31 != 0) {
-      went_on |= 1u << k;
-      words[0] &= ~kQryCompactWentOn;
+      overflow |= 1u << k;
+      words[0] &= ~kQryCompactOverflow;
       words_of(sector)[0] = words[0];
     }
 #pragma unroll
@@ -84,12 +86,12 @@ __global__ void __launch_bounds__(kCompactThreads, 5) sweep_compact(CompactView 
       if (behind[i] == kAtHome) continue;
       const uint32_t sector = behind[i] / 8u, slot = behind[i] % 8u;
       const uint32_t tag = Format::tag_at(atomicOr(words_of(sector) + slot / Format::kFields, 0u), slot % Format::kFields);
-      use(behind[i], sector, slot, inverse.standing(sector, tag, part));
+      use(behind[i], sector, slot, inverse.home_of_entry(sector, tag, part));
     }
   };
   for (;;) {
     bool moved = false;
-    for_behind([&](uint16_t& entry, uint32_t sector, uint32_t slot, const detail::CompactStanding& at) {
+    for_behind([&](uint16_t& entry, uint32_t sector, uint32_t slot, const detail::CompactHome& at) {
       for (uint32_t d = 0; d < at.distance; ++d) {
         uint32_t room = 0;
         const uint32_t nearer = (at.place.home + d) % kQrySectorsPerPage;
@@ -106,8 +108,8 @@ __global__ void __launch_bounds__(kCompactThreads, 5) sweep_compact(CompactView 
     if (__syncthreads_or(moved) == 0) break;
     changed = true;
   }
-  for_behind([&](uint16_t&, uint32_t, uint32_t, const detail::CompactStanding& at) {
-    for (uint32_t d = 0; d < at.distance; ++d) atomicOr(words_of(at.place.home + d), kQryCompactWentOn);
+  for_behind([&](uint16_t&, uint32_t, uint32_t, const detail::CompactHome& at) {
+    for (uint32_t d = 0; d < at.distance; ++d) atomicOr(words_of(at.place.home + d), kQryCompactOverflow);
   });
   __syncthreads();
 #pragma unroll
@@ -118,7 +120,7 @@ __global__ void __launch_bounds__(kCompactThreads, 5) sweep_compact(CompactView 
       load(words, sector);
       detail::close_holes<Format>(words_of(sector), words);
     }
-    changed |= words_of(sector)[0] >> 31 != (went_on >> k & 1u);
+    changed |= words_of(sector)[0] >> 31 != (overflow >> k & 1u);
   }
   if (__syncthreads_or(changed) != 0) write_compact_page(in_table, page);
 }
@@ -172,7 +174,8 @@ __global__ void __launch_bounds__(kCompactThreads) count_compact(CompactView vie
   }
 }
 
-// Second pass: writes the pairs of each page, in memory order, from begins[page] on: a row of 256 sectors at a time, gathered in shared memory.
+// Second pass: writes the pairs of each page, in memory order, from begins[page] on: a row of 256 sectors at a time,
+// gathered in shared memory.
 __global__ void __launch_bounds__(kCompactThreads) write_compact(CompactView view, detail::CompactInverse of_table, detail::CompactInverse of_stash,
                                                                  const uint64_t* begins, uint32_t* keys, uint32_t* values, uint64_t capacity) {
   constexpr uint32_t kWarps = kCompactThreads / 32;
@@ -303,7 +306,7 @@ __global__ void __launch_bounds__(kCompactThreads) find_compact(CompactView view
   for (size_t base = size_t{blockIdx.x} * kCompactThreads + threadIdx.x / 32 * 32; base < count; base += size_t{gridDim.x} * kCompactThreads) {
     const size_t i = base + threadIdx.x % 32;
     const uint32_t key = i < count ? __ldcs(keys + i) : kQryReservedKey;
-    const Found found = find_in_warp<Format>(view, key);
+    const Found found = find_by_warp<Format>(view, key);
     if (i >= count) continue;
     hit_count += found.hit;
     reserved_count += key == kQryReservedKey;
@@ -316,7 +319,8 @@ __global__ void __launch_bounds__(kCompactThreads) find_compact(CompactView view
   if (threadIdx.x % 32 == 0 && reserved_count != 0) atomicAdd(reserved, Atomic64{reserved_count});
 }
 
-// Erase in the order of pages, each brought to the L2 cache before its keys are looked for; beside anything that erase may run beside.
+// Erase in the order of pages, each brought to the L2 cache before its keys are looked for; beside anything that erase
+// may run beside.
 __global__ void __launch_bounds__(kCompactWindowThreads) erase_in_compact_pages(CompactView view, PageLists pages) {
   if (pages.totals->overflowed != 0) return;
   const uint32_t size = pages.sizes[blockIdx.x];

@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// layout.h - how a table of the compact layout lies in memory and where a key may be: one text for C++, CUDA and GLSL, as pairs/layout.h is.
+// layout.h - how a table of the compact layout lies in memory and where a key may be: one text for C++, CUDA and GLSL,
+// as pairs/layout.h is.
 //
-// What it is:     the formats of a sector, how pages are shared out, the arithmetic from key to sector and tag. Nothing here touches memory.
+// What it is:     the formats of a sector, how pages are shared out, the arithmetic from key to sector and tag. Nothing
+//                 here touches memory.
 // What it is not: the operations (compact/view.hpp for host and CUDA, shaders/library/compact_find.glsl for shaders).
 //
-// The mixer is a bijection and a sector is a range of mixed keys, so the sector and a small number *are* the key: no false positives, no key
-// stored. A sector (32 bytes) is a few words of tags, then a value for each tag:
+// The mixer is a bijection and a sector is a range of mixed keys, so the sector and a small number *are* the key: no
+// false positives, no key stored. A sector (32 bytes) is a few words of tags, then a value for each tag:
 //
 //   fields  tag words  entries  bits of a tag   table of
 //     1         4         4          31         fewer than 1024 pages (32 MiB)
 //     2         3         5          15         fewer than 12288 pages (384 MiB)
 //     3         2         6          10         more: 5.3 bytes an entry
 //
-//   word of tags: tag i at bit i * bits; all bits of an empty tag are ones; bit 31 of a sector's first word: "went on"
+//   word of tags: tag i at bit i * bits; all bits of an empty tag are ones; bit 31 of a sector's first word: overflow
 //
-// A key's home sector is the integer part of mixed * sectors / 2^32; its remainder, below `remainders` = ceil(2^32 / sectors), numbers the
-// mixed keys of that sector. A key whose home is full goes to the sector after it (inside its page, wrapping round), and so on for `reach`
-// sectors; in the one at distance d its tag is remainder + remainders * d, as far as the tag's bits go. What found all of them full goes to
-// the *stash*, a second run of pages of the same kind (fields = 1) where keys stand by their mix mixed once more: keys that crowd into one
-// sector have mixes in a row and would be neighbours there too. Tables of fewer than 1024 pages need none: there a key's reach is a quarter
-// of its page.
+// A key's home sector is the integer part of mixed * sectors / 2^32; its remainder, below `remainders` = ceil(2^32 /
+// sectors), numbers the mixed keys of that sector. A key whose home is full goes to the sector after it (inside its
+// page, wrapping round), and so on for `reach` sectors; in the one at distance d its tag is remainder + remainders * d,
+// as far as the tag's bits go. What found all of them full goes to the *stash*, a second run of pages of the same kind
+// (fields = 1) where keys stand by their mix mixed once more: keys that crowd into one sector have mixes in a row and
+// would be neighbours there too. Tables of fewer than 1024 pages need none: there a key's reach is a quarter of its
+// page.
 #ifndef QRY_HASHGRID_COMPACT_LAYOUT_H
 #define QRY_HASHGRID_COMPACT_LAYOUT_H
 
@@ -27,10 +30,10 @@
 #include "hashgrid/table/page.h"
 
 QRY_CONST kQryCompactEmptyTags = 0x7FFFFFFFu;  // a word of tags, in every format
-QRY_CONST kQryCompactWentOn = 0x80000000u;
+QRY_CONST kQryCompactOverflow = 0x80000000u;
 QRY_CONST kQryCompactNoValue = 0xFFFFFFFFu;    // kQryReservedValue: no entry, or that of an erased key
-QRY_CONST kQryCompactPagesOfFive = 1024u;      // from so many pages on a sector has five entries: then a tag has room for 7 sectors
-QRY_CONST kQryCompactPagesOfSix = 12288u;      // six: for 2 sectors and nearly always a third; for 6 from 25,000 pages on
+QRY_CONST kQryCompactPagesOfFive = 1024u;      // from so many pages on five entries a sector, with tags for 7 sectors
+QRY_CONST kQryCompactPagesOfSix = 12288u;      // six; tags for 2 sectors, nearly always 3; for 6 from 25,000 pages
 QRY_CONST kQryCompactPagesPerStashPage = 128u;
 QRY_CONST kQryCompactReachOfFour = 256u;       // holds every key at 0.9; a full table refuses in bounded time
 QRY_CONST kQryCompactReachOfFive = 16u;
@@ -75,7 +78,8 @@ QRY_FN QryCompact qry_compact(QRY_U32 pages) {
   return parts;
 }
 
-// A key's home in a part, as a sector of the part, and its tag there. Of the stash: qry_compact_place(qry_mix(mixed), stash).
+// A key's home in a part, as a sector of the part, and its tag there. Of the stash: qry_compact_place(qry_mix(mixed),
+// stash).
 struct QryCompactPlace {
   QRY_U32 home;
   QRY_U32 tag;  // each sector further on adds `remainders`

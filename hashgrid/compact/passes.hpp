@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// passes.hpp - what whole-table operations need to know of a sector of the compact layout that nobody else touches: which entries
-// it has, which keys they are, how deep they stand. One text for host threads (compact/host.cpp) and CUDA blocks (compact/kernels.cuh).
+// passes.hpp - what whole-table operations need to know of a sector of the compact layout that nobody else touches:
+// which entries it has, which keys they are, how deep they stand. One text for host threads (compact/host.cpp) and CUDA
+// blocks (compact/kernels.cuh).
 #pragma once
 
 #include "hashgrid/compact/view.hpp"
@@ -16,7 +17,7 @@ inline void finish_compact_stats(Stats& stats, uint32_t page_count) {
 }
 
 // Where an entry stands.
-struct CompactStanding {
+struct CompactHome {
   QryCompactPlace place;
   uint32_t distance;
 };
@@ -32,13 +33,13 @@ class CompactInverse {
     sectors_per_tag_ = uint32_t(((uint64_t{1} << 32) + part.remainders - 1) / part.remainders);
   }
   // An entry's home and distance, told by its sector of the part and its tag.
-  QRY_HD CompactStanding standing(uint32_t sector, uint32_t tag, const QryCompactPart& part) const {
+  QRY_HD CompactHome home_of_entry(uint32_t sector, uint32_t tag, const QryCompactPart& part) const {
     uint32_t distance = uint32_t((uint64_t{tag} * sectors_per_tag_) >> 32);  // rounded up at times
     if (distance * part.remainders > tag) --distance;
     return {{qry_compact_sector(sector, 0u - distance), tag - distance * part.remainders}, distance};
   }
-  // The mixed key (of the stash: the key's mix, mixed once more) at a place: the first whose product with the number of sectors is not
-  // below that of the place. The quotients are a little too small, all in all by less than one.
+  // The mixed key (of the stash: the key's mix, mixed once more) at a place: the first whose product with the number of
+  // sectors is not below that of the place. The quotients are a little too small, all in all by less than one.
   QRY_HD uint32_t mixed(QryCompactPlace wanted, const QryCompactPart& part) const {
     const uint32_t guess = uint32_t((wanted.home * mixes_per_sector_ + wanted.tag * mixes_per_remainder_ + 0xFFFFFFFFu) >> 32);
     const QryCompactPlace at = qry_compact_place(guess, part);
@@ -63,11 +64,11 @@ struct CompactKey {
 };
 QRY_HD inline CompactKey compact_key(const QryCompact& layout, bool stashed, const CompactInverse& inverse, uint32_t sector, uint32_t tag) {
   const QryCompactPart& part = stashed ? layout.stash : layout.table;
-  const CompactStanding standing = inverse.standing(sector, tag, part);
-  const uint32_t mixed = inverse.mixed(standing.place, part);
-  if (!stashed) return {mixed, standing.distance + 1};
+  const CompactHome home = inverse.home_of_entry(sector, tag, part);
+  const uint32_t mixed = inverse.mixed(home.place, part);
+  if (!stashed) return {mixed, home.distance + 1};
   const uint32_t first = qry_unmix(mixed);
-  return {first, compact_distances(qry_compact_place(first, layout.table).tag, layout.table) + standing.distance + 1};
+  return {first, compact_distances(qry_compact_place(first, layout.table).tag, layout.table) + home.distance + 1};
 }
 
 // use(slot, tag, value) for every tag of a sector, those of erased keys too (their value is kQryCompactNoValue).
@@ -95,8 +96,8 @@ QRY_HD inline void put_entry(uint32_t* sector, uint32_t slot, uint32_t tag, uint
   sector[slot / Format::kFields] ^= Format::change(slot % Format::kFields, tag);
   sector[Format::kTagWords + slot] = value;
 }
-// Live entries to the front of a sector: the last fills the first hole. `words`: what the sector holds, in registers if it can be; its tags
-// are made true too. Returns how many entries there are. "Went on" stays as it is.
+// Live entries to the front of a sector: the last fills the first hole. `words`: what the sector holds, in registers if
+// it can be; its tags are made true too. Returns how many entries there are. The overflow bit stays as it is.
 template <class Format>
 QRY_HD inline uint32_t close_holes(uint32_t* sector, uint32_t (&words)[kSectorWords]) {
   uint32_t live = 0;

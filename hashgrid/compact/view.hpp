@@ -1,25 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// view.hpp - the second slot layout: up to six entries to a 32-byte sector in place of four, for tables that are read far more than
-// they are edited. Same operations, same outcomes as view.hpp; compact/layout.h has the drawing. One key, any thread; CompactView owns nothing.
+// view.hpp - the second slot layout: up to six entries to a 32-byte sector in place of four, for tables that are read
+// far more than they are edited. Same operations, same outcomes as view.hpp; compact/layout.h has the drawing. One key,
+// any thread; CompactView owns nothing.
 //
-// CONCURRENCY CONTRACT: that of view.hpp, but for phases, which this layout does not need: the place of an erased key stays reserved for
-// that key until the owner sweeps. Insert, assign, find, find_or_insert and erase may run beside each other from any number of threads.
+// CONCURRENCY CONTRACT: that of view.hpp, but for phases, which this layout does not need: the place of an erased key
+// stays reserved for that key until the owner sweeps. Insert, assign, find, find_or_insert and erase may run beside
+// each other from any number of threads.
 //
-// WHY IT IS RIGHT. "Sequence" = a key's sectors in the table by rising distance, then those of the stash; slots of a sector in rising order.
-//  (F) A tag, once claimed (by a compare-and-swap of its 32-bit word), never goes away before the table is swept or rebuilt; an erase takes
-//      only the value. A claim takes the first empty slot of the sequence. So the slots of a sequence only fill, front to back, and two
-//      inserts of one key meet at one slot: one claim fails, looks again and sees the other's tag. A key has one slot, for good.
-//  (W) Who goes on past a full sector has set its "went on" bit, or seen it set, before. A find that comes to a sector without its tag and
-//      without the bit says absent. The words of a sector are read one by one; let t0 be the instant at which the first was read. Bit not
-//      set at t0: nobody stood behind then. If the key's tag was missing in a word w read at t1 with room in it, nothing stood behind w at
-//      t1, nor the key in it; if w was full, the key never was and never will be in it. So at t1 for the first word with room, or else at
-//      t0, the key was absent.
-//  (V) A key's value lives in one 32-bit word, found by its tag. insert and find_or_insert swap "none" for the value, assign exchanges, erase
-//      exchanges for "none", find loads: one instruction decides each, so per key the operations take effect one after the other there.
+// WHY IT IS RIGHT. "Sequence" = a key's sectors in the table by rising distance, then those of the stash; slots of a
+// sector in rising order.
+//  (F) A tag, once claimed (by a compare-and-swap of its 32-bit word), never goes away before the table is swept or
+//      rebuilt; an erase takes only the value. A claim takes the first empty slot of the sequence. So the slots of a
+//      sequence only fill, front to back, and two inserts of one key meet at one slot: one claim fails, looks again and
+//      sees the other's tag. A key has one slot, for good.
+//  (W) Who goes on past a full sector has set its overflow bit, or seen it set, before. A find that comes to a sector
+//      without its tag and without the bit says absent. The words of a sector are read one by one; let t0 be the
+//      instant at which the first was read. Bit not set at t0: nobody stood behind then. If the key's tag was missing
+//      in a word w read at t1 with room in it, nothing stood behind w at t1, nor the key in it; if w was full, the key
+//      never was and never will be in it. So at t1 for the first word with room, or else at t0, the key was absent.
+//  (V) A key's value lives in one 32-bit word, found by its tag. insert and find_or_insert swap "none" for the value,
+//      assign exchanges, erase exchanges for "none", find loads: one instruction decides each, so per key the
+//      operations take effect one after the other there.
 //  Bounded: a claim that is lost uses up one of the sequence's slots.
 //
-// Memory order: as in pairs/view_impl.hpp. Host: loads acquire, changes acquire-release. Device: relaxed at device scope; a claim behind a sector
-// whose bit was just set releases.
+// Memory order: as in pairs/view_impl.hpp. Host: loads acquire, changes acquire-release. Device: relaxed at device
+// scope; a claim behind a sector whose bit was just set releases.
 //
 // Price: a tag and its value are two words, so an insert costs two atomics in one sector.
 #pragma once
@@ -76,11 +81,12 @@ struct CompactFormat {
   static constexpr uint32_t kFields = kTagsPerWord;
   static constexpr uint32_t kTagWords = 5 - kFields, kEntries = 3 + kFields, kBits = kFields == 1 ? 31 : kFields == 2 ? 15 : 10;
   static constexpr uint32_t kNoTag = (1u << kBits) - 1;
-  static constexpr uint32_t kEach = kFields == 1 ? 1u : kFields == 2 ? 1u | 1u << 15 : 1u | 1u << 10 | 1u << 20;  // bit 0 of each tag
+  // Bit 0 of each tag.
+  static constexpr uint32_t kEach = kFields == 1 ? 1u : kFields == 2 ? 1u | 1u << 15 : 1u | 1u << 10 | 1u << 20;
   static constexpr uint32_t kTop = kEach << (kBits - 1);
 
-  // The top bit of each tag of the word that equals `tag`. Exact, by word-parallel arithmetic: a field is zero if neither its low bits,
-  // pushed up by adding all ones, nor its top bit reach the top bit.
+  // The top bit of each tag of the word that equals `tag`. Exact, by word-parallel arithmetic: a field is zero if
+  // neither its low bits, pushed up by adding all ones, nor its top bit reach the top bit.
   QRY_HD static constexpr uint32_t matches(uint32_t word, uint32_t tag) {
     constexpr uint32_t kLow = kTop - kEach;
     const uint32_t x = (word ^ tag * kEach) & (kTop | kLow);
@@ -95,7 +101,8 @@ struct CompactFormat {
   QRY_HD static uint32_t slot_with(const uint32_t (&tags)[kTagWords], uint32_t tag) {
     for (uint32_t w = 0; w < kTagWords; ++w) {
       const uint32_t m = matches(tags[w], tag);
-      if (m != 0) return w * kFields + lowest_bit(m) / kBits;  // five entries have a sixth field, which is never claimed: no slot
+      // Five entries have a sixth field, which is never claimed: no slot.
+      if (m != 0) return w * kFields + lowest_bit(m) / kBits;
     }
     return kEntries;
   }
@@ -153,7 +160,9 @@ QRY_HD inline uint32_t* compact_sector_words(const CompactView& view, const QryC
   return view.words + (size_t{part.first_page} * kQrySectorsPerPage + sector) * 8;
 }
 
-enum class Sequence : uint8_t { stands, ends, goes_on };  // the key's entry is in this part; it is nowhere; it would be further on
+// How the probes of one part end: with the key's entry; with the certainty that there is none; past the last sector, so
+// that an entry would be further on.
+enum class ProbeEnd : uint8_t { found, absent, overflow };
 
 struct CompactEntry {
   uint32_t* value = nullptr;
@@ -161,7 +170,7 @@ struct CompactEntry {
 };
 
 template <class Format>
-QRY_HD inline Sequence look_for(const CompactView& view, const QryCompactPart& part, uint32_t mixed, CompactEntry& entry) {
+QRY_HD inline ProbeEnd find_entry(const CompactView& view, const QryCompactPart& part, uint32_t mixed, CompactEntry& entry) {
   const QryCompactPlace place = qry_compact_place(mixed, part);
   uint32_t tag = place.tag;
   for (uint32_t distance = 0; distance < part.reach && tag < Format::kNoTag; ++distance, tag += part.remainders) {
@@ -172,16 +181,16 @@ QRY_HD inline Sequence look_for(const CompactView& view, const QryCompactPart& p
     const uint32_t slot = Format::slot_with(tags, tag);
     if (slot < Format::kEntries) {
       entry.value = words + Format::kTagWords + slot;
-      return Sequence::stands;
+      return ProbeEnd::found;
     }
-    if ((tags[0] & kQryCompactWentOn) == 0) return Sequence::ends;
+    if ((tags[0] & kQryCompactOverflow) == 0) return ProbeEnd::absent;
   }
-  return Sequence::goes_on;
+  return ProbeEnd::overflow;
 }
 
-// Claims a slot if the key has none. Sequence::goes_on: no room in this part.
+// Claims a slot if the key has none. ProbeEnd::overflow: no room in this part.
 template <class Format>
-QRY_HD inline Sequence claim(const CompactView& view, const QryCompactPart& part, uint32_t mixed, CompactEntry& entry, bool& after_bit) {
+QRY_HD inline ProbeEnd claim(const CompactView& view, const QryCompactPart& part, uint32_t mixed, CompactEntry& entry, bool& after_bit) {
   const QryCompactPlace place = qry_compact_place(mixed, part);
   uint32_t tag = place.tag;
   for (uint32_t distance = 0; distance < part.reach && tag < Format::kNoTag; ++distance, tag += part.remainders) {
@@ -201,24 +210,24 @@ QRY_HD inline Sequence claim(const CompactView& view, const QryCompactPart& part
         }
       }
       entry.value = words + Format::kTagWords + slot;
-      return Sequence::stands;
+      return ProbeEnd::found;
     }
-    if ((tags[0] & kQryCompactWentOn) == 0) {
-      CompactWords::set_bits(words, kQryCompactWentOn);
+    if ((tags[0] & kQryCompactOverflow) == 0) {
+      CompactWords::set_bits(words, kQryCompactOverflow);
       after_bit = true;
     }
   }
-  return Sequence::goes_on;
+  return ProbeEnd::overflow;
 }
 
 QRY_HD inline CompactEntry entry_of(const CompactView& view, uint32_t mixed) {
   CompactEntry entry;
   const QryCompactPart& table = view.layout.table;
-  const Sequence in_table = table.fields == 3   ? look_for<CompactFormat<3>>(view, table, mixed, entry)
-                            : table.fields == 2 ? look_for<CompactFormat<2>>(view, table, mixed, entry)
-                                                : look_for<CompactFormat<1>>(view, table, mixed, entry);
-  if (in_table == Sequence::goes_on && view.layout.stash.pages != 0)
-    look_for<CompactFormat<1>>(view, view.layout.stash, qry_mix(mixed), entry);
+  const ProbeEnd in_table = table.fields == 3   ? find_entry<CompactFormat<3>>(view, table, mixed, entry)
+                            : table.fields == 2 ? find_entry<CompactFormat<2>>(view, table, mixed, entry)
+                                                : find_entry<CompactFormat<1>>(view, table, mixed, entry);
+  if (in_table == ProbeEnd::overflow && view.layout.stash.pages != 0)
+    find_entry<CompactFormat<1>>(view, view.layout.stash, qry_mix(mixed), entry);
   return entry;
 }
 
@@ -227,10 +236,10 @@ QRY_HD inline CompactEntry claimed_entry_of(const CompactView& view, uint32_t mi
   CompactEntry entry;
   bool after_bit = false;
   const QryCompactPart& table = view.layout.table;
-  const Sequence in_table = table.fields == 3   ? claim<CompactFormat<3>>(view, table, mixed, entry, after_bit)
+  const ProbeEnd in_table = table.fields == 3   ? claim<CompactFormat<3>>(view, table, mixed, entry, after_bit)
                             : table.fields == 2 ? claim<CompactFormat<2>>(view, table, mixed, entry, after_bit)
                                                 : claim<CompactFormat<1>>(view, table, mixed, entry, after_bit);
-  if (in_table == Sequence::goes_on && view.layout.stash.pages != 0)
+  if (in_table == ProbeEnd::overflow && view.layout.stash.pages != 0)
     claim<CompactFormat<1>>(view, view.layout.stash, qry_mix(mixed), entry, after_bit);
   return entry;
 }

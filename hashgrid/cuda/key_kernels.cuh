@@ -54,15 +54,16 @@ struct EraseKey {
   }
 };
 
-// operate(i) for every i, its outcomes counted: in registers, then in the block, then one atomic per block and outcome.
-template <class Operate>
-__global__ void __launch_bounds__(kKeyThreads) for_each_key(Operate operate, size_t count, Outcome* outcomes, unsigned long long* totals) {
+// operation(i) for every i, its outcomes counted: in registers, then in the block, then one atomic per block and
+// outcome.
+template <class Operation>
+__global__ void __launch_bounds__(kKeyThreads) for_each_key(Operation operation, size_t count, Outcome* outcomes, unsigned long long* totals) {
   __shared__ uint32_t block_counts[kOutcomes];
   if (threadIdx.x < kOutcomes) block_counts[threadIdx.x] = 0;
   __syncthreads();
   uint32_t counts[kOutcomes] = {};
   for (size_t i = size_t{blockIdx.x} * kKeyThreads + threadIdx.x; i < count; i += size_t{gridDim.x} * kKeyThreads) {
-    const Outcome outcome = operate(i);
+    const Outcome outcome = operation(i);
     if (outcomes != nullptr) outcomes[i] = outcome;
 #pragma unroll
     for (uint32_t o = 0; o < kOutcomes; ++o) counts[o] += uint32_t(outcome) == o;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// page_lists.cuh - a batch in lists by page: the launches of split.cuh, and what stands around every bulk call that goes page by page.
+// page_lists.cuh - a batch in lists by page: the launches of split.cuh, and what stands around every bulk call that
+// goes page by page.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 namespace quarry::hashgrid {
 
 constexpr uint32_t kRangesAtMost = 256;  // of the first pass: see the head of split.cuh
-constexpr uint32_t kMostRoom = 14335;    // of a page's list: longer ones, most of which are copies, keep one block busy for too long
+constexpr uint32_t kMostRoom = 14335;    // of a page's list: longer ones, mostly copies, take one block too long
 
 template <bool kFirst>
 inline Result<void> split_pass(cudaStream_t stream, const kernels::SplitPass& pass, dim3 grid) {
@@ -22,9 +23,9 @@ inline Result<void> split_pass(cudaStream_t stream, const kernels::SplitPass& pa
 
 inline uint32_t split_tiles(uint32_t count) { return (count + kernels::kSplitTile - 1) / kernels::kSplitTile; }
 
-// Splits one batch and calls work(lists) -> Result<void>, which launches what is done with them; then waits and reads the totals.
-// totals->overflowed: some list was too short (or the batch or the device is not for this), the lists are worthless; `work`'s kernel must
-// look at it and then do nothing.
+// Splits one batch and calls work(lists) -> Result<void>, which launches what is done with them; then waits and reads
+// the totals. totals->overflowed: some list was too short (or the batch or the device is not for this), the lists are
+// worthless; `work`'s kernel must look at it and then do nothing.
 template <class Work>
 Result<kernels::MergeTotals> with_page_lists(const gpu::DeviceStream& device_stream, uint32_t page_count, kernels::SplitForm form, const uint32_t* keys,
                                              const uint32_t* values, uint32_t count, const Work& work) {

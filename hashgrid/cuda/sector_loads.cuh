@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sector_loads.cuh - half a sector in one load at device scope, for look-ups by two lanes to a sector (pairs/cuda/find_warp.cuh says why).
+// sector_loads.cuh - half a sector in one load at device scope, for look-ups by two lanes to a sector
+// (pairs/cuda/find_warp.cuh says why).
 #pragma once
 
 #include <cstdint>

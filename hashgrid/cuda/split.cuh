@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// split.cuh - the first half of a bulk build: splits a batch of pairs by the page they belong to, in one or two streaming passes.
-// The second half builds the pages, each layout its own; the launches are in page_lists.cuh.
+// split.cuh - the first half of a bulk build: splits a batch of pairs by the page they belong to, in one or two
+// streaming passes. The second half builds the pages, each layout its own; the launches are in page_lists.cuh.
 //
-// A pass is unordered: a block ranks its pairs by range with counters in shared memory, takes room in every range's list with one global
-// atomic per range, sorts the pairs in shared memory and writes each range's run in one piece. Pairs travel as {stored key, value}, which
-// is what a slot holds.
+// A pass is unordered: a block ranks its pairs by range with counters in shared memory, takes room in every range's
+// list with one global atomic per range, sorts the pairs in shared memory and writes each range's run in one piece.
+// Pairs travel as {stored key, value}, which is what a slot holds.
 //
-// Measured on an H200: 256 ranges 185 G pairs/s, 1024 ranges 140, 4096 ranges 95; writing from registers without the sort 44.
-// That is why two passes of at most 256 ranges beat one pass of many.
+// Measured on an H200: 256 ranges 185 G pairs/s, 1024 ranges 140, 4096 ranges 95; writing from registers without the
+// sort 44. That is why two passes of at most 256 ranges beat one pass of many.
 #pragma once
 
 #include "hashgrid/cuda/tuning.cuh"
@@ -24,14 +24,16 @@ struct MergeTotals {
   unsigned long long refused;
 };
 
-// Room in the list of one of `ranges`, for `count` pairs that fall at random: ten standard deviations, twice that many if each key comes in
-// up to four copies. A batch that needs more is a batch of equal keys, and takes the ordinary insert.
+// Room in the list of one of `ranges`, for `count` pairs that fall at random: ten standard deviations, twice that many
+// if each key comes in up to four copies. A batch that needs more is a batch of equal keys, and takes the ordinary
+// insert.
 inline uint32_t list_room(uint64_t count, uint32_t ranges) {
   const double mean = double(count) / double(ranges);
   return (uint32_t(mean + 24.0 * __builtin_sqrt(mean)) + 67u) & ~3u;
 }
 
-// What keys become on the way to their lists. `mixed`: qry_mix alone, for the compact layout; else the stored key of a locality.
+// What keys become on the way to their lists. `mixed`: qry_mix alone, for the compact layout; else the stored key of a
+// locality.
 enum class SplitForm : uint32_t { plain = kQryPlain, rows = kQryRows, mixed };
 
 struct SplitPass {
@@ -58,7 +60,7 @@ template <bool kFirst>
 __global__ void __launch_bounds__(kSplitThreads, 2) split_pairs(SplitPass pass) {
   extern __shared__ uint2 staged[];
   uint32_t* const ranks =
-      reinterpret_cast<uint32_t*>(staged + kSplitTile);  // per range: pairs so far, then where its run begins in `staged`
+      reinterpret_cast<uint32_t*>(staged + kSplitTile);  // per range: pairs so far, then its run's begin in `staged`
   uint32_t* const targets = ranks + pass.ranges;         // per range: index in `lists` less the index in `staged`
   __shared__ uint32_t taken, dropped;
   constexpr uint32_t kWide = kFirst ? 4 : 2;  // pairs of one 16-byte load
@@ -67,7 +69,7 @@ __global__ void __launch_bounds__(kSplitThreads, 2) split_pairs(SplitPass pass) 
   const uint32_t begin = blockIdx.x * kSplitTile;
   const uint32_t size = kFirst ? pass.count : min(pass.sizes_in[blockIdx.y], pass.room_in);
   if (begin >= size) return;
-  if (!kFirst && pass.totals->overflowed != 0) return;  // in the first pass, or in another block of this one: the lists have gaps
+  if (!kFirst && pass.totals->overflowed != 0) return;  // by the first pass or a block of this one: lists have gaps
   const uint32_t count = min(size - begin, kSplitTile);
   const auto index_of = [thread](uint32_t j) { return (j / kWide * kSplitThreads + thread) * kWide + j % kWide; };
   const uint32_t row_mask = pass.form == SplitForm::mixed ? ~0u : ~7u;  // qry_page() of pairs/layout.h

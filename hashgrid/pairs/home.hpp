@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// home.hpp - look-ups by home bucket first, without a branch: for kernels and loops that ask for many keys at a time and go on later, all
-// together, with those whose home bucket does not settle it.
+// home.hpp - look-ups by home bucket first, without a branch: for kernels and loops that ask for many keys at a time
+// and go on later, all together, with those whose home bucket does not settle it.
 #pragma once
 
 #include "hashgrid/pairs/view.hpp"
@@ -11,7 +11,7 @@ struct InSector {
   uint32_t value;  // the reserved value: not in this sector
   bool beyond;     // ... but the key may have gone on
 };
-QRY_HD inline InSector look_in(const Bucket& bucket, uint32_t stored) {
+QRY_HD inline InSector probe_bucket(const Bucket& bucket, uint32_t stored) {
   uint32_t value = kQryReservedValue;
   bool never = false;
   for (uint32_t i = 0; i < kQrySlotsPerSector; ++i) {
@@ -34,8 +34,8 @@ QRY_HD inline Home home_of(const GridView& view, uint32_t key, uint32_t locality
 
 template <class Words>
 QRY_HD inline uint32_t value_beyond(const GridView& view, uint32_t stored) {
-  const QryPlace place = qry_place_stored(stored, view.page_count);
-  const Located at = locate_beyond_home<Words>(page_of(view, place), view, place, stored);
+  const QryProbeSequence probes = qry_probe_sequence(stored, view.page_count);
+  const Located at = locate_beyond_home<Words>(page_of(view, probes), view, probes, stored);
   return at.slot == nullptr ? kQryReservedValue : high(at.word);
 }
 

@@ -1,31 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// layout.h - how a table of the pairs layout lies in memory and where a key may be: the one text that C++, CUDA and GLSL all read.
+// layout.h - how a table of the pairs layout lies in memory and where a key may be: the one text that C++, CUDA and
+// GLSL all read.
 //
 // What it is:     constants, the page/sector arithmetic and the probe order. Nothing here touches memory.
 // What it is not: the operations (view.hpp for host and CUDA, shaders/library/grid_find.glsl for shaders).
 // A shader defines QRY_GLSL before it includes this file and enables GL_EXT_shader_explicit_arithmetic_types_int64.
 //
-// Pairs layout. A slot is 64 bits: low word = stored key (table/key_hash.h), high word = value, so one 64-bit compare-and-swap publishes both and no
-// reader ever sees a key without its value. Four slots make one 32-byte memory sector = one bucket. 1024 sectors make a page:
+// Pairs layout. A slot is 64 bits: low word = stored key (table/key_hash.h), high word = value, so one 64-bit
+// compare-and-swap publishes both and no reader ever sees a key without its value. Four slots make one 32-byte memory
+// sector = one bucket. 1024 sectors make a page:
 //
 //   page, 32 KiB
 //   sector    0 ..    7   bucket states: 2 bits for each of 1024 sectors (256 B)
 //   sector    8 ..  999   992 buckets of 4 slots                         (31,744 B, 3968 slots)
 //   sector 1000 .. 1023   this page's part of its group's stash          (768 B, 96 slots)
 //
-// A table is `page_count` such pages, nothing else, 32-byte aligned. Page and bucket are the integer and the fractional part of one
-// 64-bit product (multiply-high), so any page count works, and the buckets of a page can be rebuilt, grown or moved on their own.
+// A table is `page_count` such pages, nothing else, 32-byte aligned. Page and bucket are the integer and the fractional
+// part of one 64-bit product (multiply-high), so any page count works, and the buckets of a page can be rebuilt, grown
+// or moved on their own.
 //
-// Stash. Pages get what the mixer gives them: at a load of 0.95, 3891 keys, give or take 62. So what two buckets cannot take goes to a
-// stash that 64 pages (their *group*; the last group has up to 127, a table of fewer pages is one group) have in common: each key has six
-// sectors of it, drawn by hash. A key is found in at most eight sectors: two buckets, six of the stash.
+// Stash. Pages get what the mixer gives them: at a load of 0.95, 3891 keys, give or take 62. So what two buckets cannot
+// take goes to a stash that 64 pages (their *group*; the last group has up to 127, a table of fewer pages is one group)
+// have in common: each key has six sectors of it, drawn by hash. A key is found in at most eight sectors: two buckets,
+// six of the stash.
 //
-// An empty slot has the reserved key in its low word; its high word is the *phase* in which an erase freed it, or all ones if it
-// was never used since the page was cleared. See view.hpp for what phases are good for.
+// An empty slot has the reserved key in its low word; its high word is the *phase* in which an erase freed it, or all
+// ones if it was never used since the page was cleared. See view.hpp for what phases are good for.
 //
-// Literature: bucketised probing of one memory sector per bucket follows Juenger et al., "WarpCore", 2020, and cuCollections
-// (NVIDIA), with one thread per key instead of a cooperative group; publishing key and value by one CAS follows the lock-free
-// linear-probing table of D. Farell, "A Simple GPU Hash Table", 2020.
+// Literature: bucketised probing of one memory sector per bucket follows Juenger et al., "WarpCore", 2020, and
+// cuCollections (NVIDIA), with one thread per key instead of a cooperative group; publishing key and value by one CAS
+// follows the lock-free linear-probing table of D. Farell, "A Simple GPU Hash Table", 2020.
 #ifndef QRY_HASHGRID_PAIRS_LAYOUT_H
 #define QRY_HASHGRID_PAIRS_LAYOUT_H
 
@@ -39,7 +43,7 @@ QRY_CONST kQryLinesPerPage = 248u;       // of four buckets, 128 bytes, aligned 
 QRY_CONST kQryStashFirstSector = 1000u;  // sectors 1000..1023: part of the stash
 QRY_CONST kQryStashSectors = 24u;
 QRY_CONST kQryStashTries = 6u;           // sectors of the stash that a key may be in
-QRY_CONST kQryGroupPages = 64u;          // pages that share a stash: measured against 32, whose fullest group refuses first
+QRY_CONST kQryGroupPages = 64u;          // pages that share a stash: of 32, the fullest group refuses first
 QRY_CONST kQrySlotsPerPage = 4064u;      // buckets and stash: what a load factor is counted against
 
 // A phase in a freed slot's high word. Never-used slots carry kQryPhaseNever, which no phase may equal.
@@ -52,18 +56,19 @@ QRY_CONST kQryBucketToStash = 2u;   // some key whose home this is went on to th
 #include "hashgrid/table/key_hash.h"  // after the constants above: glslang numbers constants in the order it meets them
 
 // Where a key may be. Sectors are counted from the page's start.
-struct QryPlace {
-  QRY_U32 page;         // page index
-  QRY_U32 home_sector;  // first bucket
-  QRY_U32 next_sector;  // second bucket, never equal to the first
-  QRY_U32 home_slot;    // 0..3: the slot of a sector that is tried first; the others follow in rising order, wrapping round
-  QRY_U32 draw;         // what qry_stash_sector() chooses by
+struct QryProbeSequence {
+  QRY_U32 page;           // page index
+  QRY_U32 home_sector;    // first bucket
+  QRY_U32 second_sector;  // second bucket, never equal to the first
+  QRY_U32 home_slot;      // 0..3: the slot of a sector that is tried first; the others follow, wrapping round
+  QRY_U32 draw;           // what qry_stash_sector() chooses by
 };
 
-// Eight stored keys that differ in their last three bits are a row. A row has a home line and a next line of four sectors, 128 bytes, what one
-// request to the cache can ask for; each pair of its keys goes to one sector of each. So in a grid of rows two rows fit into a line side by
-// side, half as many keys lose their home as if four keys shared a sector, and what is lost is found in one other line. In a plain grid a
-// row is eight keys that have nothing in common, and hardly ever two of them are there.
+// Eight stored keys that differ in their last three bits are a row. A row has a home line and a next line of four
+// sectors, 128 bytes, what one request to the cache can ask for; each pair of its keys goes to one sector of each. So
+// in a grid of rows two rows fit into a line side by side, half as many keys lose their home as if four keys shared a
+// sector, and what is lost is found in one other line. In a plain grid a row is eight keys that have nothing in common,
+// and hardly ever two of them are there.
 QRY_FN QRY_U32 qry_page(QRY_U32 stored, QRY_U32 page_count) {
   return QRY_U32((QRY_U64(stored & ~7u) * QRY_U64(page_count)) >> 32);
 }
@@ -72,7 +77,7 @@ QRY_FN QRY_U32 qry_home_bucket(QRY_U32 stored, QRY_U32 page_count) {
   const QRY_U32 line = QRY_U32((QRY_U64(fraction) * QRY_U64(kQryLinesPerPage)) >> 32);
   return 4u * line + (((stored >> 1) ^ (stored >> 3)) & 3u);
 }
-QRY_FN QryPlace qry_place_stored(QRY_U32 stored, QRY_U32 page_count) {
+QRY_FN QryProbeSequence qry_probe_sequence(QRY_U32 stored, QRY_U32 page_count) {
   // A second, independent draw: the fraction alone has too few bits left when there are many pages.
   QRY_U32 second = (stored >> 3) * 0x9E3779B1u;
   second ^= second >> 15;
@@ -82,33 +87,34 @@ QRY_FN QryPlace qry_place_stored(QRY_U32 stored, QRY_U32 page_count) {
   // 1..247 lines further on, so that it is never the home line.
   const QRY_U32 line = (home >> 2) + 1u + QRY_U32((QRY_U64(second) * QRY_U64(kQryLinesPerPage - 1u)) >> 32);
   const QRY_U32 next = 4u * (line < kQryLinesPerPage ? line : line - kQryLinesPerPage) + (((stored >> 1) ^ (stored >> 5)) & 3u);
-  QryPlace place;
-  place.page = qry_page(stored, page_count);
-  place.home_sector = kQryStateSectors + home;
-  place.next_sector = kQryStateSectors + next;
-  place.home_slot = (second ^ stored) & 3u;
-  place.draw = second ^ (stored << 29);  // the keys of a row go each their own way
-  return place;
+  QryProbeSequence probes;
+  probes.page = qry_page(stored, page_count);
+  probes.home_sector = kQryStateSectors + home;
+  probes.second_sector = kQryStateSectors + next;
+  probes.home_slot = (second ^ stored) & 3u;
+  probes.draw = second ^ (stored << 29);  // the keys of a row go each their own way
+  return probes;
 }
 
 // The pages that share a stash: `count` of them from `first` on.
-struct QryGroup {
+struct QryStashGroup {
   QRY_U32 first;
   QRY_U32 count;
 };
-QRY_FN QRY_U32 qry_group_count(QRY_U32 page_count) { return page_count < kQryGroupPages ? 1u : page_count / kQryGroupPages; }
-QRY_FN QryGroup qry_group(QRY_U32 page, QRY_U32 page_count) {
-  const QRY_U32 last = qry_group_count(page_count) - 1u;
+QRY_FN QRY_U32 qry_stash_group_count(QRY_U32 page_count) { return page_count < kQryGroupPages ? 1u : page_count / kQryGroupPages; }
+QRY_FN QryStashGroup qry_stash_group(QRY_U32 page, QRY_U32 page_count) {
+  const QRY_U32 last = qry_stash_group_count(page_count) - 1u;
   const QRY_U32 index = page / kQryGroupPages < last ? page / kQryGroupPages : last;
-  QryGroup group;
+  QryStashGroup group;
   group.first = index * kQryGroupPages;
   group.count = index == last ? page_count - group.first : kQryGroupPages;
   return group;
 }
 
-// The n-th sector (0..5) of the stash that a key may be in, counted from the table's start. Two of a key's six may be the same.
-QRY_FN QRY_U32 qry_stash_sector(QryPlace place, QryGroup group, QRY_U32 n) {
-  QRY_U32 x = place.draw + n * 0x9E3779B9u;
+// The n-th sector (0..5) of the stash that a key may be in, counted from the table's start. Two of a key's six may be
+// the same.
+QRY_FN QRY_U32 qry_stash_sector(QryProbeSequence probes, QryStashGroup group, QRY_U32 n) {
+  QRY_U32 x = probes.draw + n * 0x9E3779B9u;
   x ^= x >> 15;
   x *= 0x85EBCA6Bu;
   x ^= x >> 13;

@@ -18,7 +18,7 @@ void add_page_stats(Stats& stats, const uint64_t* words, uint32_t page, uint32_t
         continue;
       }
       ++fill;
-      ++stats.depth_histogram[depth_at(qry_place_stored(low(word), page_count), page * kQrySectorsPerPage + sector, page_count) - 1];
+      ++stats.depth_histogram[depth_at(qry_probe_sequence(low(word), page_count), page * kQrySectorsPerPage + sector, page_count) - 1];
     }
     live += fill;
     if (sector >= kQryStashFirstSector) {
@@ -35,9 +35,9 @@ void add_page_stats(Stats& stats, const uint64_t* words, uint32_t page, uint32_t
 namespace {
 
 // The first empty slot of a bucket in the key's order, or kNoSlot.
-uint32_t room_in(const uint64_t* page, uint32_t sector, const QryPlace& place) {
+uint32_t room_in(const uint64_t* page, uint32_t sector, const QryProbeSequence& probes) {
   for (uint32_t n = 0; n < kQrySlotsPerSector; ++n) {
-    const uint32_t index = bucket_word(sector, place, n);
+    const uint32_t index = bucket_word(sector, probes, n);
     if (is_empty(page[index])) return index;
   }
   return kNoSlot;
@@ -51,13 +51,14 @@ void sweep_page(const GridView& view, uint32_t page_index) {
   for (uint32_t i = kFirstSlotWord; i < kQryOwnWords; ++i)
     if (is_empty(page[i])) page[i] = kNeverUsed;
 
-  // Forward moves until none is possible: then each key outside its home bucket has a full home bucket, which is (I) of view_impl.hpp.
+  // Forward moves until none is possible: then each key outside its home bucket has a full home bucket, which is (I) of
+  // view_impl.hpp.
   for (bool moved = true; moved;) {
     moved = false;
     for (uint32_t index = kFirstSlotWord; index < kQryOwnWords; ++index) {
       if (is_empty(page[index])) continue;
-      const QryPlace place = qry_place_stored(low(page[index]), view.page_count);
-      const uint32_t to = index / kQrySlotsPerSector == place.home_sector ? kNoSlot : room_in(page, place.home_sector, place);
+      const QryProbeSequence probes = qry_probe_sequence(low(page[index]), view.page_count);
+      const uint32_t to = index / kQrySlotsPerSector == probes.home_sector ? kNoSlot : room_in(page, probes.home_sector, probes);
       if (to == kNoSlot) continue;
       page[to] = page[index];
       page[index] = kNeverUsed;
@@ -69,21 +70,21 @@ void sweep_page(const GridView& view, uint32_t page_index) {
   std::fill(page, page + kFirstSlotWord, 0);
   for (uint32_t index = kFirstSlotWord; index < kQryOwnWords; ++index) {
     if (is_empty(page[index])) continue;
-    const QryPlace place = qry_place_stored(low(page[index]), view.page_count);
-    if (depth_at(place, first_sector + index / kQrySlotsPerSector, view.page_count) != 1)
-      ensure_state<PrivateWords>(page, place.home_sector, kQryBucketSpilled);
+    const QryProbeSequence probes = qry_probe_sequence(low(page[index]), view.page_count);
+    if (depth_at(probes, first_sector + index / kQrySlotsPerSector, view.page_count) != 1)
+      ensure_state<PrivateWords>(page, probes.home_sector, kQryBucketSpilled);
   }
   if (!in_stash) return;
   // Its keys in the stash: nobody else touches their slots.
-  for_stash(view, qry_group(page_index, view.page_count), [&](uint64_t* slot) {
+  for_stash(view, qry_stash_group(page_index, view.page_count), [&](uint64_t* slot) {
     uint64_t word = SharedWords::load(slot);
     if (is_empty(word)) return;
-    const QryPlace place = qry_place_stored(low(word), view.page_count);
-    if (place.page != page_index) return;
-    uint32_t bits = 0, to = room_in(page, place.home_sector, place);
+    const QryProbeSequence probes = qry_probe_sequence(low(word), view.page_count);
+    if (probes.page != page_index) return;
+    uint32_t bits = 0, to = room_in(page, probes.home_sector, probes);
     if (to == kNoSlot) {
       bits = kQryBucketSpilled;
-      to = room_in(page, place.next_sector, place);
+      to = room_in(page, probes.second_sector, probes);
     }
     if (to == kNoSlot) {
       bits |= kQryBucketToStash;
@@ -91,12 +92,12 @@ void sweep_page(const GridView& view, uint32_t page_index) {
       page[to] = word;
       SharedWords::exchange(slot, word, kNeverUsed, false);
     }
-    ensure_state<PrivateWords>(page, place.home_sector, bits);
+    ensure_state<PrivateWords>(page, probes.home_sector, bits);
   });
 }
 
 void sweep_stash(const GridView& view, uint32_t group_index) {
-  const QryGroup group = qry_group(group_index * kQryGroupPages, view.page_count);
+  const QryStashGroup group = qry_stash_group(group_index * kQryGroupPages, view.page_count);
   for_stash(view, group, [](uint64_t* slot) {
     if (is_empty(*slot)) *slot = kNeverUsed;
   });
@@ -104,10 +105,10 @@ void sweep_stash(const GridView& view, uint32_t group_index) {
     moved = false;
     for_stash(view, group, [&](uint64_t* slot) {
       if (is_empty(*slot)) return;
-      const QryPlace place = qry_place_stored(low(*slot), view.page_count);
+      const QryProbeSequence probes = qry_probe_sequence(low(*slot), view.page_count);
       const auto sector = uint32_t(size_t(slot - view.words) / kQrySlotsPerSector);
-      for (uint32_t n = 0; n < kQryStashTries && qry_stash_sector(place, group, n) != sector; ++n) {
-        uint64_t* const first = stash_words(view, place, group, n);
+      for (uint32_t n = 0; n < kQryStashTries && qry_stash_sector(probes, group, n) != sector; ++n) {
+        uint64_t* const first = stash_words(view, probes, group, n);
         uint64_t* const to = std::find_if(first, first + kQrySlotsPerSector, is_empty);
         if (to == first + kQrySlotsPerSector) continue;
         *to = *slot;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// page_passes.hpp - what whole-table operations do to one page: statistics, sweep, and which pages a growing table draws from.
-// Host threads run them over pages that nobody else touches; pairs/cuda/page_kernels.cuh has block-wide forms.
+// page_passes.hpp - what whole-table operations do to one page: statistics, sweep, and which pages a growing table
+// draws from. Host threads run them over pages that nobody else touches; pairs/cuda/page_kernels.cuh has block-wide
+// forms.
 #pragma once
 
 #include "hashgrid/pairs/view.hpp"
@@ -11,13 +12,13 @@ namespace quarry::hashgrid::detail {
 constexpr uint32_t kFirstSlotWord = kQryStateSectors * kQrySlotsPerSector;
 
 // Sectors a find reads to reach a key in `sector`, counted from the table's start.
-QRY_HD inline uint32_t depth_at(const QryPlace& place, uint32_t sector, uint32_t page_count) {
-  const uint32_t in_page = sector - place.page * kQrySectorsPerPage;
-  if (in_page == place.home_sector) return 1;
-  if (in_page == place.next_sector) return 2;
-  const QryGroup group = qry_group(place.page, page_count);
+QRY_HD inline uint32_t depth_at(const QryProbeSequence& probes, uint32_t sector, uint32_t page_count) {
+  const uint32_t in_page = sector - probes.page * kQrySectorsPerPage;
+  if (in_page == probes.home_sector) return 1;
+  if (in_page == probes.second_sector) return 2;
+  const QryStashGroup group = qry_stash_group(probes.page, page_count);
   uint32_t n = 0;
-  while (n < kQryStashTries && qry_stash_sector(place, group, n) != sector) ++n;
+  while (n < kQryStashTries && qry_stash_sector(probes, group, n) != sector) ++n;
   return 3 + n;
 }
 
@@ -28,8 +29,8 @@ QRY_HD inline bool any_in_stash(const uint64_t* states) {
   return (all & 0xAAAAAAAAAAAAAAAAu) != 0;
 }
 
-// Pages [first, last] of a table of `from_pages` that hold every key of page `page` of a table of `to_pages`: a page is a range of
-// mixed keys, in both tables in the same order.
+// Pages [first, last] of a table of `from_pages` that hold every key of page `page` of a table of `to_pages`: a page is
+// a range of mixed keys, in both tables in the same order.
 struct PageRange {
   uint32_t first, last;
 };
@@ -45,19 +46,21 @@ inline void clear_page(uint64_t* page) {
   for (uint32_t i = kFirstSlotWord; i < kQryPageWords; ++i) page[i] = kNeverUsed;
 }
 
-// Adds page number `page`, a copy of which is in `words`, to counts; load factor and depth percentiles come from finish_stats() of table/stats.hpp.
+// Adds page number `page`, a copy of which is in `words`, to counts; load factor and depth percentiles come from
+// finish_stats() of table/stats.hpp.
 void add_page_stats(Stats& stats, const uint64_t* words, uint32_t page, uint32_t page_count);
 
 // use(word) for every slot of a group's stash.
 template <class Use>
-inline void for_stash(const GridView& view, const QryGroup& group, const Use& use) {
+inline void for_stash(const GridView& view, const QryStashGroup& group, const Use& use) {
   for (uint32_t page = group.first; page < group.first + group.count; ++page)
     for (uint32_t i = kQryOwnWords; i < kQryPageWords; ++i) use(view.words + size_t{page} * kQryPageWords + i);
 }
 
-// Rebuilds the buckets of one page in place: freed slots become never-used, every key goes to the first bucket of its sequence that has
-// room, those of the stash too, and state bits say no more than the truth. Cannot run out of room: a key only ever moves to a place before
-// its old one. Several pages may be swept at once; sweep_stash() of their group must follow.
+// Rebuilds the buckets of one page in place: freed slots become never-used, every key goes to the first bucket of its
+// sequence that has room, those of the stash too, and state bits say no more than the truth. Cannot run out of room: a
+// key only ever moves to a place before its old one. Several pages may be swept at once; sweep_stash() of their group
+// must follow.
 void sweep_page(const GridView& view, uint32_t page);
 // The same for the stash of the group with this index.
 void sweep_stash(const GridView& view, uint32_t group);

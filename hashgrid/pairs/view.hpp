@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// view.hpp - one key, any thread: the operations on a table of the pairs layout as functions for host threads and CUDA kernels alike.
+// view.hpp - one key, any thread: the operations on a table of the pairs layout as functions for host threads and CUDA
+// kernels alike.
 //
-// Data flow: pairs/host and pairs/cuda (bulk calls) and users' own kernels -> these functions -> memory laid out as layout.h says.
+// Data flow: pairs/host and pairs/cuda (bulk calls) and users' own kernels -> these functions -> memory laid out as
+// layout.h says.
 //
 // CONCURRENCY CONTRACT (every line has a test in tests/hashgrid/)
-//  * insert, assign, find, find_or_insert and erase may run concurrently, on one grid, from any number of kernels, streams and host
-//    threads (host threads and CUDA kernels not on the same memory at once). Each is linearizable per key.
-//  * Each ends after a bounded number of probes: at most 2 buckets and 6 sectors of the stash, 32 slots. erase tries its
-//    compare-and-swap once more for every assign to the same key that overtakes it; nothing else retries without bound.
+//  * insert, assign, find, find_or_insert and erase may run concurrently, on one grid, from any number of kernels,
+//    streams and host threads (host threads and CUDA kernels not on the same memory at once). Each is linearizable per
+//    key.
+//  * Each ends after a bounded number of probes: at most 2 buckets and 6 sectors of the stash, 32 slots. erase tries
+//    its compare-and-swap once more for every assign to the same key that overtakes it; nothing else retries without
+//    bound.
 //  * A find never returns a value that was not inserted for that key: key and value are read by one 64-bit load.
 //  * Phases. An erase stamps the slot it frees with the view's phase. insert claims never-used slots and slots freed in
-//    *another* phase, never those freed in its own: two inserts of one key must not both succeed when a third key's slot is freed
-//    between their probes. All operations that may overlap in time must carry the same phase; the owner (Grid) takes the next phase
-//    once everything started before has finished. So slots freed by an erase are reused from the next phase on, with no sweep.
+//    *another* phase, never those freed in its own: two inserts of one key must not both succeed when a third key's
+//    slot is freed between their probes. All operations that may overlap in time must carry the same phase; the owner
+//    (Grid) takes the next phase once everything started before has finished. So slots freed by an erase are reused
+//    from the next phase on, with no sweep.
 //  * Full is an answer: an insert that finds no place returns Outcome::full and has changed no key.
-//  * In a batch with duplicate keys exactly one copy is reported `inserted`, the others `present`; the host executor with one thread
-//    makes it the first one. (assign: the last one to be applied stays, and it is the value any later find returns.)
+//  * In a batch with duplicate keys exactly one copy is reported `inserted`, the others `present`; the host executor
+//    with one thread makes it the first one. (assign: the last one to be applied stays, and it is the value any later
+//    find returns.)
 #pragma once
 
 #include <cstdint>
@@ -34,7 +40,8 @@ struct GridView {
 };
 
 // The bodies are in view_impl.hpp, included below.
-// find: 1 sector for a key in its home bucket; an absent key adds the bucket's state word (0.8% of the table: stays in cache).
+// find: 1 sector for a key in its home bucket; an absent key adds the bucket's state word (0.8% of the table: stays in
+// cache).
 QRY_HD inline Found find(const GridView& view, uint32_t key);
 QRY_HD inline Outcome insert(const GridView& view, uint32_t key, uint32_t value);
 QRY_HD inline Outcome assign(const GridView& view, uint32_t key, uint32_t value);

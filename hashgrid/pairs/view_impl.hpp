@@ -1,34 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // view_impl.hpp - the bodies of view.hpp. Include view.hpp, never this file.
 //
-// The functions of `detail` take their memory accesses as a policy, so that the same text serves the shared table (atomics) and pages
-// that nobody else touches (plain words, in the table or in a CUDA block's shared memory). The stash is shared by pages in any case.
+// The functions of `detail` take their memory accesses as a policy, so that the same text serves the shared table
+// (atomics) and pages that nobody else touches (plain words, in the table or in a CUDA block's shared memory). The
+// stash is shared by pages in any case.
 //
-// WHY IT IS RIGHT. "Sequence" = the 32 slots of a key in probe order: home bucket, second bucket, six sectors of the stash.
-//  (M) Within a phase a slot only ever goes claimable -> holds a key -> freed in this phase (not claimable). It never becomes
-//      claimable again before the next phase, and when that begins every earlier operation has ended.
-//  (U) A key is in at most one slot. An insert claims, by a CAS from the very word it saw, the first claimable slot c of the
-//      sequence. By (M) everything before c is and stays unclaimable, so no other insert of the key can put it there; and until the
-//      CAS c was claimable, so no other insert of the key passed c in this phase. What earlier phases left behind c was looked for.
-//      Two inserts that choose the same c: one CAS fails, and its thread looks again from the start.
-//  (I) A bucket whose state bits are not zero has no never-used slot: a key goes on only past unclaimable slots, and sweeps and
-//      builds keep it so. Hence a never-used slot in the home bucket proves that nothing went on, without reading the bits. So too a
-//      sector of the stash that a key went past: what never-used slots it has end a search.
-//  (B) Every thread that goes on past a bucket has seen its bit set or has set it before it looks further. So who ever saw a key
-//      behind the bucket sees the bit from then on (coherence of one location), and a bit is set before the slot is claimed.
-//  find/erase "absent": if the key was present during the whole call, it was in one slot all the time (moving it is erase + insert,
-//      with an instant of absence inside the call), that slot was reachable by (B) and (I), and its word was read. So there was an
-//      instant of absence: the call takes effect there.
-//  insert "present", find "hit": at the load of that slot. insert "inserted", erase "erased", assign: at the successful CAS.
-//      assign that lost its CAS to another assign takes effect just before that one: nobody can have seen the difference.
-//      erase that lost its CAS to another erase takes effect just after that one, as "absent".
-//  Bounded: a lost CAS on an empty slot or on a key that an erase took uses up one of the sequence's 32 slots for the phase.
+// WHY IT IS RIGHT. "Sequence" = the 32 slots of a key in probe order: home bucket, second bucket, six sectors of the
+// stash.
+//  (M) Within a phase a slot only ever goes claimable -> holds a key -> freed in this phase (not claimable). It never
+//      becomes claimable again before the next phase, and when that begins every earlier operation has ended.
+//  (U) A key is in at most one slot. An insert claims, by a CAS from the very word it saw, the first claimable slot c
+//      of the sequence. By (M) everything before c is and stays unclaimable, so no other insert of the key can put it
+//      there; and until the CAS c was claimable, so no other insert of the key passed c in this phase. What earlier
+//      phases left behind c was looked for. Two inserts that choose the same c: one CAS fails, and its thread looks
+//      again from the start.
+//  (I) A bucket whose state bits are not zero has no never-used slot: a key goes on only past unclaimable slots, and
+//      sweeps and builds keep it so. Hence a never-used slot in the home bucket proves that nothing went on, without
+//      reading the bits. So too a sector of the stash that a key went past: what never-used slots it has end a search.
+//  (B) Every thread that goes on past a bucket has seen its bit set or has set it before it looks further. So who ever
+//      saw a key behind the bucket sees the bit from then on (coherence of one location), and a bit is set before the
+//      slot is claimed.
+//  find/erase "absent": if the key was present during the whole call, it was in one slot all the time (moving it is
+//      erase + insert, with an instant of absence inside the call), that slot was reachable by (B) and (I), and its
+//      word was read. So there was an instant of absence: the call takes effect there.
+//  insert "present", find "hit": at the load of that slot. insert "inserted", erase "erased", assign: at the successful
+//      CAS. assign that lost its CAS to another assign takes effect just before that one: nobody can have seen the
+//      difference. erase that lost its CAS to another erase takes effect just after that one, as "absent".
+//  Bounded: a lost CAS on an empty slot or on a key that an erase took uses up one of the sequence's 32 slots for the
+//      phase.
 //
-// Memory order. Host: loads acquire, CAS acquire-release, so what a thread wrote before it inserted a key is seen by who finds the
-// key. Device: accesses are relaxed at device scope, performed at the L2 cache (the point of coherence), each one issued only after
-// the results it depends on have come back; a claim behind a bucket whose bit was just set releases. Data that a kernel publishes
-// *through* the grid to readers in the same launch needs the writer's __threadfence() before insert and the reader's after find;
-// launches order everything by themselves.
+// Memory order. Host: loads acquire, CAS acquire-release, so what a thread wrote before it inserted a key is seen by
+// who finds the key. Device: accesses are relaxed at device scope, performed at the L2 cache (the point of coherence),
+// each one issued only after the results it depends on have come back; a claim behind a bucket whose bit was just set
+// releases. Data that a kernel publishes *through* the grid to readers in the same launch needs the writer's
+// __threadfence() before insert and the reader's after find; launches order everything by themselves.
 #pragma once
 
 #include "hashgrid/table/words.hpp"
@@ -105,14 +110,14 @@ QRY_HD inline bool ensure_state(uint64_t* page, uint32_t sector, uint32_t bits) 
 }
 
 // Word index of the n-th slot of a bucket, counted from where this key starts.
-QRY_HD inline uint32_t bucket_word(uint32_t sector, const QryPlace& place, uint32_t n) {
-  return sector * kQrySlotsPerSector + ((place.home_slot + n) & 3u);
+QRY_HD inline uint32_t bucket_word(uint32_t sector, const QryProbeSequence& probes, uint32_t n) {
+  return sector * kQrySlotsPerSector + ((probes.home_slot + n) & 3u);
 }
-QRY_HD inline uint64_t* page_of(const GridView& view, const QryPlace& place) { return view.words + size_t{place.page} * kQryPageWords; }
+QRY_HD inline uint64_t* page_of(const GridView& view, const QryProbeSequence& probes) { return view.words + size_t{probes.page} * kQryPageWords; }
 
 // The first slot of the n-th sector of the stash that a key may be in.
-QRY_HD inline uint64_t* stash_words(const GridView& view, const QryPlace& place, const QryGroup& group, uint32_t n) {
-  return view.words + size_t{qry_stash_sector(place, group, n)} * kQrySlotsPerSector;
+QRY_HD inline uint64_t* stash_words(const GridView& view, const QryProbeSequence& probes, const QryStashGroup& group, uint32_t n) {
+  return view.words + size_t{qry_stash_sector(probes, group, n)} * kQrySlotsPerSector;
 }
 
 struct Located {
@@ -122,10 +127,10 @@ struct Located {
 };
 
 template <class Words>
-QRY_HD inline Located locate_in_stash(const GridView& view, const QryPlace& place, uint32_t key) {
-  const QryGroup group = qry_group(place.page, view.page_count);
+QRY_HD inline Located locate_in_stash(const GridView& view, const QryProbeSequence& probes, uint32_t key) {
+  const QryStashGroup group = qry_stash_group(probes.page, view.page_count);
   for (uint32_t n = 0; n < kQryStashTries; ++n) {
-    uint64_t* const first = stash_words(view, place, group, n);
+    uint64_t* const first = stash_words(view, probes, group, n);
     const Bucket sector = Words::load_bucket(first);
     bool never = false;
     for (uint32_t i = 0; i < kQrySlotsPerSector; ++i) {
@@ -137,23 +142,23 @@ QRY_HD inline Located locate_in_stash(const GridView& view, const QryPlace& plac
   return {nullptr, 2 + kQryStashTries, 0};
 }
 
-// What follows the home bucket in the sequence, for a home bucket that has neither the key nor a never-used slot. `page` is the key's page,
-// in the table or a copy.
+// What follows the home bucket in the sequence, for a home bucket that has neither the key nor a never-used slot.
+// `page` is the key's page, in the table or a copy.
 template <class Words, class StashWords = Words>
-QRY_HD inline Located locate_beyond_home(uint64_t* page, const GridView& view, const QryPlace& place, uint32_t key) {
-  const uint32_t state = bucket_state<Words>(page, place.home_sector);
+QRY_HD inline Located locate_beyond_home(uint64_t* page, const GridView& view, const QryProbeSequence& probes, uint32_t key) {
+  const uint32_t state = bucket_state<Words>(page, probes.home_sector);
   if ((state & kQryBucketSpilled) == 0) return {nullptr, 1, 0};
-  uint64_t* const first = page + place.next_sector * kQrySlotsPerSector;
+  uint64_t* const first = page + probes.second_sector * kQrySlotsPerSector;
   const Bucket next = Words::load_bucket(first);
   for (uint32_t i = 0; i < kQrySlotsPerSector; ++i)
     if (low(next.slot[i]) == key) return {first + i, 2, next.slot[i]};
   if ((state & kQryBucketToStash) == 0) return {nullptr, 2, 0};
-  return locate_in_stash<StashWords>(view, place, key);
+  return locate_in_stash<StashWords>(view, probes, key);
 }
 
 template <class Words, class StashWords = Words>
-QRY_HD inline Located locate(uint64_t* page, const GridView& view, const QryPlace& place, uint32_t key) {
-  uint64_t* const first = page + place.home_sector * kQrySlotsPerSector;
+QRY_HD inline Located locate(uint64_t* page, const GridView& view, const QryProbeSequence& probes, uint32_t key) {
+  uint64_t* const first = page + probes.home_sector * kQrySlotsPerSector;
   const Bucket home = Words::load_bucket(first);
   bool never = false;
   for (uint32_t i = 0; i < kQrySlotsPerSector; ++i) {
@@ -161,29 +166,29 @@ QRY_HD inline Located locate(uint64_t* page, const GridView& view, const QryPlac
     never |= home.slot[i] == kNeverUsed;
   }
   if (never) return {nullptr, 1, 0};  // (I)
-  return locate_beyond_home<Words, StashWords>(page, view, place, key);
+  return locate_beyond_home<Words, StashWords>(page, view, probes, key);
 }
 template <class Words>
-QRY_HD inline Located locate(const GridView& view, const QryPlace& place, uint32_t key) {
-  return locate<Words>(page_of(view, place), view, place, key);
+QRY_HD inline Located locate(const GridView& view, const QryProbeSequence& probes, uint32_t key) {
+  return locate<Words>(page_of(view, probes), view, probes, key);
 }
 
 enum class IfPresent : uint8_t { keep, replace };
 
 // insert and assign. On `present`, `value` becomes what the table holds.
 template <class Words, IfPresent kIfPresent, class StashWords = Words>
-QRY_HD inline Outcome put(const GridView& view, const QryPlace& place, uint32_t key, uint32_t& value) {
-  uint64_t* const page = page_of(view, place);
+QRY_HD inline Outcome put(const GridView& view, const QryProbeSequence& probes, uint32_t key, uint32_t& value) {
+  uint64_t* const page = page_of(view, probes);
   for (;;) {  // once more for each lost CAS: see "bounded" in the head comment
     uint64_t *claim = nullptr, *hit = nullptr;
     uint64_t claim_word = 0, hit_word = 0;
     bool set_bit = false;
 
     // Looks through one sector in the key's order; says whether it has a never-used slot.
-    const auto look = [&](uint64_t* first, const Bucket& bucket) {
+    const auto probe = [&](uint64_t* first, const Bucket& bucket) {
       bool never = false;
       for (uint32_t n = 0; n < kQrySlotsPerSector; ++n) {
-        const uint32_t slot = (place.home_slot + n) & 3u;
+        const uint32_t slot = (probes.home_slot + n) & 3u;
         // Chosen without indexing by a run-time number, which would push the bucket out of registers on a GPU.
         const uint64_t word = slot < 2 ? (slot == 0 ? bucket.slot[0] : bucket.slot[1]) : (slot == 2 ? bucket.slot[2] : bucket.slot[3]);
         if (low(word) == key) {
@@ -198,29 +203,29 @@ QRY_HD inline Outcome put(const GridView& view, const QryPlace& place, uint32_t 
       return never;
     };
 
-    uint64_t* const home = page + place.home_sector * kQrySlotsPerSector;
-    bool further = !look(home, Words::load_bucket(home)) && hit == nullptr;
+    uint64_t* const home = page + probes.home_sector * kQrySlotsPerSector;
+    bool further = !probe(home, Words::load_bucket(home)) && hit == nullptr;
     uint32_t state = 0;
     if (further) {
-      if (claim == nullptr) set_bit = ensure_state<Words>(page, place.home_sector, kQryBucketSpilled);
-      state = bucket_state<Words>(page, place.home_sector);
+      if (claim == nullptr) set_bit = ensure_state<Words>(page, probes.home_sector, kQryBucketSpilled);
+      state = bucket_state<Words>(page, probes.home_sector);
       further = (state & kQryBucketSpilled) != 0;
     }
     if (further) {
-      uint64_t* const next = page + place.next_sector * kQrySlotsPerSector;
-      look(next, Words::load_bucket(next));
+      uint64_t* const next = page + probes.second_sector * kQrySlotsPerSector;
+      probe(next, Words::load_bucket(next));
       further = hit == nullptr && (claim == nullptr || (state & kQryBucketToStash) != 0);
     }
     bool in_stash = false;
     if (further) {
       if (claim == nullptr) {
-        set_bit |= ensure_state<Words>(page, place.home_sector, kQryBucketSpilled | kQryBucketToStash);
+        set_bit |= ensure_state<Words>(page, probes.home_sector, kQryBucketSpilled | kQryBucketToStash);
         in_stash = true;
       }
-      const QryGroup group = qry_group(place.page, view.page_count);
+      const QryStashGroup group = qry_stash_group(probes.page, view.page_count);
       for (uint32_t n = 0; n < kQryStashTries && hit == nullptr; ++n) {
-        uint64_t* const first = stash_words(view, place, group, n);
-        if (look(first, StashWords::load_bucket(first))) break;
+        uint64_t* const first = stash_words(view, probes, group, n);
+        if (probe(first, StashWords::load_bucket(first))) break;
       }
     }
 
@@ -241,8 +246,8 @@ QRY_HD inline Outcome put(const GridView& view, const QryPlace& place, uint32_t 
 }
 
 template <class Words>
-QRY_HD inline Outcome take(const GridView& view, const QryPlace& place, uint32_t key, uint32_t* old) {
-  Located at = locate<Words>(view, place, key);
+QRY_HD inline Outcome take(const GridView& view, const QryProbeSequence& probes, uint32_t key, uint32_t* old) {
+  Located at = locate<Words>(view, probes, key);
   if (at.slot == nullptr) return Outcome::absent;
   while (!Words::exchange(at.slot, at.word, freed_word(view.phase), false))
     if (low(at.word) != key) return Outcome::absent;  // another erase was first; else an assign was: once more
@@ -255,13 +260,13 @@ struct StashClaim {
   bool was_there;  // the slot had the key already
 };
 
-// Puts a pair into the stash, for an owner who has the table to himself: any empty slot will do, and other threads of his do the same for
-// other keys, or for this one. The caller sets the state bits of the home bucket.
+// Puts a pair into the stash, for an owner who has the table to himself: any empty slot will do, and other threads of
+// his do the same for other keys, or for this one. The caller sets the state bits of the home bucket.
 template <class Words>
-QRY_HD inline StashClaim claim_in_stash(const GridView& view, const QryPlace& place, uint64_t pair) {
-  const QryGroup group = qry_group(place.page, view.page_count);
+QRY_HD inline StashClaim claim_in_stash(const GridView& view, const QryProbeSequence& probes, uint64_t pair) {
+  const QryStashGroup group = qry_stash_group(probes.page, view.page_count);
   for (uint32_t n = 0; n < kQryStashTries; ++n) {
-    uint64_t* const first = stash_words(view, place, group, n);
+    uint64_t* const first = stash_words(view, probes, group, n);
     const Bucket sector = Words::load_bucket(first);
     for (uint32_t i = 0; i < kQrySlotsPerSector; ++i) {
       for (uint64_t word = sector.slot[i]; is_empty(word) || low(word) == low(pair);) {
@@ -278,8 +283,8 @@ QRY_HD inline StashClaim claim_in_stash(const GridView& view, const QryPlace& pl
 QRY_HD inline Found find(const GridView& view, uint32_t key) {
   if (key == kQryReservedKey) return {kQryReservedValue, 0, false};
   const uint32_t stored = qry_stored_key(key, view.locality);
-  const QryPlace place = qry_place_stored(stored, view.page_count);
-  const detail::Located at = detail::locate<detail::SharedWords>(view, place, stored);
+  const QryProbeSequence probes = qry_probe_sequence(stored, view.page_count);
+  const detail::Located at = detail::locate<detail::SharedWords>(view, probes, stored);
   if (at.slot == nullptr) return {kQryReservedValue, at.sectors, false};
   return {detail::high(at.word), at.sectors, true};
 }
@@ -287,29 +292,29 @@ QRY_HD inline Found find(const GridView& view, uint32_t key) {
 QRY_HD inline Outcome insert(const GridView& view, uint32_t key, uint32_t value) {
   if (key == kQryReservedKey || value == kQryReservedValue) return Outcome::reserved;
   const uint32_t stored = qry_stored_key(key, view.locality);
-  const QryPlace place = qry_place_stored(stored, view.page_count);
-  return detail::put<detail::SharedWords, detail::IfPresent::keep>(view, place, stored, value);
+  const QryProbeSequence probes = qry_probe_sequence(stored, view.page_count);
+  return detail::put<detail::SharedWords, detail::IfPresent::keep>(view, probes, stored, value);
 }
 
 QRY_HD inline Outcome assign(const GridView& view, uint32_t key, uint32_t value) {
   if (key == kQryReservedKey || value == kQryReservedValue) return Outcome::reserved;
   const uint32_t stored = qry_stored_key(key, view.locality);
-  const QryPlace place = qry_place_stored(stored, view.page_count);
-  return detail::put<detail::SharedWords, detail::IfPresent::replace>(view, place, stored, value);
+  const QryProbeSequence probes = qry_probe_sequence(stored, view.page_count);
+  return detail::put<detail::SharedWords, detail::IfPresent::replace>(view, probes, stored, value);
 }
 
 QRY_HD inline Outcome find_or_insert(const GridView& view, uint32_t key, uint32_t* value) {
   if (key == kQryReservedKey || *value == kQryReservedValue) return Outcome::reserved;
   const uint32_t stored = qry_stored_key(key, view.locality);
-  const QryPlace place = qry_place_stored(stored, view.page_count);
-  return detail::put<detail::SharedWords, detail::IfPresent::keep>(view, place, stored, *value);
+  const QryProbeSequence probes = qry_probe_sequence(stored, view.page_count);
+  return detail::put<detail::SharedWords, detail::IfPresent::keep>(view, probes, stored, *value);
 }
 
 QRY_HD inline Outcome erase(const GridView& view, uint32_t key, uint32_t* old) {
   if (key == kQryReservedKey) return Outcome::reserved;
   const uint32_t stored = qry_stored_key(key, view.locality);
-  const QryPlace place = qry_place_stored(stored, view.page_count);
-  return detail::take<detail::SharedWords>(view, place, stored, old);
+  const QryProbeSequence probes = qry_probe_sequence(stored, view.page_count);
+  return detail::take<detail::SharedWords>(view, probes, stored, old);
 }
 
 }  // namespace quarry::hashgrid

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// operations.hpp - the bulk operations on tables of one layout, as an interface: each layout has them by host threads and by CUDA kernels.
+// operations.hpp - the bulk operations on tables of one layout, as an interface: each layout has them by host threads
+// and by CUDA kernels.
 #pragma once
 
 #include <cstddef>
@@ -38,9 +39,10 @@ inline void add(BulkReport& sum, Outcome of_one_key) {
 
 // The bulk operations on tables of one layout: View is GridView (pairs) or CompactView.
 //
-// All pointers are memory the executor can dereference: host memory for `host`; for `cuda`, device memory or pinned host memory.
-// Optional outputs may be null. Calls return when the work is done (they synchronise the executor's own stream); use
-// pairs/view.hpp or compact/view.hpp inside your own kernels, or the executor's stream, to stay asynchronous. Free-threaded.
+// All pointers are memory the executor can dereference: host memory for `host`; for `cuda`, device memory or pinned
+// host memory. Optional outputs may be null. Calls return when the work is done (they synchronise the executor's own
+// stream); use pairs/view.hpp or compact/view.hpp inside your own kernels, or the executor's stream, to stay
+// asynchronous. Free-threaded.
 template <class View>
 class BulkOperations {
  public:
@@ -50,21 +52,23 @@ class BulkOperations {
   virtual Result<void> clear(const View& view) = 0;
 
   virtual Result<BulkReport> insert(const View& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) = 0;
-  // insert for a caller that has the table to itself: may stream whole pages instead of going to each key's place. `fresh`: the table has not
-  // been written since it was cleared. `full` of the report: keys to try `insert` on; those that it refuses too have found no place.
-  virtual Result<BulkReport> insert_alone(const View& view, const uint32_t* keys, const uint32_t* values, size_t count, bool fresh) {
+  // insert for a caller that has the table to itself: may stream whole pages instead of going to each key's place.
+  // `fresh`: the table has not been written since it was cleared. `full` of the report: keys to try `insert` on; those
+  // that it refuses too have found no place.
+  virtual Result<BulkReport> insert_exclusive(const View& view, const uint32_t* keys, const uint32_t* values, size_t count, bool fresh) {
     (void)fresh;
     return insert(view, keys, values, count, nullptr);
   }
-  // assign, find_or_insert and erase for a caller who is the only one to write to the table; as for insert_alone, the table may be changed page by
-  // page, so of assign_alone and find_or_insert_alone there may be no readers either; beside erase_alone there may. `full` as above.
-  virtual Result<BulkReport> assign_alone(const View& view, const uint32_t* keys, const uint32_t* values, size_t count) {
+  // assign, find_or_insert and erase for a caller who is the only one to write to the table; as for insert_exclusive,
+  // the table may be changed page by page, so of assign_exclusive and find_or_insert_exclusive there may be no readers
+  // either; beside erase_exclusive there may. `full` as above.
+  virtual Result<BulkReport> assign_exclusive(const View& view, const uint32_t* keys, const uint32_t* values, size_t count) {
     return assign(view, keys, values, count, nullptr);
   }
-  virtual Result<BulkReport> find_or_insert_alone(const View& view, const uint32_t* keys, uint32_t* values, size_t count) {
+  virtual Result<BulkReport> find_or_insert_exclusive(const View& view, const uint32_t* keys, uint32_t* values, size_t count) {
     return find_or_insert(view, keys, values, count, nullptr);
   }
-  virtual Result<BulkReport> erase_alone(const View& view, const uint32_t* keys, size_t count) { return erase(view, keys, count, nullptr, nullptr); }
+  virtual Result<BulkReport> erase_exclusive(const View& view, const uint32_t* keys, size_t count) { return erase(view, keys, count, nullptr, nullptr); }
   virtual Result<BulkReport> assign(const View& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) = 0;
   // values[i]: in, what to insert if absent; out, what the table holds.
   virtual Result<BulkReport> find_or_insert(const View& view, const uint32_t* keys, uint32_t* values, size_t count, Outcome* outcomes) = 0;
@@ -72,20 +76,21 @@ class BulkOperations {
   virtual Result<BulkReport> find(const View& view, const uint32_t* keys, size_t count, uint32_t* values_out, uint8_t* depths_out) = 0;
   virtual Result<BulkReport> erase(const View& view, const uint32_t* keys, size_t count, uint32_t* old_values, Outcome* outcomes) = 0;
 
-  // Places the keys of a batch that `outcomes` calls `full`. Pairs: other keys of their pages are moved out of the way (cuckoo moves),
-  // or to the stash, which goes on to a load factor of about 0.96; the view carries a new phase. Compact: a sweep, which gives free what was reserved for
-  // erased keys. Their outcomes become `inserted`, `present` (a duplicate in the batch) or stay `full`; the
-  // report counts only them. No concurrent use.
-  virtual Result<BulkReport> settle(const View& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) = 0;
+  // Places the keys of a batch that `outcomes` calls `full`. Pairs: other keys of their pages are moved out of the way
+  // (cuckoo moves), or to the stash, which goes on to a load factor of about 0.96; the view carries a new phase.
+  // Compact: a sweep, which gives free what was reserved for erased keys. Their outcomes become `inserted`, `present`
+  // (a duplicate in the batch) or stay `full`; the report counts only them. No concurrent use.
+  virtual Result<BulkReport> insert_refused(const View& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) = 0;
 
-  // Writes all pairs, page by page; within a page in memory order. Capacity in pairs; returns how many there are (which may be
-  // more than `capacity`: then only that many were written). Not to be run beside writers.
+  // Writes all pairs, page by page; within a page in memory order. Capacity in pairs; returns how many there are (which
+  // may be more than `capacity`: then only that many were written). Not to be run beside writers.
   virtual Result<uint64_t> enumerate(const View& view, uint32_t* keys, uint32_t* values, size_t capacity) = 0;
-  // Moves every pair of `from` into the cleared table `to` (any page count), page by page, with cuckoo moves where a page is tight.
-  // Returns the pairs that found no place (0: success). No concurrent use.
+  // Moves every pair of `from` into the cleared table `to` (any page count), page by page, with cuckoo moves where a
+  // page is tight. Returns the pairs that found no place (0: success). No concurrent use.
   virtual Result<uint64_t> rehash(const View& from, const View& to) = 0;
-  // Rebuilds each page in place: freed slots (compact: those reserved for erased keys) become never-used, keys move up to the first of
-  // their places that is free, state bits are exact again. Needs no room and cannot lose a key. No concurrent use.
+  // Rebuilds each page in place: freed slots (compact: those reserved for erased keys) become never-used, keys move up
+  // to the first of their places that is free, state bits are exact again. Needs no room and cannot lose a key. No
+  // concurrent use.
   virtual Result<void> sweep(const View& view) = 0;
   // Beside writers the numbers are of no single instant.
   virtual Result<Stats> stats(const View& view) = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// page.h - what tables of every layout are made of: pages of sectors, 32-bit keys and values. One text for C++, CUDA and GLSL, and the words in
-// which the three agree.
+// page.h - what tables of every layout are made of: pages of sectors, 32-bit keys and values. One text for C++, CUDA
+// and GLSL, and the words in which the three agree.
 //
 // What it is not: what a page holds where (pairs/layout.h, compact/layout.h), how a key is hashed (key_hash.h).
 // A shader defines QRY_GLSL before it includes this file and enables GL_EXT_shader_explicit_arithmetic_types_int64.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// span.hpp - a row of elements in somebody's memory: what std::span is, which C++17 has not, in as much as this library's interface takes.
+// span.hpp - a row of elements in somebody's memory: what std::span is, which C++17 has not, in as much as this
+// library's interface takes.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +9,8 @@
 
 namespace quarry::hashgrid {
 
-// Made from a pointer and a size, an array, or whatever has data() and size(): std::vector, std::array, std::span. Owns nothing.
+// Made from a pointer and a size, an array, or whatever has data() and size(): std::vector, std::array, std::span. Owns
+// nothing.
 template <class T>
 class Span {
  public:

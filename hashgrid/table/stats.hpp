@@ -16,7 +16,7 @@ struct Stats {
   uint64_t slots = 0;           // pairs: page_count * kQrySlotsPerPage; compact: slots of 8 bytes in as much memory
   uint64_t freed = 0;           // empty slots that once held a key (compact: that are reserved for an erased key)
   uint64_t overflow_live = 0;   // keys in the stash
-  uint64_t spilled_buckets = 0; // buckets whose "spilled" bit is set (compact: sectors whose "went on" bit is set)
+  uint64_t spilled_buckets = 0; // buckets whose "spilled" bit is set (compact: sectors whose overflow bit is set)
   uint64_t size_bytes = 0;
   uint32_t page_count = 0;
   uint32_t fullest_page_live = 0;
@@ -24,12 +24,13 @@ struct Stats {
   double load_factor = 0;       // live / slots
   // Probe depth of a present key = 32-byte sectors of slots read to find it. Bin d counts keys of depth d+1.
   std::array<uint64_t, kDepthBins> depth_histogram{};
-  std::array<uint64_t, 5> bucket_fill{};  // buckets holding 0..4 keys (compact: the last counts sectors of four and more)
+  std::array<uint64_t, 5> bucket_fill{};  // buckets of 0..4 keys (compact: the last counts sectors of four and more)
   double depth_mean = 0;
   uint32_t depth_p50 = 0, depth_p99 = 0, depth_max = 0;
 };
 
-// Adds what was counted in one part of a table to what was counted in others. Sizes, load factor and percentiles are for who has them all.
+// Adds what was counted in one part of a table to what was counted in others. Sizes, load factor and percentiles are
+// for who has them all.
 inline void add(Stats& sum, const Stats& part) {
   sum.live += part.live;
   sum.freed += part.freed;
@@ -42,7 +43,8 @@ inline void add(Stats& sum, const Stats& part) {
 
 namespace detail {
 
-// What only the whole table's counts say: sizes, load factor, percentiles of depth. `slots_per_page`: what a load factor is counted against.
+// What only the whole table's counts say: sizes, load factor, percentiles of depth. `slots_per_page`: what a load
+// factor is counted against.
 void finish_stats(Stats& stats, uint32_t page_count, uint64_t slots_per_page);
 
 }  // namespace detail

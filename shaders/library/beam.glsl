@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // beam.glsl - how far a whole tile of pixels sees nothing: the depth at which the first brick of its frustum begins.
 //
-// All rays of a tile start at one point, and their directions lie in a box: so the depths at which any of them may enter and leave a cube
-// are bounded by six products, as for one ray. A subgroup looks at a node's 64 children together, each thread at its own, and goes down
-// into the nearest child that the tile may meet, until it is at bricks; then it tries what else begins nearer than the brick it found. A few
-// nodes decide a tile, because most children are ruled out at once. Conservative: it never answers more than the depth of the first voxel.
+// All rays of a tile start at one point, and their directions lie in a box: so the depths at which any of them may
+// enter and leave a cube are bounded by six products, as for one ray. A subgroup looks at a node's 64 children
+// together, each thread at its own, and goes down into the nearest child that the tile may meet, until it is at bricks;
+// then it tries what else begins nearer than the brick it found. A few nodes decide a tile, because most children are
+// ruled out at once. Conservative: it never answers more than the depth of the first voxel.
 //
-// Best first over a hierarchy after N. Roussopoulos, S. Kelley and F. Vincent, "Nearest Neighbor Queries", 1995; directions as intervals
-// after S. Boulos, I. Wald and P. Shirley, "Geometric and Arithmetic Culling Methods for Entire Ray Packets", 2006.
+// Best first over a hierarchy after N. Roussopoulos, S. Kelley and F. Vincent, "Nearest Neighbor Queries", 1995;
+// directions as intervals after S. Boulos, I. Wald and P. Shirley, "Geometric and Arithmetic Culling Methods for Entire
+// Ray Packets", 2006.
 //
 // The including shader's workgroups are whole subgroups of kQryBeamLanes threads, each of which answers for one tile.
 #ifndef QRY_BEAM_GLSL
@@ -20,20 +22,24 @@
 #include "shaders/shared/constant_ids.h"
 #include "shaders/shared/frame.h"
 
-layout(constant_id = QRY_ID_BEAM_LANES) const uint kQryBeamLanes = 32u;  // threads of a subgroup: a power of two, at most 64
-const uint kQryBeamOwn = 64u / kQryBeamLanes;            // children that a thread looks at: its number, that + kQryBeamLanes, ...
+// Threads of a subgroup: a power of two, at most 64.
+layout(constant_id = QRY_ID_BEAM_LANES) const uint kQryBeamLanes = 32u;
+// Children that a thread looks at: its number, that + kQryBeamLanes, ...
+const uint kQryBeamOwn = 64u / kQryBeamLanes;
 
 const uint kQryBeamVisits = 16u;  // chunks and regions at most; then the nearest that is left to look at is the answer
 const uint kQryBeamNone = 0xFFFFFFFFu;
 const float kQryBeamNothing = 1e30;
 
-// Depth of an axis' plane, in voxels from the world's corner: plane * by + from, for the fastest ray of the tile to the near planes, for
-// the slowest to the far ones. Of a child at (x, y, z) of its node, 0 to 3, the near planes are (x, y, z) + near, the far ones + 1 - near.
+// Depth of an axis' plane, in voxels from the world's corner: plane * by + from, for the fastest ray of the tile to the
+// near planes, for the slowest to the far ones. Of a child at (x, y, z) of its node, 0 to 3, the near planes are (x, y,
+// z) + near, the far ones + 1 - near.
 struct QryBeam {
   vec3 enter_by, enter_from, leave_by, leave_from, near;
 };
 
-// Of a node's children, those that a thread looks at: depth, and in the lowest six bits which child; kQryBeamNone: none, or done with.
+// Of a node's children, those that a thread looks at: depth, and in the lowest six bits which child; kQryBeamNone:
+// none, or done with.
 struct QryBeamKeys {
   uint own[kQryBeamOwn];
 };
@@ -52,7 +58,7 @@ uint qry_beam_key(const QryBeam beam, uint child, vec3 corner, float size) {
 uint qry_beam_lane_child(uint i) { return gl_SubgroupInvocationID | (i * kQryBeamLanes); }
 
 // The keys of a node's children, whose mask is given.
-void qry_beam_look(const QryBeam beam, uvec2 mask, vec3 corner, float size, out QryBeamKeys keys) {
+void qry_beam_visit(const QryBeam beam, uvec2 mask, vec3 corner, float size, out QryBeamKeys keys) {
   for (uint i = 0u; i < kQryBeamOwn; ++i) {
     const uint child = qry_beam_lane_child(i);
     keys.own[i] = ((child < 32u ? mask.x : mask.y) & (1u << (child & 31u))) != 0u ? qry_beam_key(beam, child, corner, size) : kQryBeamNone;
@@ -88,14 +94,14 @@ uint qry_beam_block(const QryWorldRoot root, const QryBeam beam, vec3 block, uin
     const vec3 cell_corner = fma(qry_beam_child(cell & 63u), vec3(512.0), block);
     const uvec3 cell_at = uvec3(cell_corner) >> 9u;
     const uvec3 cell_node = qry_node(root, cell_at.x | (cell_at.y << 5) | (cell_at.z << 9));
-    qry_beam_look(beam, cell_node.xy, cell_corner, 128.0, regions);
+    qry_beam_visit(beam, cell_node.xy, cell_corner, 128.0, regions);
     for (;;) {
       const uint region = subgroupMin(qry_beam_own_nearest(regions));
       if (region >= best) break;
       qry_beam_done(regions, region);
       const uvec3 region_node = qry_child(root, cell_node, region & 63u);
       const vec3 region_corner = fma(qry_beam_child(region & 63u), vec3(128.0), cell_corner);
-      qry_beam_look(beam, region_node.xy, region_corner, 32.0, chunks);
+      qry_beam_visit(beam, region_node.xy, region_corner, 32.0, chunks);
       ++visits;
       for (;;) {
         const uint chunk = subgroupMin(qry_beam_own_nearest(chunks));
@@ -106,7 +112,7 @@ uint qry_beam_block(const QryWorldRoot root, const QryBeam beam, vec3 block, uin
         }
         qry_beam_done(chunks, chunk);
         const uvec3 chunk_node = qry_child(root, region_node, chunk & 63u);
-        qry_beam_look(beam, chunk_node.xy, fma(qry_beam_child(chunk & 63u), vec3(32.0), region_corner), 8.0, bricks);
+        qry_beam_visit(beam, chunk_node.xy, fma(qry_beam_child(chunk & 63u), vec3(32.0), region_corner), 8.0, bricks);
         best = min(best, subgroupMin(qry_beam_own_nearest(bricks)));
         ++visits;
       }
@@ -114,28 +120,30 @@ uint qry_beam_block(const QryWorldRoot root, const QryBeam beam, vec3 block, uin
   }
 }
 
-// `low`, `high`: bounds of the directions of the tile's rays, of any length. The answer is in their length: no ray o + t*d of the tile meets
-// a set voxel at t below it. kQryBeamNothing: none meets any.
+// `low`, `high`: bounds of the directions of the tile's rays, of any length. The answer is in their length: no ray o +
+// t*d of the tile meets a set voxel at t below it. kQryBeamNothing: none meets any.
 float qry_beam(const QryWorldRoot root, vec3 o, vec3 low, vec3 high) {
   const bvec3 rising = greaterThanEqual(low + high, vec3(0.0));
-  const vec3 fastest = 1.0 / max(mix(-low, high, rising), vec3(1e-20)), slowest_way = mix(-high, low, rising), slowest = 1.0 / max(slowest_way, vec3(1e-20));
+  const vec3 fastest = 1.0 / max(mix(-low, high, rising), vec3(1e-20)), slowest_direction = mix(-high, low, rising), slowest = 1.0 / max(slowest_direction, vec3(1e-20));
   // More than floats' error at this distance.
   const vec3 away = abs(o);
   const float margin = 0.05 + (max(away.x, max(away.y, away.z)) + float(kVoxelExtent.x)) * (1.0 / 1048576.0);
-  const bvec3 one_way = greaterThan(slowest_way, vec3(1e-20));  // where a tile has rays both ways on an axis, nothing leaves on it
+  // Where a tile has rays both ways on an axis, nothing leaves on it.
+  const bvec3 one_direction = greaterThan(slowest_direction, vec3(1e-20));
   const vec3 to_o = mix(-(o + vec3(kVoxelBias)), o + vec3(kVoxelBias), rising);
   QryBeam beam;
   beam.enter_by = mix(-fastest, fastest, rising);
   beam.enter_from = -(to_o + margin) * fastest;
-  beam.leave_by = mix(vec3(0.0), mix(-slowest, slowest, rising), one_way);
-  beam.leave_from = mix(vec3(kQryBeamNothing), -(to_o - margin) * slowest, one_way);
+  beam.leave_by = mix(vec3(0.0), mix(-slowest, slowest, rising), one_direction);
+  beam.leave_from = mix(vec3(kQryBeamNothing), -(to_o - margin) * slowest, one_direction);
   beam.near = mix(vec3(1.0), vec3(0.0), rising);
 
   const ivec3 first = ivec3(root.box_low[0], root.box_low[1], root.box_low[2]) + kVoxelBias + int(kQryBoxMargin);
   const ivec3 last = ivec3(root.box_high[0], root.box_high[1], root.box_high[2]) + kVoxelBias - int(kQryBoxMargin) - 1;
   if (last.x < first.x) return kQryBeamNothing;
-  // One block of 4x4x4 cells of 512 voxels that starts at the bounds, where that is enough; else blocks on a grid of 2048 voxels, those of
-  // 8192 x 8192 x 8192 voxels at a time, the nearest first. One loop for both: a second copy of the search costs registers.
+  // One block of 4x4x4 cells of 512 voxels that starts at the bounds, where that is enough; else blocks on a grid of
+  // 2048 voxels, those of 8192 x 8192 x 8192 voxels at a time, the nearest first. One loop for both: a second copy of
+  // the search costs registers.
   const bool one = all(lessThan((last >> 9) - (first >> 9), ivec3(4)));
   const ivec2 low_part = first.xz >> 13, high_part = last.xz >> 13;
   ivec2 part = low_part;
@@ -168,20 +176,21 @@ float qry_beam(const QryWorldRoot root, vec3 o, vec3 low, vec3 high) {
 }
 
 // The caller's subgroup's tile; beyond the last one in the last workgroup.
-uint qry_own_tile() { return gl_WorkGroupID.x * (kQryBeamGroup / kQryBeamLanes) + gl_SubgroupID; }
+uint qry_dispatch_tile() { return gl_WorkGroupID.x * (kQryBeamGroup / kQryBeamLanes) + gl_SubgroupID; }
 uint qry_tiles_across(uint width) { return (width + kQryBeamTileWide - 1u) / kQryBeamTileWide; }
 uint qry_tiles_down(uint height) { return (height + kQryBeamTileHigh - 1u) / kQryBeamTileHigh; }
 
 float qry_tile_beam(const QryWorldRoot root, uint tile, vec3 o, vec3 forward, vec3 right, vec3 up, uvec2 picture) {
-  if (gl_NumSubgroups * kQryBeamLanes != kQryBeamGroup) return 0.0;  // subgroups that lack threads cannot look at every child
+  // Subgroups that lack threads cannot look at every child.
+  if (gl_NumSubgroups * kQryBeamLanes != kQryBeamGroup) return 0.0;
   const uint across = qry_tiles_across(picture.x);
   const vec2 size = vec2(kQryBeamTileWide, kQryBeamTileHigh), corner = vec2(tile % across, tile / across) * size, scale = vec2(2.0, -2.0) / vec2(picture);
   vec3 low = vec3(1e30), high = vec3(-1e30);
   for (uint i = 0u; i < 4u; ++i) {
     const vec2 at = fma(corner + size * vec2(i & 1u, i >> 1), scale, vec2(-1.0, 1.0));
-    const vec3 way = forward + at.x * right + at.y * up;
-    low = min(low, way);
-    high = max(high, way);
+    const vec3 ray = forward + at.x * right + at.y * up;
+    low = min(low, ray);
+    high = max(high, ray);
   }
   return qry_beam(root, o, low, high);
 }

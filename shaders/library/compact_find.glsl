@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// compact_find.glsl - the GLSL twin of find() of hashgrid/compact/view.hpp: the same sectors in the same order, bit for bit the same answer.
-// The including shader has defined QRY_GLSL, included hashgrid/compact/layout.h, and enabled GL_EXT_buffer_reference,
-// GL_EXT_scalar_block_layout and GL_EXT_shader_explicit_arithmetic_types_int64.
+// compact_find.glsl - the GLSL twin of find() of hashgrid/compact/view.hpp: the same sectors in the same order, bit for
+// bit the same answer. The including shader has defined QRY_GLSL, included hashgrid/compact/layout.h, and enabled
+// GL_EXT_buffer_reference, GL_EXT_scalar_block_layout and GL_EXT_shader_explicit_arithmetic_types_int64.
 #ifndef QRY_COMPACT_FIND_GLSL
 #define QRY_COMPACT_FIND_GLSL
 
-layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer QryCompactHalves { uvec4 at[]; };  // two to a sector
+// Two to a sector.
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer QryCompactHalves { uvec4 at[]; };
 
 // The entry with `tag` in the first half of a sector, which has all the tags: 0..5, or -1.
 int qry_compact_slot(uvec4 half_sector, uint fields, uint tag) {
@@ -31,12 +32,13 @@ bool qry_compact_find_in(uint64_t grid_words, QryCompactPart part, uint mixed, i
       value = word < 4u ? low[word] : high[word - 4u];
       return true;
     }
-    if ((low.x & kQryCompactWentOn) == 0u) return true;
+    if ((low.x & kQryCompactOverflow) == 0u) return true;
   }
   return false;
 }
 
-// Value of `key`, kQryReservedValue if it is absent. `table`: qry_compact() of the table's pages. `sectors`: sectors that were read.
+// Value of `key`, kQryReservedValue if it is absent. `table`: qry_compact() of the table's pages. `sectors`: sectors
+// that were read.
 uint qry_compact_find(uint64_t grid_words, QryCompact table, uint key, out uint sectors) {
   sectors = 0u;
   uint value = kQryReservedValue;

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// grid_find.glsl - the GLSL twin of hashgrid::find (view_impl.hpp `locate`): the same probe order, bit for bit the same answer.
-// The including shader has defined QRY_GLSL, included hashgrid/pairs/layout.h, and enabled GL_EXT_buffer_reference,
-// GL_EXT_scalar_block_layout and GL_EXT_shader_explicit_arithmetic_types_int64.
+// grid_find.glsl - the GLSL twin of hashgrid::find (view_impl.hpp `locate`): the same probe order, bit for bit the same
+// answer. The including shader has defined QRY_GLSL, included hashgrid/pairs/layout.h, and enabled
+// GL_EXT_buffer_reference, GL_EXT_scalar_block_layout and GL_EXT_shader_explicit_arithmetic_types_int64.
 #ifndef QRY_GRID_FIND_GLSL
 #define QRY_GRID_FIND_GLSL
 
 // 64-bit words, so that a slot is read by one load: key and value of one pair, also beside a writer.
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryGridWords { uint64_t at[]; };
 
-layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer QryGridPairs { u64vec2 at[]; };  // two slots of a sector
+// Two slots of a sector.
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer QryGridPairs { u64vec2 at[]; };
 
 uvec2 qry_slot(QryGridWords page, uint index) { return unpackUint2x32(page.at[index]); }  // x: key, y: value
 bool qry_never_used(uvec2 slot) { return slot.x == 0xFFFFFFFFu && slot.y == 0xFFFFFFFFu; }
 
-// Value of `key`, kQryReservedValue if it is absent. `locality`: the grid's (kQryPlain, kQryRows); a constant costs nothing. `sectors`:
-// sectors of slots that were read.
+// Value of `key`, kQryReservedValue if it is absent. `locality`: the grid's (kQryPlain, kQryRows); a constant costs
+// nothing. `sectors`: sectors of slots that were read.
 uint qry_grid_find_local(uint64_t grid_words, uint page_count, uint locality, uint key, out uint sectors) {
   sectors = 0u;
   if (key == kQryReservedKey) return kQryReservedValue;
   const uint stored = qry_stored_key(key, locality);
-  const QryPlace place = qry_place_stored(stored, page_count);
-  QryGridWords page = QryGridWords(grid_words + uint64_t(place.page) * uint64_t(kQryPageBytes));
+  const QryProbeSequence probes = qry_probe_sequence(stored, page_count);
+  QryGridWords page = QryGridWords(grid_words + uint64_t(probes.page) * uint64_t(kQryPageBytes));
   sectors = 1u;
   // The whole sector at once: two loads under way together.
-  QryGridPairs pairs = QryGridPairs(uint64_t(page) + uint64_t(place.home_sector * kQrySlotsPerSector * kQrySlotBytes));
+  QryGridPairs pairs = QryGridPairs(uint64_t(page) + uint64_t(probes.home_sector * kQrySlotsPerSector * kQrySlotBytes));
   const u64vec2 low = pairs.at[0], high = pairs.at[1];
   const uvec2 a = unpackUint2x32(low.x), b = unpackUint2x32(low.y), c = unpackUint2x32(high.x), d = unpackUint2x32(high.y);
   if (a.x == stored) return a.y;
@@ -31,19 +32,19 @@ uint qry_grid_find_local(uint64_t grid_words, uint page_count, uint locality, ui
   if (c.x == stored) return c.y;
   if (d.x == stored) return d.y;
   if (qry_never_used(a) || qry_never_used(b) || qry_never_used(c) || qry_never_used(d)) return kQryReservedValue;
-  const uvec2 states = qry_slot(page, qry_state_word(place.home_sector));
-  const uint shift = qry_state_shift(place.home_sector);
+  const uvec2 states = qry_slot(page, qry_state_word(probes.home_sector));
+  const uint shift = qry_state_shift(probes.home_sector);
   const uint state = (shift < 32u ? states.x >> shift : states.y >> (shift - 32u)) & 3u;
   if ((state & kQryBucketSpilled) == 0u) return kQryReservedValue;
   sectors = 2u;
   for (uint i = 0u; i < kQrySlotsPerSector; ++i) {
-    const uvec2 slot = qry_slot(page, place.next_sector * kQrySlotsPerSector + i);
+    const uvec2 slot = qry_slot(page, probes.second_sector * kQrySlotsPerSector + i);
     if (slot.x == stored) return slot.y;
   }
   if ((state & kQryBucketToStash) == 0u) return kQryReservedValue;
-  const QryGroup group = qry_group(place.page, page_count);
+  const QryStashGroup group = qry_stash_group(probes.page, page_count);
   for (uint n = 0u; n < kQryStashTries; ++n) {
-    QryGridWords sector = QryGridWords(grid_words + uint64_t(qry_stash_sector(place, group, n)) * uint64_t(kQrySlotsPerSector * kQrySlotBytes));
+    QryGridWords sector = QryGridWords(grid_words + uint64_t(qry_stash_sector(probes, group, n)) * uint64_t(kQrySlotsPerSector * kQrySlotBytes));
     sectors = 3u + n;
     bool never = false;
     for (uint i = 0u; i < kQrySlotsPerSector; ++i) {

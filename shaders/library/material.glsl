@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// material.glsl - what a voxel's face does with light: colours, Fresnel, a rough mirror over a diffuse ground.
+// material.glsl - what a voxel's face does with light: colours, Fresnel, a rough reflection over a diffuse ground.
 //
-// A dielectric's coat fades out with roughness (roughness 1 is chalk: purely diffuse), a metal has no diffuse part. Microfacets: B. Walter et
-// al., "Microfacet Models for Refraction", 2007 (GGX); facets drawn as seen from v: E. Heitz, "Sampling the GGX Distribution of Visible
-// Normals", 2018; Fresnel after C. Schlick, 1994.
+// A dielectric's coat fades out with roughness (roughness 1 is chalk: purely diffuse), a metal has no diffuse part.
+// Microfacets: B. Walter et al., "Microfacet Models for Refraction", 2007 (GGX); facets drawn as seen from v: E. Heitz,
+// "Sampling the GGX Distribution of Visible Normals", 2018; Fresnel after C. Schlick, 1994.
 #ifndef QRY_MATERIAL_GLSL
 #define QRY_MATERIAL_GLSL
 
@@ -33,7 +33,7 @@ struct QrySurface {
   vec3 albedo;  // linear
   float alpha;  // GGX
   float metalness;
-  float coat;   // share of light that the dielectric coat mirrors, seen from here
+  float coat;   // share of light that the dielectric coat reflects, seen from here
 };
 
 QrySurface qry_surface(QryMaterial m, float cos_view, float roughest) {
@@ -51,8 +51,8 @@ float qry_ggx_side(float alpha, float cosine) {  // Smith's shadowing for one di
   return 2.0 / (1.0 + sqrt(1.0 + a2 * (1.0 - c2) / c2));
 }
 
-// What the mirror part sends from l to v, with the cosine: per unit of irradiance perpendicular to l.
-vec3 qry_mirrored_light(const QrySurface s, vec3 n, vec3 v, vec3 l) {
+// What the reflection sends from l to v, with the cosine: per unit of irradiance perpendicular to l.
+vec3 qry_reflected_light(const QrySurface s, vec3 n, vec3 v, vec3 l) {
   const vec3 h = normalize(v + l);
   const float nv = max(dot(n, v), 1e-3), nl = max(dot(n, l), 0.0), nh = max(dot(n, h), 0.0), vh = max(dot(v, h), 0.0);
   const float a2 = s.alpha * s.alpha, q = nh * nh * (a2 - 1.0) + 1.0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// sampling.glsl - numbers that fill the unit square evenly: two dimensions of I. Sobol's sequence (1967), shuffled and scrambled as A. Owen
-// (1995) has it, by the hashes of B. Burley, "Practical Hash-based Owen Scrambling", 2020. Further dimensions are further pairs, each with a
-// seed of its own. The sequence's second dimension is a Taylor shift by one over GF(2), taken by halves here instead of bit by bit.
+// sampling.glsl - numbers that fill the unit square evenly: two dimensions of I. Sobol's sequence (1967), shuffled and
+// scrambled as A. Owen (1995) has it, by the hashes of B. Burley, "Practical Hash-based Owen Scrambling", 2020. Further
+// dimensions are further pairs, each with a seed of its own. The sequence's second dimension is a Taylor shift by one
+// over GF(2), taken by halves here instead of bit by bit.
 #ifndef QRY_SAMPLING_GLSL
 #define QRY_SAMPLING_GLSL
 
@@ -32,7 +33,8 @@ vec2 qry_sample(uint index, uint pixel_seed, uint pair) {
   return vec2(bits >> 8) / 16777216.0;
 }
 
-mat3 qry_frame_about(vec3 n) {  // columns: two sides, then n. T. Duff et al., "Building an Orthonormal Basis, Revisited", 2017
+// Columns: two sides, then n. T. Duff et al., "Building an Orthonormal Basis, Revisited", 2017.
+mat3 qry_frame_about(vec3 n) {
   const float s = n.z >= 0.0 ? 1.0 : -1.0, a = -1.0 / (s + n.z), b = n.x * n.y * a;
   return mat3(vec3(1.0 + s * n.x * n.x * a, s * b, -s * n.x), vec3(b, s + n.y * n.y * a, -n.y), n);
 }

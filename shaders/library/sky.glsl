@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sky.glsl - what lies beyond the world: sky, sun, the ground's haze below the horizon. An invention that looks pleasant, not a
-// measured atmosphere: the sun's height alone decides day, evening and night.
+// sky.glsl - what lies beyond the world: sky, sun, the ground's haze below the horizon. An invention that looks
+// pleasant, not a measured atmosphere: the sun's height alone decides day, evening and night.
 #ifndef QRY_SKY_GLSL
 #define QRY_SKY_GLSL
 
@@ -9,26 +9,26 @@
 vec3 qry_array3(const float a[3]) { return vec3(a[0], a[1], a[2]); }
 
 // Radiance from direction d, without the sun's disc.
-vec3 qry_sky_diffuse(const QryLook look, vec3 d) {
-  const vec3 sun = qry_array3(look.sun_direction), red = qry_array3(look.red);
-  vec3 horizon = qry_array3(look.horizon);
+vec3 qry_sky_diffuse(const QryEnvironment environment, vec3 d) {
+  const vec3 sun = qry_array3(environment.sun_direction), red = qry_array3(environment.red);
+  vec3 horizon = qry_array3(environment.horizon);
   const vec2 flat_d = d.xz, flat_sun = sun.xz;
   const float toward = 0.5 + 0.5 * dot(flat_d, flat_sun) / max(length(flat_d) * length(flat_sun), 1e-4);
   const float up = max(d.y, 0.0), down = max(-d.y, 0.0);
-  const float reddens = look.evening * (0.12 + 0.80 * toward * toward * toward);
-  const vec3 above = mix(mix(horizon, qry_array3(look.zenith), 1.0 - exp(-4.0 * up)), red, reddens * exp(-5.5 * up));
+  const float reddens = environment.evening * (0.12 + 0.80 * toward * toward * toward);
+  const vec3 above = mix(mix(horizon, qry_array3(environment.zenith), 1.0 - exp(-4.0 * up)), red, reddens * exp(-5.5 * up));
   horizon = mix(horizon, red, reddens);
   // Below the horizon: hazy ground.
-  const vec3 soil = mix(vec3(0.62, 0.63, 0.66) * (0.12 + 0.88 * look.day), 0.3 * horizon, 0.85 * look.evening);
+  const vec3 soil = mix(vec3(0.62, 0.63, 0.66) * (0.12 + 0.88 * environment.day), 0.3 * horizon, 0.85 * environment.evening);
   const vec3 below = mix(horizon, soil, 1.0 - exp(-3.0 * down));
   const float close_to_sun = max(dot(d, sun), 0.0);
-  const vec3 glow = qry_array3(look.sun_color) * (0.22 * pow(close_to_sun, 8.0) * (0.25 + look.evening) + 0.35 * pow(close_to_sun, 64.0));
+  const vec3 glow = qry_array3(environment.sun_color) * (0.22 * pow(close_to_sun, 8.0) * (0.25 + environment.evening) + 0.35 * pow(close_to_sun, 64.0));
   return (d.y < 0.0 ? below : above) + glow * exp(-6.0 * down);
 }
 
 // The same as light on a surface: less blue than it looks, as eyes and cameras correct it.
-vec3 qry_sky_light(const QryLook look, vec3 d) {
-  const vec3 c = qry_sky_diffuse(look, d);
+vec3 qry_sky_light(const QryEnvironment environment, vec3 d) {
+  const vec3 c = qry_sky_diffuse(environment, d);
   return mix(vec3(dot(c, vec3(0.30, 0.55, 0.15))), c, 0.45) * 1.6;
 }
 
@@ -42,7 +42,7 @@ float qry_cloud_noise(vec2 p) {
 }
 
 // Thin clouds on a layer high above: their light, and in w how much of the sky they hide.
-vec4 qry_clouds(const QryLook look, vec3 d) {
+vec4 qry_clouds(const QryEnvironment environment, vec3 d) {
   if (d.y < 0.015) return vec4(0.0);
   vec2 p = d.xz / (d.y + 0.10) * vec2(1.1, 2.3) + vec2(7.3, 1.9);
   float sum = 0.0, height = 0.5;
@@ -52,11 +52,11 @@ vec4 qry_clouds(const QryLook look, vec3 d) {
     height *= 0.5;
   }
   const float cover = smoothstep(0.44, 0.80, sum) * smoothstep(0.015, 0.20, d.y);
-  const vec3 sun = qry_array3(look.sun_direction);
+  const vec3 sun = qry_array3(environment.sun_direction);
   const float toward = max(dot(d, sun), 0.0);
   // Lit from below and through when the sun is low.
   const vec3 lit = exp(-vec3(0.03, 0.10, 0.19) / (clamp(sun.y, 0.0, 1.0) + 0.10)) * smoothstep(-0.20, 0.05, sun.y);
-  const vec3 light = 1.15 * lit * (0.55 + 0.5 * pow(toward, 3.0) + 1.6 * pow(toward, 24.0)) + vec3(0.22, 0.27, 0.36) * (0.08 + 0.92 * look.day) * (1.2 - 0.5 * cover);
+  const vec3 light = 1.15 * lit * (0.55 + 0.5 * pow(toward, 3.0) + 1.6 * pow(toward, 24.0)) + vec3(0.22, 0.27, 0.36) * (0.08 + 0.92 * environment.day) * (1.2 - 0.5 * cover);
   return vec4(light, 0.80 * cover);
 }
 
@@ -73,11 +73,11 @@ vec3 qry_stars(vec3 d, vec3 sun) {
 }
 
 // What the eye sees: with clouds, stars and the sun's disc.
-vec3 qry_sky(const QryLook look, vec3 d) {
-  const vec3 sun = qry_array3(look.sun_direction);
-  const vec4 clouds = qry_clouds(look, d);
+vec3 qry_sky(const QryEnvironment environment, vec3 d) {
+  const vec3 sun = qry_array3(environment.sun_direction);
+  const vec4 clouds = qry_clouds(environment, d);
   const float disc = smoothstep(0.99988, 0.99994, dot(d, sun)) * smoothstep(-0.02, 0.0, d.y);
-  const vec3 open = qry_sky_diffuse(look, d) + disc * 12.0 * qry_array3(look.sun_color) + qry_stars(d, sun);
+  const vec3 open = qry_sky_diffuse(environment, d) + disc * 12.0 * qry_array3(environment.sun_color) + qry_stars(d, sun);
   return mix(open, clouds.rgb, clouds.a);
 }
 

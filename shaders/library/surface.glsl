@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// surface.glsl - what a visible voxel is made of, where rays leave it, and the numbers that spread them: shared by the passes that light it.
+// surface.glsl - what a visible voxel is made of, where rays leave it, and the numbers that spread them: shared by the
+// passes that light it.
 #ifndef QRY_SURFACE_GLSL
 #define QRY_SURFACE_GLSL
 
 #include "shaders/library/traverse.glsl"
 #include "shaders/shared/frame.h"
 #include "shaders/library/frame_access.glsl"
-#include "shaders/library/look.glsl"
+#include "shaders/library/environment.glsl"
 #include "shaders/library/sampling.glsl"
 #include "shaders/library/material.glsl"
 
@@ -31,31 +32,32 @@ Surface surface_of(const QryWorldRoot root, vec3 o, vec3 d, float t, ivec3 voxel
   return s;
 }
 
-// So smooth that what it mirrors is worth a ray. engine/sharing/world.cpp asks the palette the same.
-bool mirrors(float roughness) { return roughness < 0.3; }
+// So smooth that its reflection is worth a ray. engine/sharing/world.cpp asks the palette the same.
+bool is_reflective(float roughness) { return roughness < 0.3; }
 
-// Glass: how much counts as see-through, and where the ray on goes on inside.
-bool lets_through(float transparency) { return transparency > 0.01; }
+// How much counts as transparent, and where the refracted ray goes on inside.
+bool is_transmissive(float transparency) { return transparency > 0.01; }
 vec3 point_inside(vec3 point, vec3 normal) { return point - normal * (1.0 / 32.0); }
 
-// Where light is asked for: the surface that is seen, or the floor that catches shadows. False: neither. `face` 3 is the floor's.
-bool lit_point(const QryFrame frame, uvec2 pixel, uint sample_index, QryVisibility seen, out vec3 point, out uint face) {
+// Where light is looked for: the surface that is visible, or the floor that catches shadows. False: neither. `face` 3
+// is the floor's.
+bool shading_point(const QryFrame frame, uvec2 pixel, uint sample_index, QryVisibility visible, out vec3 point, out uint face) {
   const vec3 o = qry_vec3(frame.origin), d = qry_pixel_direction(frame, pixel, sample_index);
   face = 3u;
   point = o;
-  if (seen_hit(seen)) {
-    face = seen_face(seen);
-    point = qry_point_on(o, d, seen.t, seen_voxel(seen), face);
+  if (visible_hit(visible)) {
+    face = visible_face(visible);
+    point = qry_point_on(o, d, visible.t, visible_voxel(visible), face);
     return true;
   }
-  if (frame.look.ground == 0u || d.y > -1e-5) return false;
-  const float t = (frame.look.ground_y - o.y) / d.y;
+  if (frame.environment.ground == 0u || d.y > -1e-5) return false;
+  const float t = (frame.environment.ground_y - o.y) / d.y;
   point = o + t * d + vec3(0.0, 1.0 / 64.0, 0.0);
   return t > 0.0;
 }
 
-// Two numbers in 0..1 for a pixel's rays: one of 16 pairs, each once in every 4 x 4 pixels, so that the mean over such a block (shade.comp.glsl
-// takes it) has all of them. M. Roberts' R2, 2018, in B. Bayer's order.
+// Two numbers in 0..1 for a pixel's rays: one of 16 pairs, each once in every 4 x 4 pixels, so that the mean over such
+// a block (shade.comp.glsl takes it) has all of them. M. Roberts' R2, 2018, in B. Bayer's order.
 vec2 pixel_noise(const QryFrame frame, uvec2 pixel, uint sample_index) {
   const uint b0 = (pixel.x >> 1) & 1u, b1 = ((pixel.y >> 1) & 1u) ^ b0, b2 = pixel.x & 1u, b3 = (pixel.y & 1u) ^ b2;
   const uint rank = b0 | (b1 << 1) | (b2 << 2) | (b3 << 3);

@@ -1,43 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-// traverse.glsl - the exact walk of a ray through a world: the first set voxel it enters, however far, at any angle.
+// traverse.glsl - the exact traversal of a world by a ray: the first set voxel it enters, however far, at any angle.
 //
-// A hierarchical DDA. The cell the ray is in is an integer; the pyramid's masks, the brick's octants and their aligned 2x2x2 blocks
-// say how large an empty cube around it is (512, 256, ... 8, 4, 2, 1 voxels), and the ray goes to that cube's exit in one step.
-// A brick is asked for only where its pyramid bit is set, and found by counting bits.
+// A hierarchical DDA. The cell the ray is in is an integer; the pyramid's masks, the brick's octants and their aligned
+// 2x2x2 blocks say how large an empty cube around it is (512, 256, ... 8, 4, 2, 1 voxels), and the ray goes to that
+// cube's exit in one step. A brick is asked for only where its pyramid bit is set, and found by counting bits.
 //
 // Why nothing is stepped over:
 //  * The exit of a cube is computed from its integer planes each time, never accumulated.
-//  * After a step the stepped axis' coordinate is the plane's; the others come from the exit point and are clamped to the cube that
-//    was left and to not going back: rounding can put the ray into a neighbour only where it passes within rounding of an edge, and
-//    the face by which a voxel is entered always has the cell before it on its other side.
-//  * A float has 24 bits and the world needs 14 for the integer part alone. So places are taken in a frame whose corner is a multiple of
-//    512 voxels near the ray; where the ray enters a frame is found anew from where the ray began, right to the frame's unit, 1/8192
-//    voxel (shadows and light from around: 1024 and 1/4096). The depth of a hit is computed anew from the ray and the plane that was entered.
-//  * A direction component of 0 (or below 1e-20, which moves less than 1e-15 voxel over the world) is walked as 1e-20: its planes are
-//    farther than any world, and no infinity times zero arises.
+//  * After a step the stepped axis' coordinate is the plane's; the others come from the exit point and are clamped to
+//    the cube that was left and to not going back: rounding can put the ray into a neighbour only where it passes
+//    within rounding of an edge, and the face by which a voxel is entered always has the cell before it on its other
+//    side.
+//  * A float has 24 bits and the world needs 14 for the integer part alone. So places are counted from a local
+//    origin, a multiple of 512 voxels near the ray; where the ray is when that moves is found anew from where the ray
+//    began, right to the unit, 1/8192 voxel (shadows and light from around: 1024 and 1/4096). The depth of a hit is
+//    computed anew from the ray and the plane that was entered.
+//  * A direction component of 0 (or below 1e-20, which moves less than 1e-15 voxel over the world) counts as 1e-20:
+//    its planes are farther than any world, and no infinity times zero arises.
 //
-// Why it is fast: axes on which the ray falls are mirrored, so that every exit is through an upper plane. A place in the frame is a float
-// between 1024 and 2048, so its bits, read as an integer, are the cell (above bit 13) and the fraction (below): no conversions, a cube's
-// upper planes are the bits below its size set, and the highest bit in which the places before and after a step differ says which words
-// must be read anew.
+// Why it is fast: axes on which the direction is negative are mirrored, so that every exit is through an upper plane. A
+// place is a float between 1024 and 2048, so its bits, read as an integer, are the cell (above bit 13) and the fraction
+// (below): no conversions, a cube's upper planes are the bits below its size set, and the highest bit in which the
+// places before and after a step differ says which words must be read anew.
 //
-// Literature: J. Amanatides and A. Woo, "A Fast Voxel Traversal Algorithm for Ray Tracing", 1987; mirrored axes after J. Revelles, C. Urena
-// and M. Lastra, "An Efficient Parametric Algorithm for Octree Traversal", 2000; places as mantissa bits after S. Laine and T. Karras,
-// "Efficient Sparse Voxel Octrees", 2010; aligned 2x2x2 blocks tested by one mask after the public notes on 64-bit bricks; exact sums and
-// products after T. J. Dekker, "A Floating-Point Technique", 1971.
+// Literature: J. Amanatides and A. Woo, "A Fast Voxel Traversal Algorithm for Ray Tracing", 1987; mirrored axes after
+// J. Revelles, C. Urena and M. Lastra, "An Efficient Parametric Algorithm for Octree Traversal", 2000; places as
+// mantissa bits after S. Laine and T. Karras, "Efficient Sparse Voxel Octrees", 2010; aligned 2x2x2 blocks tested by
+// one mask after the public notes on 64-bit bricks; exact sums and products after T. J. Dekker, "A Floating-Point
+// Technique", 1971.
 #ifndef QRY_TRAVERSE_GLSL
 #define QRY_TRAVERSE_GLSL
 
 #include "shaders/library/world.glsl"
 #include "shaders/shared/constant_ids.h"
-#include "shaders/shared/course.h"
+#include "shaders/shared/ray_setup.h"
 
-layout(constant_id = QRY_ID_COUNT) const bool kQryCount = true;          // steps and sectors are counted; a pipeline that does not ask for them pays nothing
-layout(constant_id = QRY_ID_STOP_AT_BRICKS) const bool kQryStopAtBricks = false;  // the first brick's pyramid bit ends the ray: the ceiling in the benchmark
+// Steps and sectors are counted; a pipeline that does not ask for them pays nothing.
+layout(constant_id = QRY_ID_COUNT) const bool kQryCount = true;
+// The first brick's pyramid bit ends the ray: the ceiling in the benchmark.
+layout(constant_id = QRY_ID_STOP_AT_BRICKS) const bool kQryStopAtBricks = false;
 
-layout(constant_id = QRY_ID_INSIDE) const bool kQryInside = false;        // rays start inside the bounds of what is set, at t = 0
-layout(constant_id = QRY_ID_IGNORES) const bool kQryIgnores = false;       // `ignore` is heeded
-layout(constant_id = QRY_ID_FUSED) const bool kQryFused = false;         // fma() rounds once: every GPU's does, software drivers' may not
+// Rays start inside the bounds of what is set, at t = 0.
+layout(constant_id = QRY_ID_INSIDE) const bool kQryInside = false;
+layout(constant_id = QRY_ID_SKIPS_MATERIAL) const bool kQrySkipsMaterial = false;       // `skip_material` is heeded
+// fma() rounds once: every GPU's does, software drivers' may not.
+layout(constant_id = QRY_ID_FUSED) const bool kQryFused = false;
 
 struct QryHit {
   float t;      // along the ray; < 0: nothing
@@ -48,18 +55,22 @@ struct QryHit {
   uint sectors;  // that the hash grid reads to find the brick that was hit
 };
 
-const float kQryNotStepped = -1.0, kQryNewFrame = -2.0;
-const int kQryMirrorOffset = 2048;   // mirrored cells start here, so that none is negative; a multiple of the frame's 512
-// Rays that start inside (shadows, light from around, what glass and mirrors show) have frames twice as large, and units with them.
+const float kQryNotStepped = -1.0, kQryNewOrigin = -2.0;
+// Mirrored cells start here, so that none is negative; a multiple of 512, the origin's step.
+const int kQryMirrorOffset = 2048;
+// Rays that start inside (shadows, light from around, refractions and reflections) have steps of the origin twice as
+// long, and units with them.
 const uint kQryFraction = kQryInside ? 12u : 13u;   // bits of a place below its cell
 const uint kQryVoxel = 1u << kQryFraction;          // one voxel in the bits of a place
 const float kQryUnit = kQryInside ? 1.0 / 4096.0 : 1.0 / 8192.0;
-const float kQryFrame = kQryInside ? 2048.0 : 1024.0;    // the frame's corner as a place
-const uint kQryFrameShift = 22u - kQryFraction;
-const float kQryFrameStep = kQryInside ? 1024.0 : 512.0;  // frames' corners are multiples of this: 2^kQryFrameShift
-const float kQryFrameMargin = 8.0;   // at least so far behind a ray that enters the frame, but for rounding
-const float kQryFrameEnd = kQryInside ? 4088.0 : 2040.0;  // the ray leaves the frame: the largest cube around any place before ends 8 farther
-vec3 qry_frame_numbers() { return (vec3(kVoxelBias) + float(kQryMirrorOffset)) / kQryFrameStep; }  // of the frame at the middle of the world
+const float kQryLocalOrigin = kQryInside ? 2048.0 : 1024.0;    // the local origin as a place
+const uint kQryOriginShift = 22u - kQryFraction;
+const float kQryOriginStep = kQryInside ? 1024.0 : 512.0;  // local origins are multiples of this: 2^kQryOriginShift
+const float kQryOriginMargin = 8.0;   // at least so far behind a ray when it moves, but for rounding
+// There the origin moves: the largest cube around any place before ends 8 farther.
+const float kQryOriginEnd = kQryInside ? 4088.0 : 2040.0;
+// Of the origin at the middle of the world.
+vec3 qry_origin_numbers() { return (vec3(kVoxelBias) + float(kQryMirrorOffset)) / kQryOriginStep; }
 const uint kQryStart = 0xFFFFFFFFu;  // of `changed`: nothing is known yet
 
 // t*d, and what its rounding lost. `precise`, or a compiler may simplify the errors away.
@@ -82,46 +93,47 @@ vec3 qry_product(float t, vec3 d, out vec3 error) {
 }
 
 // What a ray's direction alone decides.
-struct QryCourse {
-  vec3 a, inv;     // the direction in the mirrored world, no component below kQryFlat; 1 / a
+struct QryRaySetup {
+  vec3 a, inv;     // the direction in the mirrored world, no component below kQryMinDirection; 1 / a
   vec3 low, high;  // the root's box there
-  bvec3 falling;   // the axes that are mirrored
-  uint flip;       // the same as bits to be flipped (course.h)
+  bvec3 negative;  // the axes on which the direction is; they are mirrored
+  uint flip;       // the same as bits to be flipped (ray_setup.h)
 };
-bvec3 qry_falling(uint flip) { return bvec3((flip & 1u) != 0u, (flip & 4u) != 0u, (flip & 16u) != 0u); }
+bvec3 qry_negative_axes(uint flip) { return bvec3((flip & 1u) != 0u, (flip & 4u) != 0u, (flip & 16u) != 0u); }
 
-QryCourse qry_course(const QryWorldRoot root, vec3 d) {
+QryRaySetup qry_ray_setup(const QryWorldRoot root, vec3 d) {
   const vec3 box_low = vec3(root.box_low[0], root.box_low[1], root.box_low[2]), box_high = vec3(root.box_high[0], root.box_high[1], root.box_high[2]);
-  QryCourse course;
-  course.falling = lessThan(d, vec3(0.0));
-  course.a = max(abs(d), vec3(kQryFlat));
-  course.inv = 1.0 / course.a;
-  course.low = mix(box_low, -box_high, course.falling);
-  course.high = mix(box_high, -box_low, course.falling);
-  // The number by way of floats, which hold it: a compiler that sees through it keeps its three parts in registers beside it.
-  course.flip = uint((course.falling.x ? float(kQryFlipX) : 0.0) + (course.falling.y ? float(kQryFlipY) : 0.0) + (course.falling.z ? float(kQryFlipZ) : 0.0));
-  return course;
+  QryRaySetup setup;
+  setup.negative = lessThan(d, vec3(0.0));
+  setup.a = max(abs(d), vec3(kQryMinDirection));
+  setup.inv = 1.0 / setup.a;
+  setup.low = mix(box_low, -box_high, setup.negative);
+  setup.high = mix(box_high, -box_low, setup.negative);
+  // The number by way of floats, which hold it: a compiler that sees through it keeps its three parts in registers
+  // beside it.
+  setup.flip = uint((setup.negative.x ? float(kQryFlipX) : 0.0) + (setup.negative.y ? float(kQryFlipY) : 0.0) + (setup.negative.z ? float(kQryFlipZ) : 0.0));
+  return setup;
 }
 
 // The same where the host has found it for all rays.
-QryCourse qry_course_one_way(const QryWorldRoot root, const QryOneWay one_way) {
+QryRaySetup qry_ray_setup_of(const QryWorldRoot root, const QryDirectionSetup direction) {
   const vec3 box_low = vec3(root.box_low[0], root.box_low[1], root.box_low[2]), box_high = vec3(root.box_high[0], root.box_high[1], root.box_high[2]);
-  QryCourse course;
-  course.falling = qry_falling(one_way.flip);
-  course.a = vec3(one_way.a[0], one_way.a[1], one_way.a[2]);
-  course.inv = vec3(one_way.inv[0], one_way.inv[1], one_way.inv[2]);
-  course.low = mix(box_low, -box_high, course.falling);
-  course.high = mix(box_high, -box_low, course.falling);
-  course.flip = one_way.flip;
-  return course;
+  QryRaySetup setup;
+  setup.negative = qry_negative_axes(direction.flip);
+  setup.a = vec3(direction.a[0], direction.a[1], direction.a[2]);
+  setup.inv = vec3(direction.inv[0], direction.inv[1], direction.inv[2]);
+  setup.low = mix(box_low, -box_high, setup.negative);
+  setup.high = mix(box_high, -box_low, setup.negative);
+  setup.flip = direction.flip;
+  return setup;
 }
 
-// What is known of the way down to the ray's cell, and the ray's frame.
-struct QryWalk {
+// What is known of the levels down to the ray's cell, and the ray's local origin.
+struct QryDdaState {
   uvec3 level3, region, chunk;  // pyramid nodes
   uvec2 octant;
   uint64_t masks;       // of the brick
-  uint frame;           // mirrored cell >> kQryFrameShift of the frame's corner: x | y << 8 | z << 16
+  uint origin;          // its mirrored cell >> kQryOriginShift: x | y << 8 | z << 16
 };
 
 // Bit of the cell of 2^shift voxels in its node's or octant's mask; bits above the sixth are rubbish.
@@ -137,42 +149,43 @@ uint qry_empty(uint block, uint index, uint voxels) { return ((block & 0x0033003
 
 // Reads what is new at the place v, `changed` being the bits in which it differs from the one before.
 // 0: v is a set voxel; else the bits below the size of an empty aligned cube around it.
-uint qry_descend(const QryWorldRoot root, uint flip, uvec3 v, uint changed, inout QryWalk walk) {
+uint qry_descend(const QryWorldRoot root, uint flip, uvec3 v, uint changed, inout QryDdaState dda) {
   if (changed >= 4u * kQryVoxel) {
     if (changed >= 8u * kQryVoxel) {
       if (changed >= 32u * kQryVoxel) {
         if (changed >= 128u * kQryVoxel) {
           if (changed >= 512u * kQryVoxel) {
-            const uvec3 frame = uvec3(walk.frame, walk.frame >> 8, walk.frame >> 16) & 255u;
-            const uvec3 cell = ((frame << (kQryFrameShift - 9u)) + ((v >> (kQryFraction + 9u)) & ((2u << (kQryFrameShift - 9u)) - 1u)) - 4u);
-            if (cell.x >= 32u || cell.y >= 16u || cell.z >= 32u) return 512u * kQryVoxel - 1u;  // beyond the world, whose extent is a multiple
-            walk.level3 = qry_node(root, (cell.x | (cell.y << 5) | (cell.z << 9)) ^ ((flip >> 6) & 16383u));
-            if ((walk.level3.x | walk.level3.y) == 0u) return 512u * kQryVoxel - 1u;
+            const uvec3 origin = uvec3(dda.origin, dda.origin >> 8, dda.origin >> 16) & 255u;
+            const uvec3 cell = ((origin << (kQryOriginShift - 9u)) + ((v >> (kQryFraction + 9u)) & ((2u << (kQryOriginShift - 9u)) - 1u)) - 4u);
+            // Beyond the world, whose extent is a multiple.
+            if (cell.x >= 32u || cell.y >= 16u || cell.z >= 32u) return 512u * kQryVoxel - 1u;
+            dda.level3 = qry_node(root, (cell.x | (cell.y << 5) | (cell.z << 9)) ^ ((flip >> 6) & 16383u));
+            if ((dda.level3.x | dda.level3.y) == 0u) return 512u * kQryVoxel - 1u;
           }
-          const uint index = qry_index(v, 7u, flip), block = qry_block(walk.level3.xy, index);
+          const uint index = qry_index(v, 7u, flip), block = qry_block(dda.level3.xy, index);
           if (!qry_has(block, index)) return qry_empty(block, index, 128u);
-          walk.region = qry_child(root, walk.level3, index);
+          dda.region = qry_child(root, dda.level3, index);
         }
-        const uint index = qry_index(v, 5u, flip), block = qry_block(walk.region.xy, index);
+        const uint index = qry_index(v, 5u, flip), block = qry_block(dda.region.xy, index);
         if (!qry_has(block, index)) return qry_empty(block, index, 32u);
-        walk.chunk = qry_child(root, walk.region, index);
+        dda.chunk = qry_child(root, dda.region, index);
       }
-      const uint index = qry_index(v, 3u, flip), block = qry_block(walk.chunk.xy, index);
+      const uint index = qry_index(v, 3u, flip), block = qry_block(dda.chunk.xy, index);
       if (!qry_has(block, index)) return qry_empty(block, index, 8u);
       if (kQryStopAtBricks) return 0u;
-      walk.masks = qry_mask_address(root, qry_chunk_brick(root, walk.chunk, index));
+      dda.masks = qry_mask_address(root, qry_chunk_brick(root, dda.chunk, index));
     }
     const uint octant = (((v.x >> (kQryFraction + 2u)) & 1u) | ((v.y >> (kQryFraction + 1u)) & 2u) | ((v.z >> kQryFraction) & 4u)) ^ (flip >> 20);
-    walk.octant = QryWords(walk.masks).at[octant];
-    if ((walk.octant.x | walk.octant.y) == 0u) return 4u * kQryVoxel - 1u;
+    dda.octant = QryWords(dda.masks).at[octant];
+    if ((dda.octant.x | dda.octant.y) == 0u) return 4u * kQryVoxel - 1u;
   }
-  const uint index = qry_index(v, 0u, flip), block = qry_block(walk.octant, index);
+  const uint index = qry_index(v, 0u, flip), block = qry_block(dda.octant, index);
   return qry_has(block, index) ? 0u : qry_empty(block, index, 1u);
 }
 
 // The mirrored cell of v.
-ivec3 qry_mirrored_cell(uint frame, uvec3 v) {
-  return ivec3(((uvec3(frame, frame >> 8, frame >> 16) & 255u) << kQryFrameShift) + ((v >> kQryFraction) & ((2u << kQryFrameShift) - 1u))) - kQryMirrorOffset;
+ivec3 qry_mirrored_cell(uint origin, uvec3 v) {
+  return ivec3(((uvec3(origin, origin >> 8, origin >> 16) & 255u) << kQryOriginShift) + ((v >> kQryFraction) & ((2u << kQryOriginShift) - 1u))) - kQryMirrorOffset;
 }
 
 // eye + t*a - corner, right to the last bit. The corner is a multiple of 512.
@@ -190,127 +203,130 @@ vec3 qry_from_corner(vec3 eye, vec3 a, float t, vec3 corner) {
   return there;
 }
 
-// A ray on its way, in the mirrored world: coordinates of axes on which it falls are negated.
-struct QryWay {
+// Where a ray is, in the mirrored world: coordinates of axes on which its direction is negative are negated.
+struct QryRayState {
   vec3 eye;           // where it comes from
-  vec3 at;            // its place where it entered its frame
+  vec3 at;            // its place where its origin was set
   uvec3 v;            // the cell it is in, as the bits of a place
   float start, stop;  // distances at which it begins and ends
-  float base;         // the distance at which it entered its frame
-  float s;            // how far it has gone since; or kQryNotStepped, or kQryNewFrame - axis of the plane by which it came into its cell
-  float end;          // where, in s, it leaves the frame or ends
+  float base;         // the distance at which that was
+  // How far it has gone since; or kQryNotStepped, or kQryNewOrigin - axis of the plane by which it came into its cell.
+  float s;
+  float end;          // where, in s, the origin moves or the ray ends
   uint changed;       // the bits in which v differs from the cell before
 };
 
-float qry_frame_end(const QryCourse course, const QryWay way) {
-  const vec3 to_end = (kQryFrameEnd - way.at) * course.inv;
-  return min(min(to_end.x, min(to_end.y, to_end.z)), way.stop - way.base);
+float qry_origin_end(const QryRaySetup setup, const QryRayState ray) {
+  const vec3 to_end = (kQryOriginEnd - ray.at) * setup.inv;
+  return min(min(to_end.x, min(to_end.y, to_end.z)), ray.stop - ray.base);
 }
 
-// Puts the ray from o on its course, t in [t_min, t_max], to its start. False: it meets nothing.
-bool qry_begin(const QryWorldRoot root, vec3 o, const QryCourse course, float t_min, float t_max, out QryWay way, out QryWalk walk) {
-  way.eye = mix(o, -o, course.falling);
-  way.s = kQryNotStepped;
-  way.changed = kQryStart;
+// Puts the ray from o, t in [t_min, t_max], to its start. False: it meets nothing.
+bool qry_ray_begin(const QryWorldRoot root, vec3 o, const QryRaySetup setup, float t_min, float t_max, out QryRayState ray, out QryDdaState dda) {
+  ray.eye = mix(o, -o, setup.negative);
+  ray.s = kQryNotStepped;
+  ray.changed = kQryStart;
 
   // Clip to the bounds, two voxels larger than what they hold so that float error here decides nothing.
-  const vec3 room = course.high - way.eye, leave = room * course.inv;
-  way.stop = min(min(t_max, 1e9), min(leave.x, min(leave.y, leave.z)));  // beyond 1e9: along a flat axis
-  way.start = kQryInside ? 0.0 : max(0.0, t_min);
+  const vec3 room = setup.high - ray.eye, leave = room * setup.inv;
+  ray.stop = min(min(t_max, 1e9), min(leave.x, min(leave.y, leave.z)));  // beyond 1e9: along a flat axis
+  ray.start = kQryInside ? 0.0 : max(0.0, t_min);
   float entry = -1.0;
   if (!kQryInside) {
-    const vec3 enter = (course.low - way.eye) * course.inv;
+    const vec3 enter = (setup.low - ray.eye) * setup.inv;
     entry = max(enter.x, max(enter.y, enter.z));
-    way.start = max(way.start, entry);
+    ray.start = max(ray.start, entry);
   }
-  if (!(way.start <= way.stop) || root.brick_count == 0u) return false;
+  if (!(ray.start <= ray.stop) || root.brick_count == 0u) return false;
   // Who starts 1/64 voxel off the bounds and goes outwards is through at once.
   if (kQryInside && min(room.x, min(room.y, room.z)) < 2.0 - 1.0 / 128.0) return false;
 
-  const vec3 about = kQryInside ? way.eye : fma(vec3(way.start), course.a, way.eye);
-  const vec3 number = floor(fma(about, vec3(1.0 / kQryFrameStep), vec3(-kQryFrameMargin / kQryFrameStep))), corner = kQryFrameStep * number;
-  walk.frame = uint(int(fma(number.z, 65536.0, fma(number.y, 256.0, number.x)) + dot(qry_frame_numbers(), vec3(1.0, 256.0, 65536.0))));
-  way.at = (kQryInside ? way.eye - corner : qry_from_corner(way.eye, course.a, way.start, corner)) + kQryFrame;
-  if (!kQryInside && way.start == 0.0) {  // in the cell that holds o, to the last bit; below its upper planes
-    const vec3 cell = floor(o), cell_low = mix(cell, -1.0 - cell, course.falling) - corner + kQryFrame;
-    way.at = clamp(way.at, cell_low, cell_low + (1.0 - kQryUnit));
+  const vec3 about = kQryInside ? ray.eye : fma(vec3(ray.start), setup.a, ray.eye);
+  const vec3 number = floor(fma(about, vec3(1.0 / kQryOriginStep), vec3(-kQryOriginMargin / kQryOriginStep))), corner = kQryOriginStep * number;
+  dda.origin = uint(int(fma(number.z, 65536.0, fma(number.y, 256.0, number.x)) + dot(qry_origin_numbers(), vec3(1.0, 256.0, 65536.0))));
+  ray.at = (kQryInside ? ray.eye - corner : qry_from_corner(ray.eye, setup.a, ray.start, corner)) + kQryLocalOrigin;
+  if (!kQryInside && ray.start == 0.0) {  // in the cell that holds o, to the last bit; below its upper planes
+    const vec3 cell = floor(o), cell_low = mix(cell, -1.0 - cell, setup.negative) - corner + kQryLocalOrigin;
+    ray.at = clamp(ray.at, cell_low, cell_low + (1.0 - kQryUnit));
   }
-  way.v = floatBitsToUint(way.at);
-  way.base = way.start;
-  way.end = qry_frame_end(course, way);
-  if (!kQryInside && way.start > 0.0 && way.start == entry) {
-    // On to the tight box, as by a step: nobody needs to be asked about the two voxels before it. Who starts farther on has passed them.
-    const vec3 tight = course.low + 2.0 - corner + kQryFrame, to_tight = (tight - way.at) * course.inv;
+  ray.v = floatBitsToUint(ray.at);
+  ray.base = ray.start;
+  ray.end = qry_origin_end(setup, ray);
+  if (!kQryInside && ray.start > 0.0 && ray.start == entry) {
+    // On to the tight box, as by a step: nobody needs to be asked about the two voxels before it. Who starts farther on
+    // has passed them.
+    const vec3 tight = setup.low + 2.0 - corner + kQryLocalOrigin, to_tight = (tight - ray.at) * setup.inv;
     const float s = max(to_tight.x, max(to_tight.y, to_tight.z));
-    if (s > 0.0 && s < way.end) {
-      way.s = s;
-      way.v = floatBitsToUint(max(fma(vec3(s), course.a, way.at), tight));
+    if (s > 0.0 && s < ray.end) {
+      ray.s = s;
+      ray.v = floatBitsToUint(max(fma(vec3(s), setup.a, ray.at), tight));
     }
   }
   return true;
 }
 
 // The voxel that the ray is in, biased, and its brick.
-ivec3 qry_voxel(const QryCourse course, const QryWay way, const QryWalk walk) {
-  return qry_mirrored_cell(walk.frame, way.v) ^ mix(ivec3(0), kVoxelExtent - 1, qry_falling(course.flip));
+ivec3 qry_voxel(const QryRaySetup setup, const QryRayState ray, const QryDdaState dda) {
+  return qry_mirrored_cell(dda.origin, ray.v) ^ mix(ivec3(0), kVoxelExtent - 1, qry_negative_axes(setup.flip));
 }
-uint qry_brick(const QryWorldRoot root, const QryCourse course, const QryWay way, const QryWalk walk) {
-  return qry_chunk_brick(root, walk.chunk, qry_index(way.v, 3u, course.flip));
+uint qry_brick(const QryWorldRoot root, const QryRaySetup setup, const QryRayState ray, const QryDdaState dda) {
+  return qry_chunk_brick(root, dda.chunk, qry_index(ray.v, 3u, setup.flip));
 }
 
-// Goes to the first set voxel from o on a course, t in [t_min, t_max]. False: there is none. Voxels of material `ignore` count as empty where kQryIgnores.
-bool qry_walk(const QryWorldRoot root, vec3 o, const QryCourse course, float t_min, float t_max, uint ignore, out QryWay way, out QryWalk walk, inout uint steps) {
-  if (!qry_begin(root, o, course, t_min, t_max, way, walk)) return false;
-  if (kQryCount && way.s > 0.0) ++steps;  // the one to the tight box
+// Goes from cell to cell to the first set voxel from o, t in [t_min, t_max]. False: there is none. Voxels of
+// `skip_material` count as empty where kQrySkipsMaterial.
+bool qry_dda(const QryWorldRoot root, vec3 o, const QryRaySetup setup, float t_min, float t_max, uint skip_material, out QryRayState ray, out QryDdaState dda, inout uint steps) {
+  if (!qry_ray_begin(root, o, setup, t_min, t_max, ray, dda)) return false;
+  if (kQryCount && ray.s > 0.0) ++steps;  // the one to the tight box
   bool found = false;
   for (;;) {
     if (kQryCount) ++steps;
-    uint below = qry_descend(root, course.flip, way.v, way.changed, walk);
+    uint below = qry_descend(root, setup.flip, ray.v, ray.changed, dda);
     if (below == 0u) {
       found = true;
-      if (!kQryIgnores) break;
-      if (qry_material(root, qry_brick(root, course, way, walk), qry_voxel(course, way, walk)) != ignore) break;
+      if (!kQrySkipsMaterial) break;
+      if (qry_material(root, qry_brick(root, setup, ray, dda), qry_voxel(setup, ray, dda)) != skip_material) break;
       found = false;
       below = kQryVoxel - 1u;
     }
 
     // To the exit of the cube: its upper planes are one unit above `high`.
-    const uvec3 high = way.v | below;
-    const vec3 plane = uintBitsToFloat(high) + kQryUnit, to_plane = (plane - way.at) * course.inv;
-    way.s = min(to_plane.x, min(to_plane.y, to_plane.z));
-    const bool by_x = to_plane.x == way.s, by_y = !by_x && to_plane.y == way.s;
+    const uvec3 high = ray.v | below;
+    const vec3 plane = uintBitsToFloat(high) + kQryUnit, to_plane = (plane - ray.at) * setup.inv;
+    ray.s = min(to_plane.x, min(to_plane.y, to_plane.z));
+    const bool by_x = to_plane.x == ray.s, by_y = !by_x && to_plane.y == ray.s;
     const bvec3 by = bvec3(by_x, by_y, !by_x && !by_y);
-    const uvec3 next = floatBitsToUint(mix(min(max(fma(vec3(way.s), course.a, way.at), uintBitsToFloat(way.v)), uintBitsToFloat(high)), plane, by));
-    if (!(way.s < way.end)) {
-      way.base += way.s;
-      if (!(way.base <= way.stop)) break;
-      // The next frame: one farther on each axis on which the ray is that far. Its place there is found anew.
-      const bvec3 far = greaterThanEqual(uintBitsToFloat(next), vec3(kQryFrame + kQryFrameStep + kQryFrameMargin));
-      way.v = floatBitsToUint(uintBitsToFloat(next) - mix(vec3(0.0), vec3(kQryFrameStep), far));
-      walk.frame += (far.x ? 1u : 0u) + (far.y ? 256u : 0u) + (far.z ? 65536u : 0u);
-      const vec3 corner = kQryFrameStep * (vec3(uvec3(walk.frame, walk.frame >> 8, walk.frame >> 16) & 255u) - qry_frame_numbers());
-      way.at = min(qry_from_corner(way.eye, course.a, way.base, corner) + kQryFrame, uintBitsToFloat(way.v | (kQryVoxel - 1u)));
-      way.end = qry_frame_end(course, way);
-      way.changed = kQryStart;
-      way.s = kQryNewFrame - (by.x ? 0.0 : by.y ? 1.0 : 2.0);
+    const uvec3 next = floatBitsToUint(mix(min(max(fma(vec3(ray.s), setup.a, ray.at), uintBitsToFloat(ray.v)), uintBitsToFloat(high)), plane, by));
+    if (!(ray.s < ray.end)) {
+      ray.base += ray.s;
+      if (!(ray.base <= ray.stop)) break;
+      // The next origin: one farther on each axis on which the ray is that far. Its place from there is found anew.
+      const bvec3 far = greaterThanEqual(uintBitsToFloat(next), vec3(kQryLocalOrigin + kQryOriginStep + kQryOriginMargin));
+      ray.v = floatBitsToUint(uintBitsToFloat(next) - mix(vec3(0.0), vec3(kQryOriginStep), far));
+      dda.origin += (far.x ? 1u : 0u) + (far.y ? 256u : 0u) + (far.z ? 65536u : 0u);
+      const vec3 corner = kQryOriginStep * (vec3(uvec3(dda.origin, dda.origin >> 8, dda.origin >> 16) & 255u) - qry_origin_numbers());
+      ray.at = min(qry_from_corner(ray.eye, setup.a, ray.base, corner) + kQryLocalOrigin, uintBitsToFloat(ray.v | (kQryVoxel - 1u)));
+      ray.end = qry_origin_end(setup, ray);
+      ray.changed = kQryStart;
+      ray.s = kQryNewOrigin - (by.x ? 0.0 : by.y ? 1.0 : 2.0);
       continue;
     }
-    way.changed = (next.x ^ way.v.x) | (next.y ^ way.v.y) | (next.z ^ way.v.z);
-    way.v = next;
+    ray.changed = (next.x ^ ray.v.x) | (next.y ^ ray.v.y) | (next.z ^ ray.v.z);
+    ray.v = next;
   }
   return found;
 }
 
 // Whether there is a set voxel on the ray from o for t in [0, t_max].
-bool qry_blocked(const QryWorldRoot root, vec3 o, const QryCourse course, float t_max) {
-  QryWay way;
-  QryWalk walk;
+bool qry_occluded(const QryWorldRoot root, vec3 o, const QryRaySetup setup, float t_max) {
+  QryRayState ray;
+  QryDdaState dda;
   uint steps = 0u;
-  return qry_walk(root, o, course, 0.0, t_max, 0u, way, walk, steps);
+  return qry_dda(root, o, setup, 0.0, t_max, 0u, ray, dda, steps);
 }
 
-// First set voxel on o + t*d for t in [t_min, t_max]. Voxels of material `ignore` count as empty where kQryIgnores.
-QryHit qry_traverse(const QryWorldRoot root, vec3 o, vec3 d, float t_min, float t_max, uint ignore) {
+// First set voxel on o + t*d for t in [t_min, t_max]. Voxels of `skip_material` count as empty where kQrySkipsMaterial.
+QryHit qry_traverse(const QryWorldRoot root, vec3 o, vec3 d, float t_min, float t_max, uint skip_material) {
   QryHit hit;
   hit.t = -1.0;
   hit.voxel = ivec3(0);
@@ -318,28 +334,28 @@ QryHit qry_traverse(const QryWorldRoot root, vec3 o, vec3 d, float t_min, float 
   hit.brick = kQryReservedValue;
   hit.steps = 0u;
   hit.sectors = 0u;
-  const QryCourse course = qry_course(root, d);
-  QryWay way;
-  QryWalk walk;
-  if (!qry_walk(root, o, course, t_min, t_max, ignore, way, walk, hit.steps)) return hit;
+  const QryRaySetup setup = qry_ray_setup(root, d);
+  QryRayState ray;
+  QryDdaState dda;
+  if (!qry_dda(root, o, setup, t_min, t_max, skip_material, ray, dda, hit.steps)) return hit;
 
-  const ivec3 mirrored = qry_mirrored_cell(walk.frame, way.v);
-  hit.voxel = qry_voxel(course, way, walk);
-  if (!kQryStopAtBricks) hit.brick = qry_brick(root, course, way, walk);
+  const ivec3 mirrored = qry_mirrored_cell(dda.origin, ray.v);
+  hit.voxel = qry_voxel(setup, ray, dda);
+  if (!kQryStopAtBricks) hit.brick = qry_brick(root, setup, ray, dda);
   if (kQryCount) qry_find_brick(root, qry_key_of(hit.voxel), hit.sectors);
   // It was entered through the plane stepped to last: the one whose distance, computed as it was then, is s.
-  const vec3 stepped = (uintBitsToFloat(way.v & ~(kQryVoxel - 1u)) - way.at) * course.inv;
-  uint axis = stepped.x == way.s ? 0u : stepped.y == way.s ? 1u : 2u;
-  if (way.s == kQryNotStepped) axis = course.a.x >= course.a.y && course.a.x >= course.a.z ? 0u : course.a.y >= course.a.z ? 1u : 2u;
-  else if (way.s < 0.0) axis = uint(kQryNewFrame - way.s);
-  hit.face = 2u * axis + ((course.flip >> (2u * axis)) & 1u);
+  const vec3 stepped = (uintBitsToFloat(ray.v & ~(kQryVoxel - 1u)) - ray.at) * setup.inv;
+  uint axis = stepped.x == ray.s ? 0u : stepped.y == ray.s ? 1u : 2u;
+  if (ray.s == kQryNotStepped) axis = setup.a.x >= setup.a.y && setup.a.x >= setup.a.z ? 0u : setup.a.y >= setup.a.z ? 1u : 2u;
+  else if (ray.s < 0.0) axis = uint(kQryNewOrigin - ray.s);
+  hit.face = 2u * axis + ((setup.flip >> (2u * axis)) & 1u);
   // The distance of that plane, once more and exactly: what the difference loses is kept.
   const float plane = float(axis == 0u ? mirrored.x - kVoxelBias.x : axis == 1u ? mirrored.y - kVoxelBias.y : mirrored.z - kVoxelBias.z);
-  const float eye = axis == 0u ? way.eye.x : axis == 1u ? way.eye.y : way.eye.z, inv = axis == 0u ? course.inv.x : axis == 1u ? course.inv.y : course.inv.z;
+  const float eye = axis == 0u ? ray.eye.x : axis == 1u ? ray.eye.y : ray.eye.z, inv = axis == 0u ? setup.inv.x : axis == 1u ? setup.inv.y : setup.inv.z;
   precise float gap = plane - eye;
   precise float part = gap - plane;
   precise float lost = (plane - (gap - part)) - (eye + part);
-  hit.t = way.s == kQryNotStepped ? way.start : max(way.start, fma(gap, inv, lost * inv));
+  hit.t = ray.s == kQryNotStepped ? ray.start : max(ray.start, fma(gap, inv, lost * inv));
   return hit;
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// world.glsl - reading a world: its root, the occupancy pyramid, a brick by its place there or by its key, masks, materials, palette.
-// The including shader enables GL_GOOGLE_include_directive, and has no need to know how anything lies in memory.
+// world.glsl - reading a world: its root, the occupancy pyramid, a brick by its place there or by its key, masks,
+// materials, palette. The including shader enables GL_GOOGLE_include_directive, and has no need to know how anything
+// lies in memory.
 //
-// 64-bit occupancy words are read as two halves: bit = x | y<<2 | z<<4 of the low two coordinate bits, so the half is bit 1 of z.
+// 64-bit occupancy words are read as two halves: bit = x | y<<2 | z<<4 of the low two coordinate bits, so the half is
+// bit 1 of z.
 #ifndef QRY_WORLD_GLSL
 #define QRY_WORLD_GLSL
 
@@ -42,12 +44,14 @@ uint qry_key_of(ivec3 biased_voxel) {
 // Pool index of the brick with this key; kQryReservedValue if there is none.
 uint qry_find_brick(const QryWorldRoot root, uint key, out uint sectors) {
   const uint brick = qry_grid_find(root.grid_words, root.grid_pages, key, sectors);
-  // Also refuses the index of a brick newer than this root's slab table (a host thread may be writing while this frame is drawn).
+  // Also refuses the index of a brick newer than this root's slab table (a host thread may be writing while this frame
+  // is drawn).
   return brick < root.brick_capacity ? brick : kQryReservedValue;
 }
 
-// The pyramid (voxel/bricks/occupancy.hpp). A node: its two half masks, and where its children's run starts. Three numbers and no vector: so the
-// H200's compiler reads them through the read-only cache, by a 32-bit offset from the root's address, into any registers.
+// The pyramid (voxel/bricks/occupancy.hpp). A node: its two half masks, and where its children's run starts. Three
+// numbers and no vector: so the H200's compiler reads them through the read-only cache, by a 32-bit offset from the
+// root's address, into any registers.
 struct QryNode {
   uint low, high, first, spare;
 };
@@ -63,8 +67,8 @@ uint qry_child_number(uvec2 mask, uint index) {
   return uint(bitCount((high ? mask.y : mask.x) & ((1u << (index & 31u)) - 1u)) + (high ? bitCount(mask.x) : 0));
 }
 
-// A node's child whose bit is set. A host thread may be writing while this frame is drawn: what is read may then be of another version, but
-// lies in the block of memory that this root knows, as do the bricks below.
+// A node's child whose bit is set. A host thread may be writing while this frame is drawn: what is read may then be of
+// another version, but lies in the block of memory that this root knows, as do the bricks below.
 uvec3 qry_child(const QryWorldRoot root, uvec3 node, uint index) { return qry_node(root, min(node.z, root.node_capacity) + qry_child_number(node.xy, index)); }
 
 // Pool index of a chunk's brick whose bit is set.

@@ -1,7 +1,7 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// ambient.comp.glsl - light from all around each visible point: short rays to the sky and to what stands near -> the first three components
-// of the light buffer.
+// ambient.comp.glsl - light from all around each visible point: short rays to the sky and to what stands near -> the
+// first three components of the light buffer.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/library/traverse.glsl"
@@ -10,17 +10,18 @@
 layout(local_size_x = 8, local_size_y = 4) in;
 
 void main() {
-#include "shaders/library/seen_pixel.glsl"
+#include "shaders/library/visible_pixel.glsl"
   vec3 o;
   uint face;
-  if (!lit_point(frame, pixel, push.sample_index, seen, o, face)) return;
+  if (!shading_point(frame, pixel, push.sample_index, visible, o, face)) return;
   const QryWorldRoot root = push.root;
-  const QryLook look = frame.look;
-  const vec3 sun = qry_array3(look.sun_direction), sun_light = qry_sun_light(look);
+  const QryEnvironment environment = frame.environment;
+  const vec3 sun = qry_array3(environment.sun_direction), sun_light = qry_sun_light(environment);
   const uint rays = frame.ambient_rays;
   const vec3 normal = qry_face_normal(face);
   const vec2 noise = pixel_noise(frame, pixel, push.sample_index);
-  const bool only_open = !seen_hit(seen) || frame.view != 0u;  // the floor's shadow and the debug views ask only how much of the sky is open
+  // The floor's shadow and the debug views ask only how much of the sky is open.
+  const bool only_open = !visible_hit(visible) || frame.view != 0u;
   vec3 ambient = vec3(0.0);
   for (uint i = 0u; i < rays; ++i) {
     const float k = float(i);
@@ -39,9 +40,9 @@ void main() {
         share = color * (0.25 + 0.5 * hit.t / frame.ambient_reach);
         own = color * (m.emission * 2.0 + 0.4 * hit_sun * sun_light);
       }
-      ambient += (share * qry_surrounding_light(look, sky_from) + own) / float(rays);
+      ambient += (share * qry_environment_light(environment, sky_from) + own) / float(rays);
     }
   }
-  if (rays == 0u) ambient = only_open ? vec3(1.0) : mix(vec3(0.35) * look.sky_strength, qry_surrounding_light(look, normalize(normal + vec3(0.0, 0.35, 0.0))), 0.7);
+  if (rays == 0u) ambient = only_open ? vec3(1.0) : mix(vec3(0.35) * environment.sky_strength, qry_environment_light(environment, normalize(normal + vec3(0.0, 0.35, 0.0))), 0.7);
   QryColorRef(frame.light).at[at].rgb = ambient;
 }

@@ -1,6 +1,7 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// beams.comp.glsl - camera -> how far each tile of pixels sees nothing. Once a frame: a tile holds all samples of its pixels.
+// beams.comp.glsl - camera -> how far each tile of pixels sees nothing. Once a frame: a tile holds all samples of its
+// pixels.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/library/beam.glsl"
@@ -17,7 +18,7 @@ void main() {
   const QryFrame frame = given.frame;
   const QryWorldRoot root = push.root;
   const uint tiles = qry_tiles_across(frame.width) * qry_tiles_down(frame.height);
-  const uint tile = qry_own_tile();
+  const uint tile = qry_dispatch_tile();
   if (tile < tiles) {
     const float depth = qry_tile_beam(root, tile, of(frame.origin), of(frame.forward), of(frame.right), of(frame.up), uvec2(frame.width, frame.height));
     if (gl_SubgroupInvocationID == 0u) QryBeamRef(frame.beams).at[tile] = depth;

@@ -1,25 +1,26 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// path.comp.glsl - the path tracer: for every pixel, light followed backwards from the eye, as often as it is asked for. Adds up; what is
-// shown of the sums is path_resolve.comp.glsl's business.
+// path.comp.glsl - the path tracer: for every pixel, light followed backwards from the eye, as often as it is asked
+// for. Adds up; what is shown of the sums is path_resolve.comp.glsl's business.
 //
-// At each surface, and where fog scatters, the sun and one glowing face (light_list.glsl) are asked for by rays of their own (next-event
-// estimation). The sky is found by the scattered ray itself; so are glowing faces, and what both ways find is weighed by E. Veach and
-// L. Guibas, "Optimally Combining Sampling Techniques for Monte Carlo Rendering", 1995: where the list knows nothing, behind glass and in
-// mirrors, chance alone counts. One loop traces all kinds in turn, so that the traversal stands in the code once.
-// Glass refracts (glass.glsl). The sun's rays alone go straight through it, as through panes: its disc is too small to be found by chance.
-// The numbers a path is made of depend on its pixel, its index and the seed alone, and sums are taken in the paths' order: the same input
-// gives the same bits on one driver, however the work is cut into submissions.
+// At each surface, and where fog scatters, the sun and one emissive face (light_tree.glsl) are sampled by rays of their
+// own (next-event estimation). The sky is found by the scattered ray itself; so are emissive faces, and what both ways
+// find is weighed by E. Veach and L. Guibas, "Optimally Combining Sampling Techniques for Monte Carlo Rendering", 1995:
+// where the tree knows nothing, in refractions and reflections, the path alone counts. One loop traces all kinds in
+// turn, so that the traversal stands in the code once. Transparent voxels refract (transmission.glsl). The sun's rays
+// alone go straight through, as through panes: its disc is too small to be met. The numbers a path is made of depend on
+// its pixel, its index and the seed alone, and sums are taken in the paths' order: the same input gives the same bits
+// on one driver, however the work is cut into submissions.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/library/traverse.glsl"
 #include "shaders/shared/path.h"
-#include "shaders/library/own_pixel.glsl"
-#include "shaders/library/look.glsl"
+#include "shaders/library/dispatch_pixel.glsl"
+#include "shaders/library/environment.glsl"
 #include "shaders/library/sampling.glsl"
 #include "shaders/library/material.glsl"
-#include "shaders/library/glass.glsl"
-#include "shaders/library/light_list.glsl"
+#include "shaders/library/transmission.glsl"
+#include "shaders/library/light_tree.glsl"
 
 layout(local_size_x = 8, local_size_y = 4) in;
 
@@ -27,10 +28,10 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Qry
 layout(buffer_reference, scalar, buffer_reference_align = 16) buffer QrySums { vec4 at[]; };
 layout(push_constant, scalar) uniform QryPush { QryPathPush push; };
 
-const float kMirrorAlpha = 0.02;  // surfaces smoother than this show sun and lights instead of asking for them
-const float kRoughGlass = 0.05;   // roughness above which glass blurs
+const float kReflectiveAlpha = 0.02;  // surfaces smoother than this reflect sun and lights instead of sampling them
+const float kRoughTransmission = 0.05;   // roughness above which refractions blur
 const float kFaint = 0.1;           // what a light sends, times the exposure, that is always worth a ray
-const uint kAsksNothing = 0u, kAsksSun = 1u, kAsksLight = 2u;  // what the ray under way is for
+const uint kPathRay = 0u, kSunRay = 1u, kLightRay = 2u;  // what the ray under way is for
 
 struct QryPathResult {
   vec4 light;   // radiance, coverage
@@ -40,35 +41,36 @@ struct QryPathResult {
 
 bool qry_is_number(vec3 c) { return !any(isnan(c)) && !any(isinf(c)); }
 
-// Share of what was found in one way, with the density `own`, when it could have been found in another with the density `other`.
+// Share of what was found in one way, with the density `own`, when it could have been found in another with the density
+// `other`.
 float qry_weight(float own, float other) {
   const float ratio = other / own;
   return own > 0.0 ? 1.0 / (1.0 + ratio * ratio) : 0.0;
 }
 
 // Russian roulette for a ray to a light of this power: faint ones are traced rarely and then count for the rest.
-bool qry_worth_asking(inout vec3 light_share, float power, float chance) {
+bool qry_light_worth_sampling(inout vec3 light_share, float power, float random) {
   const float asked = max(light_share.r, max(light_share.g, light_share.b)) * power / kFaint;
-  if (!(chance < asked)) return false;
+  if (!(random < asked)) return false;
   light_share /= min(asked, 1.0);
   return true;
 }
 
-// Density of qry_facet()'s mirrored directions.
-float qry_mirrored_chance(const QrySurface s, vec3 n, vec3 v, vec3 l) {
+// Density of the directions that qry_facet()'s facets reflect to.
+float qry_reflected_pdf(const QrySurface s, vec3 n, vec3 v, vec3 l) {
   const float nv = max(dot(n, v), 1e-3), nh = max(dot(n, normalize(v + l)), 0.0), a2 = s.alpha * s.alpha, q = nh * nh * (a2 - 1.0) + 1.0;
   return a2 / (kPi * q * q) * qry_ggx_side(s.alpha, nv) / (4.0 * nv);
 }
 
 // H. C. Henyey and J. L. Greenstein, "Diffuse Radiation in the Galaxy", 1941: fog scatters mostly onwards.
 const float kOnwards = 0.45;
-float qry_fog_chance(float cosine) {
+float qry_phase(float cosine) {
   return (1.0 - kOnwards * kOnwards) / (4.0 * kPi * pow(max(1.0 + kOnwards * kOnwards - 2.0 * kOnwards * cosine, 1e-4), 1.5));
 }
 
 QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 pixel, uint index) {
-  const QryLook look = frame.look;
-  const vec3 sun = qry_array3(look.sun_direction), sun_light = qry_sun_light(look);
+  const QryEnvironment environment = frame.environment;
+  const vec3 sun = qry_array3(environment.sun_direction), sun_light = qry_sun_light(environment);
   const bool has_sun = max(sun_light.r, max(sun_light.g, sun_light.b)) > 0.0;
   const float most = frame.clamp > 0.0 ? frame.clamp : 1e30;  // that scattered light may bring
   const uint seed = qry_combined(qry_combined(frame.seed, pixel.x), pixel.y);
@@ -80,10 +82,10 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
   const vec3 right = qry_array3(frame.right), up = qry_array3(frame.up);
   const vec3 through = qry_array3(frame.forward) + screen.x * right + screen.y * up;
   vec3 o = qry_array3(frame.origin), d = normalize(through);
-  if (look.lens_radius > 0.0) {
-    const vec2 lens = look.lens_radius * qry_disc(qry_sample(index, seed, pair++));
+  if (environment.lens_radius > 0.0) {
+    const vec2 lens = environment.lens_radius * qry_disc(qry_sample(index, seed, pair++));
     const vec3 off = lens.x * normalize(right) + lens.y * normalize(up);
-    d = normalize(through * look.focus - off);
+    d = normalize(through * environment.focus - off);
     o += off;
   }
 
@@ -92,35 +94,37 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
   result.albedo = vec4(0.0);
   result.normal = vec4(0.0);
   vec3 light = vec3(0.0), share = vec3(1.0);
-  bool from_eye = true;        // only mirrors and glass so far: what is met is seen, not light on something
-  bool straight = true;        // not even a mirror so far
+  bool from_eye = true;        // only reflection and refraction so far: what is met is seen, not light on something
+  bool straight = true;        // not even a reflection so far
   bool shows_disc = true;      // the sun's disc counts where the ray gets away
-  float roughest = 0.0;        // after a diffuse bounce mirrors are taken as rougher: sharp caustics are not worth their noise
+  // After a diffuse bounce reflections are taken as rougher: sharp caustics are not worth their noise.
+  float roughest = 0.0;
   uint scattered = 0u;
-  uint medium = 0u;            // the glass that the ray is in; 0: air
+  uint medium = 0u;            // the material that the ray is in; 0: air
 
-  // What a point where light is scattered has asked for, and the path's own way on from there: traced in turn.
+  // What a point where light is scattered samples, and the path's own ray on from there: traced in turn.
   bool turns = false, goes_on = true, sun_waits = false, light_waits = false;
-  uint asks = kAsksNothing, next_medium = 0u;
+  uint ray_kind = kPathRay, next_medium = 0u;
   vec3 next_o = o, next_d = d, sun_d = sun, sun_share = vec3(0.0), light_d = d, light_share = vec3(0.0);
   ivec3 light_voxel = ivec3(0);
   uint light_face = 0u;
-  // The last point that asked for a light, if the path has come from there straight through air, and how likely it was to come this way.
-  QryAsker asker = QryAsker(o, kQryNoFace);
-  float own_chance = 0.0;
+  // The last point that sampled a light, if the path has come from there straight through air, and how likely it was to
+  // come this way.
+  QryShadingPoint shading_point = QryShadingPoint(o, kQryNoFace);
+  float own_pdf = 0.0;
   // The floor that catches shadows: 0 not met, 1 its sun ray is under way, 2 its sky ray.
   uint floor_state = 0u;
   float floor_open = 0.0;
   vec3 floor_color = vec3(0.0);
-  const float sky_on_floor = dot(qry_surrounding_light(look, normalize(vec3(0.3, 0.9, 0.3))), vec3(0.3, 0.5, 0.2));
+  const float sky_on_floor = dot(qry_environment_light(environment, normalize(vec3(0.3, 0.9, 0.3))), vec3(0.3, 0.5, 0.2));
   const float sun_on_floor = has_sun ? max(sun.y, 0.0) * dot(sun_light, vec3(0.3, 0.5, 0.2)) : 0.0;
 
   const uint most_rays = 6u * frame.bounces + 32u;
   for (uint n = 0u; n < most_rays; ++n) {
     if (turns) {
       turns = false;
-      asks = sun_waits ? kAsksSun : (light_waits ? kAsksLight : kAsksNothing);
-      if (asks == kAsksNothing && !goes_on) break;
+      ray_kind = sun_waits ? kSunRay : (light_waits ? kLightRay : kPathRay);
+      if (ray_kind == kPathRay && !goes_on) break;
       o = next_o;
       d = sun_waits ? sun_d : (light_waits ? light_d : next_d);
       medium = next_medium;
@@ -128,20 +132,20 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
       else light_waits = false;
     }
 
-    // Through the glass first, then through air.
+    // Through the medium first, then through air.
     QryHit hit;
     uint material = 0u;
     hit.t = -1.0;
     bool lost = false;
-    const bool in_glass = medium != 0u;
-    if (in_glass) {
-      const QryMaterial glass = QryPalette(root.palette).at[medium];
-      const float ior = qry_refraction(glass);
-      const QryGlassWay w = qry_glass_way(root, o, d, medium, ior, asks == kAsksNothing ? qry_sample(index, seed, pair++).x : 2.0);
-      const vec3 kept = qry_way_tint(qry_from_srgb(unpackUnorm4x8(glass.rgba).rgb), w.way);
-      if (asks == kAsksNothing) {
+    const bool in_medium = medium != 0u;
+    if (in_medium) {
+      const QryMaterial medium_material = QryPalette(root.palette).at[medium];
+      const float ior = qry_refraction(medium_material);
+      const QryTransmissionPath w = qry_trace_transmission(root, o, d, medium, ior, ray_kind == kPathRay ? qry_sample(index, seed, pair++).x : 2.0);
+      const vec3 kept = qry_absorption(qry_from_srgb(unpackUnorm4x8(medium_material.rgba).rgb), w.path_length);
+      if (ray_kind == kPathRay) {
         share *= kept;
-        if (w.mirrored) straight = false;
+        if (w.reflected) straight = false;
       } else {
         sun_share *= kept;
       }
@@ -159,11 +163,11 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
         outwards[w.axis] = d[w.axis] < 0.0 ? -1.0 : 1.0;
         o += outwards / 64.0;
         medium = 0u;
-        if (asks == kAsksNothing) {
+        if (ray_kind == kPathRay) {
           const vec3 smooth_d = refract(d, -outwards, ior);
           d = smooth_d;
-          if (glass.roughness > kRoughGlass) {
-            d = qry_cone_about(smooth_d, glass.roughness * glass.roughness, qry_sample(index, seed, pair++));
+          if (medium_material.roughness > kRoughTransmission) {
+            d = qry_cone_about(smooth_d, medium_material.roughness * medium_material.roughness, qry_sample(index, seed, pair++));
             if (dot(d, outwards) < 0.01) d = smooth_d;
           }
         } else if (next_medium != 0u) {
@@ -176,23 +180,23 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
       if (hit.t >= 0.0) material = qry_material(root, hit.brick, hit.voxel);
     }
 
-    if (asks == kAsksLight) {
+    if (ray_kind == kLightRay) {
       if (material != 0u && hit.voxel == light_voxel && hit.face == light_face) {
         const QryMaterial m = QryPalette(root.palette).at[material];
-        light += light_share * min(qry_from_srgb(unpackUnorm4x8(m.rgba).rgb) * m.emission, vec3(most)) * exp(-qry_fog_until(look, o, d, hit.t));
+        light += light_share * min(qry_from_srgb(unpackUnorm4x8(m.rgba).rgb) * m.emission, vec3(most)) * exp(-qry_fog_until(environment, o, d, hit.t));
       }
       turns = true;
       continue;
     }
-    if (asks == kAsksSun) {
+    if (ray_kind == kSunRay) {
       if (lost) sun_share = vec3(0.0);
       if (material != 0u && !lost) {
         const QryMaterial m = QryPalette(root.palette).at[material];
         if (m.transparency > 0.0) {
-          // A pane: what its two faces throw back and forth in it gets out in the end.
+          // A pane: what its two faces reflect to and fro in it gets out in the end.
           const vec3 n_in = qry_face_normal(hit.face);
-          const float back = qry_dielectric(abs(dot(d, n_in)), in_glass ? 1.0 : qry_refraction(m));
-          sun_share *= m.transparency * (1.0 - back) / (1.0 + back) * qry_face_tint(qry_from_srgb(unpackUnorm4x8(m.rgba).rgb));
+          const float back = qry_dielectric(abs(dot(d, n_in)), in_medium ? 1.0 : qry_refraction(m));
+          sun_share *= m.transparency * (1.0 - back) / (1.0 + back) * qry_interface_tint(qry_from_srgb(unpackUnorm4x8(m.rgba).rgb));
           o = qry_point_on(o, d, hit.t, hit.voxel, hit.face) - n_in / 32.0;
           medium = material;
           continue;
@@ -203,7 +207,7 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
         floor_open += sun_on_floor * dot(sun_share, vec3(1.0 / 3.0));
         floor_state = 2u;
       } else {
-        light += sun_share * exp(-qry_fog_until(look, o, d, 1e6));
+        light += sun_share * exp(-qry_fog_until(environment, o, d, 1e6));
       }
       turns = true;
       continue;
@@ -218,32 +222,32 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
     float t_end = hit.t >= 0.0 ? hit.t : 1e30;
 
     // Fog: does the path scatter in it before it gets anywhere?
-    if (look.fog_density > 0.0 && medium == 0u) {
-      const float depth_all = qry_fog_until(look, o, d, t_end);
+    if (environment.fog_density > 0.0 && medium == 0u) {
+      const float depth_all = qry_fog_until(environment, o, d, t_end);
       const float depth = -log(max(1.0 - qry_sample(index, seed, pair++).x, 1e-9));
       if (depth < depth_all) {
         if (scattered >= frame.bounces) break;
         ++scattered;
-        next_o = o + min(qry_fog_reach(look, o, d, depth), t_end) * d;
+        next_o = o + min(qry_fog_reach(environment, o, d, depth), t_end) * d;
         const vec2 u = qry_sample(index, seed, pair++);
         const float s = (1.0 - kOnwards * kOnwards) / (1.0 - kOnwards + 2.0 * kOnwards * u.x), cosine = (1.0 + kOnwards * kOnwards - s * s) / (2.0 * kOnwards);
         const float side = sqrt(max(0.0, 1.0 - cosine * cosine));
         next_d = normalize(qry_frame_about(d) * vec3(side * cos(2.0 * kPi * u.y), side * sin(2.0 * kPi * u.y), cosine));
         next_medium = 0u;
         if (has_sun) {
-          sun_d = qry_cone_about(sun, look.sun_radius, qry_sample(index, seed, pair++));
-          sun_share = share * sun_light * kPi * qry_fog_chance(dot(d, sun_d));
+          sun_d = qry_cone_about(sun, environment.sun_radius, qry_sample(index, seed, pair++));
+          sun_share = share * sun_light * kPi * qry_phase(dot(d, sun_d));
           sun_waits = true;
         }
-        asker = QryAsker(next_o, kQryNoFace);
-        own_chance = 0.0;
+        shading_point = QryShadingPoint(next_o, kQryNoFace);
+        own_pdf = 0.0;
         if (frame.lights != 0ul) {
-          own_chance = qry_fog_chance(dot(d, next_d));
+          own_pdf = qry_phase(dot(d, next_d));
           float density, power;
-          if (qry_ask_light(frame.lights, asker, qry_sample(index, seed, pair++), qry_sample(index, seed, pair++), light_d, density, power, light_voxel, light_face)) {
-            const float onto = qry_fog_chance(dot(d, light_d));
+          if (qry_sample_light(frame.lights, shading_point, qry_sample(index, seed, pair++), qry_sample(index, seed, pair++), light_d, density, power, light_voxel, light_face)) {
+            const float onto = qry_phase(dot(d, light_d));
             light_share = share * onto / density * qry_weight(density, onto);
-            light_waits = qry_worth_asking(light_share, power * look.exposure, qry_sample(index, seed, pair++).x);
+            light_waits = qry_light_worth_sampling(light_share, power * environment.exposure, qry_sample(index, seed, pair++).x);
           }
         }
         from_eye = straight = shows_disc = false;
@@ -254,18 +258,18 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
     }
 
     // The floor lies behind everything that is hit.
-    if (straight && look.ground != 0u && d.y < -1e-5 && material == 0u) {
-      const float t = (look.ground_y - o.y) / d.y;
+    if (straight && environment.ground != 0u && d.y < -1e-5 && material == 0u) {
+      const float t = (environment.ground_y - o.y) / d.y;
       if (t > 0.0) {
         floor_color = share;
-        if (look.background == kQryBackgroundSky) floor_color *= qry_backdrop(look, d);
+        if (environment.background == kQryBackgroundSky) floor_color *= qry_backdrop(environment, d);
         next_o = o + t * d + vec3(0.0, 1.0 / 64.0, 0.0);
         next_d = qry_cosine_about(vec3(0.0, 1.0, 0.0), qry_sample(index, seed, pair++));
         next_medium = 0u;
         floor_state = 2u;
         if (sun_on_floor > 0.0) {
           floor_state = 1u;
-          sun_d = qry_cone_about(sun, look.sun_radius, qry_sample(index, seed, pair++));
+          sun_d = qry_cone_about(sun, environment.sun_radius, qry_sample(index, seed, pair++));
           sun_share = vec3(1.0);
           sun_waits = true;
         }
@@ -275,14 +279,15 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
     }
 
     if (material == 0u) {
-      if (straight && look.background != kQryBackgroundSky) {
-        result.light.a = max(1.0 - dot(share, vec3(1.0 / 3.0)), 0.0);  // -2^-25 for nothing in the way, where a GPU fuses product and sum
+      if (straight && environment.background != kQryBackgroundSky) {
+        // -2^-25 for nothing in the way, where a GPU fuses product and sum.
+        result.light.a = max(1.0 - dot(share, vec3(1.0 / 3.0)), 0.0);
       } else {
         vec3 beyond;
-        if (from_eye && straight) beyond = qry_backdrop(look, d);
-        else if (shows_disc) beyond = qry_surroundings(look, d) + (look.sky == kQrySkyUniform ? vec3(0.0) : qry_sky(look, d) - qry_sky_diffuse(look, d));
-        else if (from_eye) beyond = qry_surroundings(look, d);
-        else beyond = qry_surrounding_light(look, d);
+        if (from_eye && straight) beyond = qry_backdrop(environment, d);
+        else if (shows_disc) beyond = qry_environment(environment, d) + (environment.sky == kQrySkyUniform ? vec3(0.0) : qry_sky(environment, d) - qry_sky_diffuse(environment, d));
+        else if (from_eye) beyond = qry_environment(environment, d);
+        else beyond = qry_environment_light(environment, d);
         light += share * (scattered > 0u ? min(beyond, vec3(most)) : beyond);
       }
       break;
@@ -298,20 +303,20 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
     }
     const vec3 p = qry_point_on(o, d, hit.t, hit.voxel, hit.face);
     if (m.emission > 0.0) {
-      vec3 glow = s.albedo * m.emission;
-      if (scattered > 0u) glow = min(glow, vec3(most));
-      if (own_chance > 0.0) glow *= qry_weight(own_chance, qry_light_chance(frame.lights, asker, hit.voxel, hit.face, material) * hit.t * hit.t / cos_view);
-      light += share * glow;
+      vec3 emission = s.albedo * m.emission;
+      if (scattered > 0u) emission = min(emission, vec3(most));
+      if (own_pdf > 0.0) emission *= qry_weight(own_pdf, qry_light_pdf(frame.lights, shading_point, hit.voxel, hit.face, material) * hit.t * hit.t / cos_view);
+      light += share * emission;
     }
-    own_chance = 0.0;
+    own_pdf = 0.0;
 
     const vec2 choice = qry_sample(index, seed, pair++), turn = qry_sample(index, seed, pair++);
-    float chance = choice.x;
+    float random = choice.x;
     if (m.transparency > 0.0) {
       const float here = medium != 0u ? qry_refraction(QryPalette(root.palette).at[medium]) : 1.0, ratio = qry_refraction(m) / here;
-      const vec3 facet = m.roughness > kRoughGlass ? qry_facet(normal, v, s.alpha, turn) : normal;
+      const vec3 facet = m.roughness > kRoughTransmission ? qry_facet(normal, v, s.alpha, turn) : normal;
       const float back = qry_dielectric(cos_view, ratio);
-      if (chance < back) {
+      if (random < back) {
         if (scattered >= frame.bounces) break;
         ++scattered;
         vec3 l = reflect(d, facet);
@@ -319,21 +324,21 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
         d = l;
         o = p;
         straight = false;
-        shows_disc = m.roughness <= kRoughGlass;
+        shows_disc = m.roughness <= kRoughTransmission;
         continue;
       }
-      chance = (chance - back) / (1.0 - back);
-      if (chance < m.transparency) {
+      random = (random - back) / (1.0 - back);
+      if (random < m.transparency) {
         vec3 l = refract(d, facet, 1.0 / ratio);
-        // So flat that no face would ever let it out: only rough glass bends light there.
+        // So flat that no face would ever let it out: only rough faces bend light there.
         if (dot(l, normal) > -sqrt(max(1.0 - 1.0 / (ratio * ratio), 0.0))) l = refract(d, normal, 1.0 / ratio);
-        share *= qry_face_tint(s.albedo);
+        share *= qry_interface_tint(s.albedo);
         d = l;
         o = p - normal / 32.0;
         medium = material;
         continue;
       }
-      chance = (chance - m.transparency) / max(1.0 - m.transparency, 1e-4);
+      random = (random - m.transparency) / max(1.0 - m.transparency, 1e-4);
     }
 
     // Opaque. The sun first.
@@ -343,11 +348,11 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
     next_medium = medium;
     const vec3 diffuse = s.albedo * (1.0 - s.metalness) * (1.0 - s.coat);
     if (has_sun) {
-      sun_d = qry_cone_about(sun, look.sun_radius, qry_sample(index, seed, pair++));
+      sun_d = qry_cone_about(sun, environment.sun_radius, qry_sample(index, seed, pair++));
       const float facing = dot(sun_d, normal);
       if (facing > 0.0) {
         vec3 sent = diffuse * facing;
-        if (s.alpha >= kMirrorAlpha) sent += kPi * qry_mirrored_light(s, normal, v, sun_d);
+        if (s.alpha >= kReflectiveAlpha) sent += kPi * qry_reflected_light(s, normal, v, sun_d);
         sun_share = share * sent * sun_light;
         if (scattered > 0u) sun_share = min(sun_share, share * most);
         sun_waits = max(sun_share.r, max(sun_share.g, sun_share.b)) > 0.0;
@@ -356,54 +361,55 @@ QryPathResult qry_path(const QryWorldRoot root, const QryPathFrame frame, uvec2 
     if (!goes_on) continue;
     ++scattered;
     // Mirror or diffuse, by how much each of them sends on.
-    const float from_mirror = mix(s.coat, max(s.albedo.r, max(s.albedo.g, s.albedo.b)), s.metalness), from_inside = max(diffuse.r, max(diffuse.g, diffuse.b));
-    const float to_mirror = from_mirror / max(from_mirror + from_inside, 1e-6);
+    const float from_reflection = mix(s.coat, max(s.albedo.r, max(s.albedo.g, s.albedo.b)), s.metalness), from_inside = max(diffuse.r, max(diffuse.g, diffuse.b));
+    const float to_reflection = from_reflection / max(from_reflection + from_inside, 1e-6);
     // Then a light, as long as the path itself may still find it.
-    const bool asks_light = frame.lights != 0ul && medium == 0u;
-    if (asks_light) {
-      asker = QryAsker(p, hit.face);
+    const bool samples_light = frame.lights != 0ul && medium == 0u;
+    if (samples_light) {
+      shading_point = QryShadingPoint(p, hit.face);
       float density, power;
-      if (qry_ask_light(frame.lights, asker, qry_sample(index, seed, pair++), qry_sample(index, seed, pair++), light_d, density, power, light_voxel, light_face)) {
+      if (qry_sample_light(frame.lights, shading_point, qry_sample(index, seed, pair++), qry_sample(index, seed, pair++), light_d, density, power, light_voxel, light_face)) {
         const float facing = dot(light_d, normal);
         if (facing > 0.0) {
-          vec3 sent = diffuse * (facing / kPi) * qry_weight(density, (1.0 - to_mirror) * facing / kPi);
-          if (s.alpha >= kMirrorAlpha)
-            sent += qry_mirrored_light(s, normal, v, light_d) * qry_weight(density, to_mirror * qry_mirrored_chance(s, normal, v, light_d));
+          vec3 sent = diffuse * (facing / kPi) * qry_weight(density, (1.0 - to_reflection) * facing / kPi);
+          if (s.alpha >= kReflectiveAlpha)
+            sent += qry_reflected_light(s, normal, v, light_d) * qry_weight(density, to_reflection * qry_reflected_pdf(s, normal, v, light_d));
           light_share = share * sent / density;
-          light_waits = qry_worth_asking(light_share, power * look.exposure, choice.y);
+          light_waits = qry_light_worth_sampling(light_share, power * environment.exposure, choice.y);
         }
       }
     }
     // Then where the path goes on to.
-    if (chance < to_mirror) {
+    if (random < to_reflection) {
       const vec3 h = qry_facet(normal, v, s.alpha, turn);
       next_d = reflect(-v, h);
       const float nl = dot(next_d, normal);
       const vec3 metal = s.albedo + (1.0 - s.albedo) * pow(clamp(1.0 - dot(v, h), 0.0, 1.0), 5.0);
-      share *= ((1.0 - s.metalness) * s.coat + s.metalness * metal) / to_mirror * qry_ggx_side(s.alpha, max(nl, 1e-3));
+      share *= ((1.0 - s.metalness) * s.coat + s.metalness * metal) / to_reflection * qry_ggx_side(s.alpha, max(nl, 1e-3));
       if (nl <= 0.0) goes_on = false;
-      if (asks_light && s.alpha >= kMirrorAlpha) own_chance = to_mirror * qry_mirrored_chance(s, normal, v, next_d);
+      if (samples_light && s.alpha >= kReflectiveAlpha) own_pdf = to_reflection * qry_reflected_pdf(s, normal, v, next_d);
       straight = false;
-      shows_disc = s.alpha < kMirrorAlpha;
+      shows_disc = s.alpha < kReflectiveAlpha;
     } else {
-      share *= diffuse / (1.0 - to_mirror);
+      share *= diffuse / (1.0 - to_reflection);
       next_d = qry_cosine_about(normal, turn);
-      if (asks_light) own_chance = (1.0 - to_mirror) * max(dot(next_d, normal), 1e-6) / kPi;
+      if (samples_light) own_pdf = (1.0 - to_reflection) * max(dot(next_d, normal), 1e-6) / kPi;
       from_eye = straight = shows_disc = false;
       roughest = 0.5;
     }
     // Russian roulette: faint paths end early, the rest stand for them.
-    if (scattered > (asks_light ? 1u : 3u)) {
-      const float stays = clamp((asks_light ? 2.0 : 1.0) * max(share.r, max(share.g, share.b)), 0.05, 1.0);
+    if (scattered > (samples_light ? 1u : 3u)) {
+      const float stays = clamp((samples_light ? 2.0 : 1.0) * max(share.r, max(share.g, share.b)), 0.05, 1.0);
       if (choice.y >= stays) goes_on = false;
       else share /= stays;
     }
   }
 
   if (floor_state != 0u) {
-    // Not by division where nothing is in the way: GPUs may round x / x below 1, and a floor without a shadow must stay clear.
+    // Not by division where nothing is in the way: GPUs may round x / x below 1, and a floor without a shadow must stay
+    // clear.
     const float all = sky_on_floor + sun_on_floor, open = all > 0.0 && floor_open >= all ? 1.0 : clamp(floor_open / max(all, 1e-6), 0.0, 1.0);
-    if (look.background == kQryBackgroundSky) light += floor_color * open;
+    if (environment.background == kQryBackgroundSky) light += floor_color * open;
     else result.light.a = max(1.0 - open * dot(floor_color, vec3(1.0 / 3.0)), 0.0);
   }
   result.light.rgb = qry_is_number(light) ? light : vec3(0.0);
@@ -415,7 +421,7 @@ void main() {
   // Step 16k + i: the pixel of each block of 4 x 4 that has rank i in B. E. Bayer's order, 1973.
   const uint rank = push.first_step & 15u;
   const bool whole = push.steps >= 16u;
-  uvec2 pixel = qry_tile_corner(push.tile_from) + qry_own_pixel(gl_WorkGroupSize.xy);
+  uvec2 pixel = qry_tile_corner(push.tile_from) + qry_dispatch_pixel(gl_WorkGroupSize.xy);
   if (!whole) {
     const uint y_bits = ((rank >> 1) & 1u) ^ (rank & 1u), y_low = ((rank >> 3) & 1u) ^ ((rank >> 2) & 1u);
     pixel = pixel * 4u + uvec2(2u * (rank & 1u) + ((rank >> 2) & 1u), 2u * y_bits + y_low);

@@ -1,12 +1,13 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// path_resolve.comp.glsl - the path tracer's sums as a picture. A pixel that has no path yet shows its nearest neighbour that has.
+// path_resolve.comp.glsl - the path tracer's sums as a picture. A pixel that has no path yet shows its nearest
+// neighbour that has.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/library/world.glsl"
 #include "shaders/shared/path.h"
-#include "shaders/library/own_pixel.glsl"
-#include "shaders/library/look.glsl"
+#include "shaders/library/dispatch_pixel.glsl"
+#include "shaders/library/environment.glsl"
 #include "shaders/library/sampling.glsl"
 #include "shaders/library/material.glsl"
 
@@ -26,14 +27,14 @@ uint paths_of(uvec2 pixel) {
 
 void main() {
   const QryPathFrame frame = QryPathFrameRef(push.frame).frame;
-  const uvec2 pixel = qry_tile_corner(push.tile_from) + qry_own_pixel(gl_WorkGroupSize.xy);
+  const uvec2 pixel = qry_tile_corner(push.tile_from) + qry_dispatch_pixel(gl_WorkGroupSize.xy);
   if (qry_beyond(pixel, uvec2(frame.width, frame.height), push.tile_to)) return;
   uvec2 from = pixel;
   if (paths_of(from) == 0u) from = pixel & ~1u;
   if (paths_of(from) == 0u) from = pixel & ~3u;
   const vec4 sum = QrySums(frame.sums).at[from.y * frame.width + from.x] / float(max(paths_of(from), 1u));
-  const QryLook look = frame.look;
-  vec4 color = vec4(qry_displayed(look, sum.rgb / max(sum.a, 1e-4)), clamp(sum.a, 0.0, 1.0));
-  if (look.background == kQryBackgroundColor) color = vec4(mix(qry_array3(look.background_color), color.rgb, color.a), 1.0);
+  const QryEnvironment environment = frame.environment;
+  vec4 color = vec4(qry_displayed(environment, sum.rgb / max(sum.a, 1e-4)), clamp(sum.a, 0.0, 1.0));
+  if (environment.background == kQryBackgroundColor) color = vec4(mix(qry_array3(environment.background_color), color.rgb, color.a), 1.0);
   imageStore(target, ivec2(pixel), vec4(qry_to_srgb(clamp(color.rgb, 0.0, 1.0)), color.a));
 }

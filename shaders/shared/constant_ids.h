@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// constant_ids.h - the numbers of all specialisation constants: one text for C++ (engine/vulkan/pipeline_cache.cpp, bench/render/passes.cpp) and GLSL.
-// What a constant means is said where a shader declares it. Macros, since a constant of GLSL would take part in the shader.
+// constant_ids.h - the numbers of all specialisation constants: one text for C++ (engine/vulkan/pipeline_cache.cpp,
+// bench/render/passes.cpp) and GLSL. What a constant means is said where a shader declares it. Macros, since a constant
+// of GLSL would take part in the shader.
 #ifndef QRY_CONSTANT_IDS_H
 #define QRY_CONSTANT_IDS_H
 
@@ -8,13 +9,13 @@
 #define QRY_ID_STOP_AT_BRICKS      1   // traverse.glsl
 #define QRY_ID_INSIDE              5   // traverse.glsl
 #define QRY_ID_FUSED               6   // traverse.glsl
-#define QRY_ID_IGNORES             7   // traverse.glsl
+#define QRY_ID_SKIPS_MATERIAL      7   // traverse.glsl
 #define QRY_ID_BEAM_LANES          8   // beam.glsl
-#define QRY_ID_ONE_WAY             9   // shadow.comp.glsl
-#define QRY_ID_SLANTED             10  // own_pixel.glsl
-#define QRY_ID_BY_COLUMNS          11  // shadow_pixel.glsl
+#define QRY_ID_ONE_DIRECTION       9   // shadow.comp.glsl
+#define QRY_ID_SLANTED             10  // dispatch_pixel.glsl
+#define QRY_ID_BY_COLUMNS          11  // shadow_dispatch.glsl
 #define QRY_ID_ROWS                12  // shadow.comp.glsl: the workgroup's rows
-#define QRY_ID_TILED               13  // own_pixel.glsl
+#define QRY_ID_TILED               13  // dispatch_pixel.glsl
 
 // Of bench_rays.comp.glsl alone, which has neither rows nor tiles.
 #define QRY_ID_BENCH_PASS          2

@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// frame.h - what the host tells the passes, and what they tell each other: one text for C++ (engine/render/ray_marcher.cpp) and GLSL.
+// frame.h - what the host tells the passes, and what they tell each other: one text for C++
+// (engine/render/ray_marcher.cpp) and GLSL.
 #ifndef QRY_FRAME_H
 #define QRY_FRAME_H
 
-#include "shaders/shared/course.h"
-#include "shaders/shared/look.h"
+#include "shaders/shared/ray_setup.h"
+#include "shaders/shared/environment.h"
 
-// One frame: everything that stays the same over its passes. In host-visible memory, one for each frame in flight, and bound as a uniform block:
-// a software driver reads what lies behind an address once for every thread.
+// One frame: everything that stays the same over its passes. In host-visible memory, one for each frame in flight, and
+// bound as a uniform block: a software driver reads what lies behind an address once for every thread.
 struct QryFrame {
   QRY_U64 visibility;    // width*height QryVisibility
-  QRY_U64 behind;        // width*height QryVisibility: what glass lets through, written only there; 0 when the palette has none
-  QRY_U64 mirror;        // width*height QryVisibility: what smooth surfaces mirror, written only there; 0 when the palette has none
+  // width*height QryVisibility: what transparent voxels show, written only there; 0: the palette has none.
+  QRY_U64 refraction;
+  // width*height QryVisibility: what smooth surfaces reflect, written only there; 0: the palette has none.
+  QRY_U64 reflection;
   QRY_U64 light;         // width*height vec4: light from all around, and how much of the sun is seen
-  QRY_U64 accumulation;  // width*height vec4: tone-mapped colour, by coverage, and coverage, summed over sub-pixel samples
+  // width*height vec4: tone-mapped colour, by coverage, and coverage, summed over sub-pixel samples.
+  QRY_U64 accumulation;
   QRY_U64 page_loads;    // an uint a page of the grid: slots in use; only for the view that shows them
-  QRY_U64 beams;         // a float a tile, row by row: how far it sees nothing (beam.glsl), in lengths of forward + a*right + b*up; 0: rays start at the eye
+  // A float a tile, row by row: how far it sees nothing (beam.glsl), in lengths of forward + a*right + b*up; 0: rays
+  // start at the eye.
+  QRY_U64 beams;
   QRY_F32 origin[3];
   QRY_F32 forward[3];
   QRY_F32 right[3];
@@ -28,7 +34,7 @@ struct QryFrame {
   QRY_U32 ambient_rays;
   QRY_U32 seed;
   QRY_F32 ambient_reach;
-  QryLook look;
+  QryEnvironment environment;
   QRY_U32 highlight;         // 0 or 1
   QRY_F32 highlight_min[3];  // world coordinates of the box's corners
   QRY_F32 highlight_max[3];
@@ -49,8 +55,9 @@ struct QryVisibility {
 struct QryFramePush {
   QryWorldRoot root;
   QRY_U32 sample_index;
-  QryOneWay to_sun;  // of rays to the middle of the sun
-  // Pixels of the tile that a pass answers for, x | y << 16: the first, and the one beyond the last. Of pipelines made for tiles alone (own_pixel.glsl).
+  QryDirectionSetup to_sun;  // of rays to the middle of the sun
+  // Pixels of the tile that a pass answers for, x | y << 16: the first, and the one beyond the last. Of pipelines made
+  // for tiles alone (dispatch_pixel.glsl).
   QRY_U32 tile_from;
   QRY_U32 tile_to;
 };

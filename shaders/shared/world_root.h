@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// world_root.h - where a world lies in memory, as shaders see it: one text for C++ (engine/sharing/world.cpp) and GLSL (world.glsl).
-// All addresses are buffer device addresses. Scalar layout in GLSL = natural alignment in C++; static_asserts in sharing/world.cpp.
+// world_root.h - where a world lies in memory, as shaders see it: one text for C++ (engine/sharing/world.cpp) and GLSL
+// (world.glsl). All addresses are buffer device addresses. Scalar layout in GLSL = natural alignment in C++;
+// static_asserts in sharing/world.cpp.
 //
 //   QryWorldRoot --> grid       pages of hashgrid/pairs/layout.h, by the keys of voxel/bricks/key.h
-//                --> slabs      tables of addresses: masks (64 B a brick), materials (512 B a brick, or packed: voxel/bricks/pool.hpp)
+//                --> slabs      tables of addresses: masks (64 B a brick), materials (512 B a brick, or packed:
+//                               voxel/bricks/pool.hpp)
 //                --> pyramid    nodes and brick indices, granules of 16 bytes, as voxel/bricks/occupancy.hpp says
 //                --> palette    256 x 32 B, as voxel/worlds/palette.hpp says
 // In the push constants where rays are traced, so that its numbers are operands of instructions and cost no registers.
@@ -28,11 +30,12 @@ struct QryWorldRoot {
   QRY_U64 pyramid;
   QRY_U64 palette;
   QRY_U32 grid_pages;
-  QRY_U32 brick_capacity;  // bricks in the slabs of the table: an index at or above it is of a newer world than this root
+  // Bricks in the slabs of the table: an index at or above it is of a newer world than this root.
+  QRY_U32 brick_capacity;
   QRY_U32 node_capacity;   // the same for granules of the pyramid's arena
   QRY_U32 brick_count;
-  // Where rays start, world coordinates, whole numbers: the corners of a box that holds every set voxel, kQryBoxMargin farther out. Nothing
-  // set: no more than the margins.
+  // Where rays start, world coordinates, whole numbers: the corners of a box that holds every set voxel, kQryBoxMargin
+  // farther out. Nothing set: no more than the margins.
   QRY_F32 box_low[3];
   QRY_F32 box_high[3];
   QRY_U32 packed;  // 0, or 1: materials are there for set voxels alone

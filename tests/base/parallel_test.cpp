@@ -36,7 +36,7 @@ struct Visits {
   std::atomic<bool> too_long{false};
 };
 
-TEST_CASE("A loop visits every index once, in pieces no longer than asked for") {
+TEST_CASE("parallel_for: visits every index once, in pieces no longer than asked for") {
   for (const size_t count : {0u, 1u, 7u, 64u, 1000u})
     for (const size_t grain : {1u, 3u, 64u, 5000u})
       for (const uint32_t threads : {1u, 2u, 3u, 8u}) {
@@ -46,7 +46,7 @@ TEST_CASE("A loop visits every index once, in pieces no longer than asked for") 
       }
 }
 
-TEST_CASE("What a loop's pieces wrote is there when it returns, loop after loop") {
+TEST_CASE("parallel_for: what its pieces wrote is there when it returns, loop after loop") {
   std::vector<uint64_t> values(4096, 0);
   for (uint64_t round = 1; round <= 300; ++round) {
     parallel_for(values.size(), 64, [&](size_t begin, size_t end) {
@@ -59,7 +59,7 @@ TEST_CASE("What a loop's pieces wrote is there when it returns, loop after loop"
   }
 }
 
-TEST_CASE("Loops inside loops, from several threads at once, all end") {
+TEST_CASE("parallel_for: loops inside loops, from several threads at once, all end") {
   constexpr size_t kOuter = 20, kInner = 50;
   std::vector<std::unique_ptr<Visits>> each;
   for (int caller = 0; caller < 4; ++caller) each.push_back(std::make_unique<Visits>(kOuter * kInner));
@@ -75,7 +75,7 @@ TEST_CASE("Loops inside loops, from several threads at once, all end") {
   for (const auto& one : each) CHECK(one->each_once());
 }
 
-TEST_CASE("A loop gets the threads it asks for, and the next loops get the same ones") {
+TEST_CASE("parallel_for: gets the threads it asks for, and the next loops get the same ones") {
   std::mutex mutex;
   std::set<std::thread::id> seen;
   for (int loop = 0; loop < 20; ++loop) {
@@ -92,12 +92,13 @@ TEST_CASE("A loop gets the threads it asks for, and the next loops get the same 
     }, 3);
     REQUIRE(inside.load() == 3);
   }
-  // The caller and the pool's threads, which others' loops may have made as many as the machine has processors, or as they asked for.
+  // The caller and the pool's threads, which others' loops may have made as many as the machine has processors, or as
+  // they asked for.
   CHECK(seen.size() >= 3);
   CHECK(seen.size() <= std::max(8u, thread_count()));
 }
 
-TEST_CASE("Within a share a loop that does not say how many threads keeps to it") {
+TEST_CASE("parallel_for: within a share a loop that does not say how many threads keeps to it") {
   const ThreadShare share(1);
   CHECK(thread_count() == 1);
   const auto self = std::this_thread::get_id();
@@ -106,7 +107,7 @@ TEST_CASE("Within a share a loop that does not say how many threads keeps to it"
   CHECK(elsewhere.load() == 0);
 }
 
-TEST_CASE("A child process loops with threads of its own") {
+TEST_CASE("parallel_for: a child process loops with threads of its own") {
 #if defined(__SANITIZE_THREAD__)
   skip("ThreadSanitizer lets no child of a process with threads start others");
 #else

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// driver_leaks.cpp - under AddressSanitizer: what Vulkan drivers and layers leak by themselves is not our leak. Their libraries are held
-// open to the end, because a leak in a library that is gone has no name to be suppressed by.
+// driver_leaks.cpp - under AddressSanitizer: what Vulkan drivers and layers leak by themselves is not our leak. Their
+// libraries are held open to the end, because a leak in a library that is gone has no name to be suppressed by.
 #if defined(__SANITIZE_ADDRESS__)
 #include <dlfcn.h>
 
@@ -8,7 +8,8 @@
 
 extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_suppressions() {
-  return "leak:libvulkan_lvp.so\nleak:libLLVM\nleak:libVkLayer_khronos_validation.so\nleak:libvulkan.so\nleak:libnvidia\nleak:libGLX_nvidia\nleak:libVkLayer_MESA_device_select.so\n";
+  return "leak:libvulkan_lvp.so\nleak:libLLVM\nleak:libVkLayer_khronos_validation.so\nleak:libvulkan.so\n"
+         "leak:libnvidia\nleak:libGLX_nvidia\nleak:libVkLayer_MESA_device_select.so\n";
 }
 // A test of the program's output must not find a list of what was suppressed in it.
 extern "C" const char* __lsan_default_options();

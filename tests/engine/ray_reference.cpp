@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ray_reference.cpp - the walk: from face to face, one voxel after the other, with no structure that could skip
+// ray_reference.cpp - the traversal: from face to face, one voxel after the other, with no structure that could skip
 // wrongly.
 #include "tests/engine/ray_reference.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ray_reference.hpp - the ray-marcher's independent judge: a plain voxel-by-voxel walk in double precision, asking World::get at every
-// step, with nothing skipped but what lies outside the set voxels' bounds.
+// ray_reference.hpp - the ray-marcher's independent judge: a plain voxel-by-voxel traversal in double precision, asking
+// World::get at every step, with nothing skipped but what lies outside the set voxels' bounds.
 #pragma once
 
 #include "voxel/worlds/world.hpp"
@@ -11,8 +11,8 @@ struct ReferenceHit {
   bool hit = false;
   double t = 0;
   Int3 voxel;
-  // How close (in voxels) the ray passes, on its way to the hit or out of the bounds, to an edge between voxels: under 1e-3 a ray in single
-  // precision may take either neighbour.
+  // How close (in voxels) the ray passes, on its way to the hit or out of the bounds, to an edge between voxels: under
+  // 1e-3 a ray in single precision may take either neighbour.
   double edge_distance = 1e9;
 };
 

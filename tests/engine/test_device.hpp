@@ -8,8 +8,8 @@
 
 namespace quarry::test {
 
-// One device for the whole process; null, and said aloud, where there is none. Messages of the validation layer are printed, and
-// the last test of the executable fails if there were any.
+// One device for the whole process; null, and said aloud, where there is none. Messages of the validation layer are
+// printed, and the last test of the executable fails if there were any.
 engine::Device* test_device();
 bool test_device_validates();
 // Those of the modes (all, if none are named) that the device can do; of the others the reason is said aloud.

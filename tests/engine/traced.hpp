@@ -86,7 +86,8 @@ inline double worst_of(const engine::PathPicture& picture, double expected) {
 }
 
 using Vec = glm::dvec3;
-// J. H. Lambert, 1760: the share of a point's hemisphere, weighted by the cosine, that a polygon wholly above its horizon takes.
+// J. H. Lambert, 1760: the share of a point's hemisphere, weighted by the cosine, that a polygon wholly above its
+// horizon takes.
 inline double form_factor(Vec point, Vec normal, const std::vector<Vec>& polygon) {
   double sum = 0;
   for (size_t i = 0; i < polygon.size(); ++i) {

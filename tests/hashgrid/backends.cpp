@@ -77,26 +77,26 @@ Recount recount(const std::vector<uint64_t>& words, const GridView& view) {
       };
       if (w[index] >> 32 == 0xFFFFFFFFu) blame_key("a key with the reserved value");
       if (!seen.insert(key)) blame_key("a key stands in two slots");
-      const QryPlace place = qry_place_stored(key, page_count);
+      const QryProbeSequence probes = qry_probe_sequence(key, page_count);
       // The page of the key's buckets is another one, perhaps, than the page whose part of the stash it stands in.
-      const uint64_t* own = words.data() + size_t{place.page} * 4096;
-      const uint32_t bits = uint32_t(own[place.home_sector / 32] >> (place.home_sector % 32 * 2)) & 3u;
+      const uint64_t* own = words.data() + size_t{probes.page} * 4096;
+      const uint32_t bits = uint32_t(own[probes.home_sector / 32] >> (probes.home_sector % 32 * 2)) & 3u;
       const uint32_t sector = index / 4;
-      if (sector < 1000 && place.page != page) blame_key("a key in a page that is not its own");
-      if (sector == place.home_sector) continue;
-      passed[uint64_t{place.page} * 1024 + place.home_sector] = true;
+      if (sector < 1000 && probes.page != page) blame_key("a key in a page that is not its own");
+      if (sector == probes.home_sector) continue;
+      passed[uint64_t{probes.page} * 1024 + probes.home_sector] = true;
       if ((bits & 1u) == 0) blame_key("a key behind its home bucket, whose spilled bit is not set");
-      if (sector == place.next_sector) continue;
+      if (sector == probes.second_sector) continue;
       if (sector < 1000) blame_key("a key in a bucket that is neither of its two");
       if ((bits & 2u) == 0) blame_key("a key in the stash, unknown to its home bucket");
-      const uint32_t groups = std::max(1u, page_count / 64), group = std::min(groups - 1, place.page / 64);
-      const QryGroup pages{group * 64, group == groups - 1 ? page_count - group * 64 : 64};
+      const uint32_t groups = std::max(1u, page_count / 64), group = std::min(groups - 1, probes.page / 64);
+      const QryStashGroup pages{group * 64, group == groups - 1 ? page_count - group * 64 : 64};
       for (uint32_t n = 0;; ++n) {
         if (n == 6) {
           blame_key("a key in a sector of the stash that is none of its six");
           break;
         }
-        const uint32_t may_be_in = qry_stash_sector(place, pages, n);
+        const uint32_t may_be_in = qry_stash_sector(probes, pages, n);
         if (may_be_in == page * 1024 + sector) break;
         for (uint32_t i = 0; i < 4; ++i)
           if (words[size_t{may_be_in} * 4 + i] == ~uint64_t{0}) blame_key("a never-used slot before a key in the stash");
@@ -117,7 +117,7 @@ Recount recount(const std::vector<uint64_t>& words, const GridView& view) {
     }
     count.fullest_page_live = std::max(count.fullest_page_live, in_page);
   }
-  count.gone_past = uint64_t(std::count(passed.begin(), passed.end(), true));
+  count.passed = uint64_t(std::count(passed.begin(), passed.end(), true));
   return count;
 }
 
@@ -202,7 +202,7 @@ Recount recount(const std::vector<uint64_t>& words, const CompactView& view) {
     if (stashed) count.overflow_live += in_page;
     count.fullest_page_live = std::max(count.fullest_page_live, in_page);
   }
-  count.gone_past = uint64_t(std::count(passed.begin(), passed.end(), true));
+  count.passed = uint64_t(std::count(passed.begin(), passed.end(), true));
   return count;
 }
 
@@ -216,11 +216,12 @@ std::vector<uint32_t> keys_from(const On& on, uint64_t first, uint64_t last, siz
   return keys;
 }
 std::vector<uint32_t> keys_of_bucket(const On<GridView>& on, uint32_t page, uint32_t bucket, uint32_t page_count, size_t count) {
-  // The stored keys of a page are a range, and in it those of a line of four buckets: step through the range finely, keep what fits.
+  // The stored keys of a page are a range, and in it those of a line of four buckets: step through the range finely,
+  // keep what fits.
   const uint64_t first = ((uint64_t{page} << 32) + page_count - 1) / page_count, size = (uint64_t{1} << 32) / page_count;
   return keys_from(on, (first + size * (bucket / 4) / 248) & ~uint64_t{7}, first + size, count, [&](uint32_t stored) {
-    const QryPlace place = qry_place_stored(stored, page_count);
-    return place.page == page && place.home_sector == kQryStateSectors + bucket;
+    const QryProbeSequence probes = qry_probe_sequence(stored, page_count);
+    return probes.page == page && probes.home_sector == kQryStateSectors + bucket;
   });
 }
 std::vector<uint32_t> keys_of_bucket(const On<CompactView>& on, uint32_t page, uint32_t bucket, uint32_t page_count, size_t count) {

@@ -20,10 +20,11 @@
 
 namespace quarry::hashgrid::test {
 
-// Runs `body` on host executors with 1, 2 and 8 threads and on CUDA, on one of 2 threads and CUDA once more with rows; says so aloud where there
-// is no CUDA.
+// Runs `body` on host executors with 1, 2 and 8 threads and on CUDA, on one of 2 threads and CUDA once more with rows;
+// says so aloud where there is no CUDA.
 void on_each_executor(const std::function<void(Executor&)>& body);
-// What on_each_executor asks tables to be at the moment. Table and the key makers below obey; grids must be made with it.
+// What on_each_executor asks tables to be at the moment. Table and the key makers below obey; grids must be made with
+// it.
 Locality test_locality();
 
 // An executor as the operations of one layout see it: what a case that runs for both is given.
@@ -108,12 +109,13 @@ class Array {
   MemoryBlock block_;
 };
 
-// What can be seen in the memory of a table by whoever knows layout.h or compact/layout.h: the tests' own reading of them.
+// What can be seen in the memory of a table by whoever knows layout.h or compact/layout.h: the tests' own reading of
+// them.
 struct Recount {
-  std::string fault;  // the first: a key twice, or where a plain reading of the probe order does not find it; marks that say too little. Or ""
+  std::string fault;  // the first: a key twice, or not where the probe order finds it; a missing mark. Or ""
   std::vector<uint32_t> keys, values;  // in memory order
   uint64_t freed = 0, overflow_live = 0, spilled_buckets = 0, fullest_page_live = 0;
-  uint64_t gone_past = 0;  // buckets that a key of theirs stands behind: what spilled_buckets is where no mark says too much
+  uint64_t passed = 0;  // buckets that a key of theirs stands behind: spilled_buckets, if all marks are exact
   std::array<uint64_t, 5> bucket_fill{};
 };
 Recount recount(const std::vector<uint64_t>& words, const GridView& view);
@@ -175,12 +177,12 @@ class Table {
   std::string fault() const { return count().fault; }
 
  private:
-  template <class Operate>
-  BulkReport change(const Keys& keys, const Keys& values, std::vector<Outcome>* outcomes, Keys* values_out, const Operate& operate) {
+  template <class Operation>
+  BulkReport change(const Keys& keys, const Keys& values, std::vector<Outcome>* outcomes, Keys* values_out, const Operation& operation) {
     const Array<uint32_t> k(on_, keys), v(on_, values);
     const Array<Outcome> o(on_, keys.size());
     // Without outcomes to write a large batch may be worked on page by page.
-    const auto report = operate(on_.operations(), k.data(), v.data(), outcomes != nullptr ? o.data() : nullptr);
+    const auto report = operation(on_.operations(), k.data(), v.data(), outcomes != nullptr ? o.data() : nullptr);
     REQUIRE(report.has_value());
     if (values_out != nullptr) *values_out = v.get();
     if (outcomes != nullptr) *outcomes = o.get();

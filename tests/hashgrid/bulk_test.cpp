@@ -20,10 +20,10 @@ size_t scaled(const On<View>& executor, size_t of_cuda) {
 }
 
 template <class View>
-BulkReport insert_alone(const On<View>& executor, const View& view, const std::vector<uint32_t>& keys, const std::vector<uint32_t>& values,
+BulkReport insert_exclusive(const On<View>& executor, const View& view, const std::vector<uint32_t>& keys, const std::vector<uint32_t>& values,
                         bool fresh) {
   const Array<uint32_t> k(executor, keys), v(executor, values);
-  const auto report = executor.operations().insert_alone(view, k.data(), v.data(), keys.size(), fresh);
+  const auto report = executor.operations().insert_exclusive(view, k.data(), v.data(), keys.size(), fresh);
   REQUIRE(report.has_value());
   return *report;
 }
@@ -44,15 +44,17 @@ void require_found(Table<View>& table, const std::unordered_map<uint32_t, uint32
   if (may_miss == 0) REQUIRE(missed == 0);
 }
 
-TEST_CASE("A large batch into an empty table: every key is in with its value or counted as refused, at any load", "[quick]") {
+TEST_CASE("large batch: into an empty table every key is in with its value or counted as refused, at any load",
+          "[quick]") {
   on_each_layout([](const auto& executor) {
     for (const uint32_t of_cuda : {66u, 72u, 80u, 128u, 600u, 1030u}) {
-      if (executor.compact && of_cuda != 72 && of_cuda != 600 && of_cuda != 1030) continue;  // 1030: five entries to a sector
+      // 1030: five entries to a sector.
+      if (executor.compact && of_cuda != 72 && of_cuda != 600 && of_cuda != 1030) continue;
       const uint32_t pages = uint32_t(scaled(executor, of_cuda));
       INFO(pages << " pages");
       Table table(executor, pages);
       const std::vector<uint32_t> keys = some_keys(pages, scaled(executor, kBatch) + 77), values = values_of(keys);
-      const BulkReport report = insert_alone(executor, table.view(), keys, values, true);
+      const BulkReport report = insert_exclusive(executor, table.view(), keys, values, true);
       REQUIRE(report.present == 0);
       REQUIRE(report.reserved == 0);
       REQUIRE(report.inserted + report.full == keys.size());
@@ -67,13 +69,14 @@ TEST_CASE("A large batch into an empty table: every key is in with its value or 
   });
 }
 
-TEST_CASE("A large batch at a load of 0.95: every key is in without growth, in eight sectors at most, in 1.5 on average", "[quick]") {
+TEST_CASE("large batch: at a load of 0.95 every key is in without growth, in at most eight sectors, on average 1.5",
+          "[quick]") {
   on_each_executor([](Executor& executor) {
     if (executor.parallelism() == 8) return;  // 1 and 2 threads do
     const uint32_t pages = 96;  // a group of 64 and 32 more: one group of 96
     Table table(executor, pages);
     const std::vector<uint32_t> keys = some_keys(95, size_t(0.95 * 4096 * pages)), values = values_of(keys);
-    const BulkReport report = insert_alone(On<GridView>(executor), table.view(), keys, values, true);
+    const BulkReport report = insert_exclusive(On<GridView>(executor), table.view(), keys, values, true);
     REQUIRE(report.full == 0);
     REQUIRE(report.inserted == keys.size());
     REQUIRE(table.find(keys) == values);
@@ -112,7 +115,8 @@ TEST_CASE("A large batch at a load of 0.95: every key is in without growth, in e
   });
 }
 
-TEST_CASE("All keys in one page: the stash of its group takes what the page cannot, and gives it back", "[quick]") {
+TEST_CASE("large batch: of keys of one page its group's stash takes what the page cannot, and gives it back",
+          "[quick]") {
   on_each_executor([](Executor& executor) {
     const uint32_t pages = 200;  // groups of 64, 64 and 72
     Table table(executor, pages);
@@ -138,7 +142,8 @@ TEST_CASE("All keys in one page: the stash of its group takes what the page cann
   });
 }
 
-TEST_CASE("Large batches of inserts, assigns and erases change what they say, whether the keys are new, there, freed or in the stash", "[quick]") {
+TEST_CASE("large batches: insert, assign and erase do what they say to keys new, there, freed or in the stash",
+          "[quick]") {
   on_each_executor([](Executor& executor) {
     const size_t unit = scaled(On<GridView>(executor), kBatch);
     const uint32_t crowded = uint32_t(unit / 4064 + 1), roomy = 2 * crowded;
@@ -195,7 +200,7 @@ TEST_CASE("Large batches of inserts, assigns and erases change what they say, wh
   });
 }
 
-TEST_CASE("Large batches of several threads at once, inserts, assigns and erases of the same keys, balance", "[quick]") {
+TEST_CASE("large batches: inserts, assigns and erases of the same keys by several threads at once balance", "[quick]") {
   on_each_executor([](Executor& executor) {
     if (executor.parallelism() == 8) return;  // 1 and 2 threads do
     const On<GridView> on(executor);
@@ -235,7 +240,8 @@ TEST_CASE("Large batches of several threads at once, inserts, assigns and erases
   });
 }
 
-TEST_CASE("A large batch into a table in use: old keys keep their values, freed slots are used again, no key is twice in", "[quick]") {
+TEST_CASE("large batch: into a table in use old keys keep their values, freed slots serve again, no key is twice in",
+          "[quick]") {
   on_each_layout([](const auto& executor) {
     for (const uint32_t of_cuda : {96u, 110u, 300u}) {
       if (executor.compact && of_cuda != 96) continue;
@@ -261,7 +267,7 @@ TEST_CASE("A large batch into a table in use: old keys keep their values, freed 
       std::vector<uint32_t> batch(all.begin() + 2 * part, all.end());  // the first part of it is there already
       const std::vector<uint32_t> values = values_of(batch, 2);
       for (size_t i = 0; i < batch.size(); ++i) known.try_emplace(batch[i], values[i]);
-      const BulkReport report = insert_alone(executor, table.view(), batch, values, false);
+      const BulkReport report = insert_exclusive(executor, table.view(), batch, values, false);
       REQUIRE(report.inserted + report.present + report.full == batch.size());
       REQUIRE(report.reserved == 0);
       require_found(table, known, report.full);
@@ -276,7 +282,7 @@ TEST_CASE("A large batch into a table in use: old keys keep their values, freed 
   });
 }
 
-TEST_CASE("A large batch with copies: each key once, with the value of one of its copies; reserved keys and values are counted",
+TEST_CASE("large batch: copies leave each key once, with one copy's value; reserved keys and values are counted",
           "[quick]") {
   on_each_layout([](const auto& executor) {
     for (const uint32_t copies : {2u, 4u, 7u}) {
@@ -295,7 +301,7 @@ TEST_CASE("A large batch with copies: each key once, with the value of one of it
       std::unordered_map<uint32_t, uint32_t> known;
       for (size_t i = 0; i < keys.size(); ++i)
         if (keys[i] != kQryReservedKey && values[i] != kQryReservedValue) known[keys[i]] = values[i] & ~0xFFu;
-      const BulkReport report = insert_alone(executor, table.view(), keys, values, true);
+      const BulkReport report = insert_exclusive(executor, table.view(), keys, values, true);
       REQUIRE(report.reserved == 30);
       if (report.full == 0) {
         REQUIRE(report.inserted == known.size());
@@ -313,7 +319,8 @@ TEST_CASE("A large batch with copies: each key once, with the value of one of it
   });
 }
 
-TEST_CASE("Two copies of each key at a load of 0.94: each once, in a bucket or in the stash, not in both", "[quick]") {
+TEST_CASE("large batch: of two copies at a load of 0.94 one is in, in a bucket or in the stash, not in both",
+          "[quick]") {
   on_each_executor([](Executor& executor) {
     if (executor.parallelism() == 8) return;  // 1 and 2 threads do
     const On<GridView> on(executor);
@@ -322,7 +329,7 @@ TEST_CASE("Two copies of each key at a load of 0.94: each once, in a bucket or i
     std::vector<uint32_t> keys = some_keys(94, size_t(0.94 * 4096 * pages));
     const size_t distinct = keys.size();
     for (size_t i = 0; i < distinct; ++i) keys.push_back(keys[(i * 7919) % distinct]);
-    const BulkReport report = insert_alone(on, table.view(), keys, values_of(keys), true);
+    const BulkReport report = insert_exclusive(on, table.view(), keys, values_of(keys), true);
     REQUIRE(report.inserted + report.present + report.full == 2 * distinct);
     REQUIRE(report.full < distinct / 8);  // copies take slots until they are dropped: plain insertion has the rest
     REQUIRE(table.fault() == "");
@@ -334,7 +341,8 @@ TEST_CASE("Two copies of each key at a load of 0.94: each once, in a bucket or i
   });
 }
 
-TEST_CASE("A large batch whose keys crowd into one page is refused or placed, never lost and never in the way", "[quick]") {
+TEST_CASE("large batch: keys that crowd into one page are refused or placed, never lost and never in the way",
+          "[quick]") {
   on_each_layout([](const auto& executor) {
     const uint32_t pages = 300;
     for (const uint32_t page : {17u, pages - 1}) {  // behind the last page's list in scratch memory there is nothing
@@ -343,7 +351,7 @@ TEST_CASE("A large batch whose keys crowd into one page is refused or placed, ne
       std::vector<uint32_t> keys = keys_of_page(executor, page, pages, 1500);
       while (keys.size() < kBatch + 5) keys.push_back(keys[keys.size() % 1500]);
       const std::vector<uint32_t> values = values_of(keys);
-      const BulkReport report = insert_alone(executor, table.view(), keys, values, true);
+      const BulkReport report = insert_exclusive(executor, table.view(), keys, values, true);
       REQUIRE(report.inserted + report.present + report.full == keys.size());
       const BulkReport rest = table.insert(keys, values);
       REQUIRE(report.inserted + rest.inserted + rest.full >= 1500);
@@ -355,7 +363,7 @@ TEST_CASE("A large batch whose keys crowd into one page is refused or placed, ne
   });
 }
 
-TEST_CASE("A grid takes large batches, grows for them, and erases large batches", "[quick]") {
+TEST_CASE("large batches: a grid takes them, grows for them and erases them", "[quick]") {
   on_each_layout([](const auto& executor) {
     const size_t batch = scaled(executor, kBatch);
     auto grid = executor.create_grid({});

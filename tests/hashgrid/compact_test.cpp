@@ -18,7 +18,7 @@ void check_comparison() {
     // Equal, all but equal, and unrelated tags, in any order.
     tag[1] = tag[0] ^ (round % 3 == 0 ? 0 : 1u << random() % Format::kBits);
     tag[2] = round % 2 == 0 ? tag[1] ^ 1u : uint32_t(random()) & Format::kNoTag;
-    uint32_t word = round % 5 == 0 ? kQryCompactWentOn : 0;
+    uint32_t word = round % 5 == 0 ? kQryCompactOverflow : 0;
     for (uint32_t i = 0; i < Format::kFields; ++i) word |= tag[i] << i * Format::kBits;
     for (const uint32_t wanted : {tag[0], tag[1], tag[2], uint32_t(Format::kNoTag)}) {
       uint32_t expected = 0;
@@ -58,7 +58,7 @@ TEST_CASE("compact: sector, tag and distance tell every key from every other, an
           wrong += inverse.mixed(place, part) != mixed;
           for (uint32_t d = 0; d < detail::compact_distances(place.tag, part); d += d < 3 ? 1 : 100) {
             const uint32_t tag = place.tag + d * part.remainders;
-            const detail::CompactStanding back = inverse.standing(qry_compact_sector(place.home, d), tag, part);
+            const detail::CompactHome back = inverse.home_of_entry(qry_compact_sector(place.home, d), tag, part);
             wrong += tag >= qry_compact_no_tag(part.fields) || back.place.home != place.home || back.place.tag != place.tag || back.distance != d;
           }
         }
@@ -90,14 +90,16 @@ void require_holds(Executor& executor, Grid& grid, const std::vector<uint32_t>& 
   REQUIRE(grid.stats()->live == keys.size());
 }
 
-TEST_CASE("compact: growth across both seams between formats keeps every pair, stash and erased keys included", "[quick][one-caller]") {
+TEST_CASE("compact: growth across both seams between formats keeps every pair, stash and erased keys included",
+          "[quick][one-caller]") {
   const auto run = [](Executor& executor) {
     auto grid = Grid::create(executor, {.layout = Layout::compact});
     REQUIRE(grid.has_value());
     REQUIRE(grid->layout() == Layout::compact);
     REQUIRE(grid->view().words == nullptr);
     std::vector<uint32_t> keys = some_keys(12, 60000);
-    // Keys that crowd into sectors of the largest table: there they fill reach and stash, one of them round a page's end.
+    // Keys that crowd into sectors of the largest table: there they fill reach and stash, one of them round a page's
+    // end.
     for (const uint32_t sector : {1022u, 5000000u, 12000000u})
       for (const uint32_t key : keys_of_sector(12288, sector, 340)) keys.push_back(key);
     std::sort(keys.begin(), keys.end());
@@ -135,7 +137,7 @@ TEST_CASE("compact: growth across both seams between formats keeps every pair, s
   if (auto cuda = make_cuda_executor()) run(**cuda);
 }
 
-TEST_CASE("A table that any executor wrote is read alike by it and by the host's functions for one key, value and depth", "[quick]") {
+TEST_CASE("compact: an executor's table is read alike by it and by the host's functions for one key", "[quick]") {
   on_each_layout([](const auto& executor) {
     for (const uint32_t pages : {3u, 1030u}) {
       Table table(executor, pages);
@@ -161,7 +163,8 @@ TEST_CASE("A table that any executor wrote is read alike by it and by the host's
   });
 }
 
-TEST_CASE("compact: keys beyond their reach stand in the stash, and a sweep brings them back when there is room", "[quick]") {
+TEST_CASE("compact: keys beyond their reach stand in the stash, and a sweep brings them back when there is room",
+          "[quick]") {
   on_each_executor([](Executor& executor) {
     constexpr uint32_t kPages = 1100;  // five entries to a sector, eight pages of stash
     Table<CompactView> table(On<CompactView>(executor), kPages);
@@ -188,7 +191,7 @@ TEST_CASE("compact: keys beyond their reach stand in the stash, and a sweep brin
     REQUIRE(table.fault() == "");
     const Recount after = table.count();
     REQUIRE(after.keys.size() == left.size());
-    REQUIRE(after.spilled_buckets == after.gone_past);
+    REQUIRE(after.spilled_buckets == after.passed);
     REQUIRE(after.freed == 0);
     REQUIRE(after.overflow_live < stashed / 3);
     REQUIRE(table.insert(gone, values_of(gone, 1)).inserted == gone.size());
@@ -197,7 +200,8 @@ TEST_CASE("compact: keys beyond their reach stand in the stash, and a sweep brin
   });
 }
 
-TEST_CASE("compact: the place of an erased key stays its own until a sweep, which settling a refused batch does by itself", "[quick][one-caller]") {
+TEST_CASE("compact: an erased key's slot stays its own until a sweep, which insert_refused does by itself",
+          "[quick][one-caller]") {
   on_each_executor([](Executor& executor) {
     Table<CompactView> table(On<CompactView>(executor), 1);
     const std::vector<uint32_t> all = some_keys(9, 30000);
@@ -214,10 +218,10 @@ TEST_CASE("compact: the place of an erased key stays its own until a sweep, whic
 
     const Array<uint32_t> k(executor, out), v(executor, values_of(out));
     const Array<Outcome> o(executor, std::vector<Outcome>(out.size(), Outcome::full));
-    const auto settled = executor.compact().settle(table.view(), k.data(), v.data(), out.size(), o.data());
-    REQUIRE(settled.has_value());
-    REQUIRE(settled->inserted == gone.size());
-    REQUIRE(settled->full == out.size() - gone.size());
+    const auto late = executor.compact().insert_refused(table.view(), k.data(), v.data(), out.size(), o.data());
+    REQUIRE(late.has_value());
+    REQUIRE(late->inserted == gone.size());
+    REQUIRE(late->full == out.size() - gone.size());
     const std::vector<Outcome> each = o.get();
     REQUIRE(std::count(each.begin(), each.end(), Outcome::inserted) == std::ptrdiff_t(gone.size()));
     REQUIRE(table.find(kept) == values_of(kept));

@@ -13,7 +13,8 @@ namespace {
 
 uint64_t count_of(const std::vector<Outcome>& outcomes, Outcome wanted) { return uint64_t(std::count(outcomes.begin(), outcomes.end(), wanted)); }
 
-TEST_CASE("A full table refuses, says which keys, keeps all others, and does not hang", "[quick][one-caller]") {
+TEST_CASE("contract: a full table refuses, says which keys, keeps all others, and does not hang",
+          "[quick][one-caller]") {
   on_each_layout([](const auto& executor) {
     Table table(executor, 2);
     // Far more keys than slots: buckets and areas fill up.
@@ -39,11 +40,13 @@ TEST_CASE("A full table refuses, says which keys, keeps all others, and does not
     REQUIRE(table.assign(keys, values_of(keys, 7)).assigned == report.inserted);
     REQUIRE(table.erase(keys).erased == report.inserted);
     table.next_phase();
-    REQUIRE(table.insert(keys, values_of(keys)).inserted == table.slots());  // all slots are of use again, without a sweep
+    // All slots are of use again, without a sweep.
+    REQUIRE(table.insert(keys, values_of(keys)).inserted == table.slots());
   });
 }
 
-TEST_CASE("A grid that may not grow reports the refused positions and holds the rest; one that may takes every key", "[quick][one-caller]") {
+TEST_CASE("contract: a grid that may not grow says what it refuses and holds the rest; one that may takes every key",
+          "[quick][one-caller]") {
   on_each_layout([](const auto& executor) {
     const std::vector<uint32_t> keys = some_keys(8, 20000);
     const Array<uint32_t> k(executor, keys), v(executor, values_of(keys)), out(executor, keys.size());
@@ -71,9 +74,11 @@ TEST_CASE("A grid that may not grow reports the refused positions and holds the 
   });
 }
 
-TEST_CASE("Keys that crowd into one bucket are refused with a reason instead of growing without end", "[quick][one-caller]") {
+TEST_CASE("contract: keys that crowd into one bucket are refused with a reason instead of growing without end",
+          "[quick][one-caller]") {
   on_each_layout([](const auto& executor) {
-    // Neighbours in mixed order share page and home bucket at every reasonable size; a page and the stash of its group hold 10,000 at most.
+    // Neighbours in mixed order share page and home bucket at every reasonable size; a page and the stash of its group
+    // hold 10,000 at most.
     std::vector<uint32_t> keys;
     for (uint32_t mixed = 1000000; keys.size() < 11000; ++mixed)
       keys.push_back(executor.key_at(mixed));
@@ -89,7 +94,8 @@ TEST_CASE("Keys that crowd into one bucket are refused with a reason instead of 
     REQUIRE(grid->find(k.span(), out.span())->present == grid->size());
 
     if (executor.parallelism() == 2 || executor.parallelism() == 8) return;  // 1 thread and CUDA do
-    // A larger table would not take them either. Others have their places all the same, as far as there are any, and the rest is reported.
+    // A larger table would not take them either. Others have their places all the same, as far as there are any, and
+    // the rest is reported.
     const uint64_t crowd = grid->size();
     std::vector<uint32_t> others = some_keys(73, size_t{grid->page_count()} * 4200);
     std::erase_if(others, [crowded = std::set<uint32_t>(keys.begin(), keys.end())](uint32_t key) { return crowded.contains(key); });
@@ -103,7 +109,7 @@ TEST_CASE("Keys that crowd into one bucket are refused with a reason instead of 
   });
 }
 
-TEST_CASE("A grid holds what its capacity promises without growing, at load factors up to 0.9", "[quick]") {
+TEST_CASE("contract: a grid holds what its capacity promises without growing, at load factors up to 0.9", "[quick]") {
   on_each_layout([](const auto& executor) {
     for (const double load : {0.5, 0.8, 0.9}) {
       const std::vector<uint32_t> keys = some_keys(77, 40000);
@@ -127,7 +133,8 @@ TEST_CASE("A grid holds what its capacity promises without growing, at load fact
   });
 }
 
-TEST_CASE("Of four copies of each key one is inserted, three are present, and one of the four values stays", "[quick]") {
+TEST_CASE("contract: of four copies of each key one is inserted, three are present, and one of their values stays",
+          "[quick]") {
   on_each_layout([](const auto& executor) {
     const std::vector<uint32_t> once = some_keys(11, 9000);
     std::vector<uint32_t> keys, values;
@@ -175,7 +182,7 @@ TEST_CASE("Of four copies of each key one is inserted, three are present, and on
   });
 }
 
-TEST_CASE("The reserved key and value are refused, each with its outcome, and change nothing", "[quick]") {
+TEST_CASE("contract: the reserved key and value are refused, each with its outcome, and change nothing", "[quick]") {
   on_each_layout([](const auto& executor) {
     Table table(executor, 1);
     std::vector<Outcome> outcomes;
@@ -204,13 +211,15 @@ TEST_CASE("The reserved key and value are refused, each with its outcome, and ch
   });
 }
 
-TEST_CASE("Keys on both sides of every page seam are found, for page counts that are no powers of two", "[quick]") {
+TEST_CASE("contract: keys on both sides of every page seam are found, for page counts that are no powers of two",
+          "[quick]") {
   on_each_layout([](const auto& executor) {
     for (const uint32_t pages : {1u, 2u, 3u, 7u, 100u}) {
       std::vector<uint32_t> keys;
       for (uint32_t page = 0; page < pages; ++page) {
         const uint64_t seam = ((uint64_t{page} << 32) + pages - 1) / pages;
-        for (uint64_t at = seam < 8 ? 0 : seam - 8; at < seam + 8; ++at)  // rows on both sides, and the one that the seam cuts
+        // Rows on both sides, and the one that the seam cuts.
+        for (uint64_t at = seam < 8 ? 0 : seam - 8; at < seam + 8; ++at)
           if (executor.key_at(uint32_t(at)) != kQryReservedKey) keys.push_back(executor.key_at(uint32_t(at)));
       }
       std::sort(keys.begin(), keys.end());
@@ -226,7 +235,7 @@ TEST_CASE("Keys on both sides of every page seam are found, for page counts that
   });
 }
 
-TEST_CASE("A slot freed in a phase is not reused in it, and is in the next one", "[quick]") {
+TEST_CASE("contract: a slot freed in a phase is not reused in it, and is in the next one", "[quick]") {
   on_each_executor([](Executor& executor) {
     Table table(executor, 1);
     const std::vector<uint32_t> keys = keys_of_bucket(On<GridView>(executor), 0, 100, 1, 600);
@@ -262,7 +271,8 @@ TEST_CASE("A slot freed in a phase is not reused in it, and is in the next one",
   });
 }
 
-TEST_CASE("Erase hands back the old value, and a second erase of the key in the batch is told it is absent", "[quick]") {
+TEST_CASE("contract: erase hands back the old value, and a second erase of the key in the batch finds it absent",
+          "[quick]") {
   on_each_layout([](const auto& executor) {
     Table table(executor, 1);
     const std::vector<uint32_t> keys = some_keys(21, 500);
@@ -281,7 +291,7 @@ TEST_CASE("Erase hands back the old value, and a second erase of the key in the 
   });
 }
 
-TEST_CASE("Wrong arguments are refused with a message, not a crash") {
+TEST_CASE("contract: wrong arguments are refused with a message, not a crash") {
   on_each_executor([](Executor& executor) {
     const Array<uint32_t> one(executor, std::vector<uint32_t>{1});
     auto grid = Grid::create(executor, {.locality = test_locality()});

@@ -53,6 +53,28 @@ bool HostContext::is_current() const {
   return gpu::context_calls().get != nullptr && gpu::context_calls().get(&now) == CUDA_SUCCESS && now == context_;
 }
 
+ScopeReport enter_scope(int device) {
+  const auto current = [] {
+    CUcontext now = nullptr;
+    gpu::context_calls().get(&now);
+    return now;
+  };
+  ScopeReport report;
+  if (gpu::context_calls().get == nullptr) return report;
+  const CUcontext before = current();
+  {
+    const gpu::DeviceScope scope(device);
+    int inside = -1;
+    cudaGetDevice(&inside);
+    report.changes = scope.changes();
+    report.works = scope.error() == cudaSuccess && inside == device &&
+                   gpu::launch("one thread", {1, 1}, nullptr, do_nothing).has_value() &&
+                   cudaStreamSynchronize(nullptr) == cudaSuccess;
+  }
+  report.restores = current() == before;
+  return report;
+}
+
 DeviceUuid uuid_of(const Executor& executor) { return cuda_device_of(executor).uuid; }
 int ordinal_of(const Executor& executor) { return cuda_device_of(executor).ordinal; }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda_host_state.hpp - what a host engine has set up in CUDA before it calls the grid, and whether it is still so afterwards.
+// cuda_host_state.hpp - what a host engine has set up in CUDA before it calls the grid, and whether it is still so
+// afterwards.
 #pragma once
 
 #include <string>
@@ -32,10 +33,19 @@ class HostContext {
   void* context_ = nullptr;
 };
 
+// What a gpu::DeviceScope on a device does on this thread.
+struct ScopeReport {
+  bool changes = false;   // it had to make the device's own context current
+  bool works = false;     // within it the device is current and runs a kernel
+  bool restores = false;  // after it the thread's current context is what it was
+};
+ScopeReport enter_scope(int device);
+
 DeviceUuid uuid_of(const Executor& executor);
 int ordinal_of(const Executor& executor);
 
-// The message of a launch with more threads in a block than there can be, labelled "too many threads", and that of a right one after it.
+// The message of a launch with more threads in a block than there can be, labelled "too many threads", and that of a
+// right one after it.
 struct LaunchMessages {
   std::string wrong, right;
 };

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda_host_state_test.cpp - the grid as a guest in a process that uses CUDA itself: devices by UUID, and nothing of the host's is left changed.
+// cuda_host_state_test.cpp - the grid as a guest in a process that uses CUDA itself: devices by UUID, and nothing of
+// the host's is left changed.
 #include "tests/hashgrid/cuda_host_state.hpp"
 
 #include <catch2/catch.hpp>
+#include <thread>
 #include <vector>
 
 #include "tests/test_data.hpp"
@@ -89,6 +91,52 @@ TEST_CASE("cuda: works beside a context of the host's own, which stays current",
     CHECK(context.is_current());
   }
   use(*executor);
+}
+
+TEST_CASE("cuda: a scope changes nothing where the device's own context is current", "[cuda]") {
+  if (!cuda_or_skip()) return;
+  for (int device = 0; device < cuda_device_count(); ++device) {
+    make_current(device);
+    CHECK(enter_scope(device).works);  // from now on it knows which context is the device's own
+    for (int other = 0; other < cuda_device_count(); ++other) {
+      const ScopeReport report = enter_scope(other);
+      CHECK(report.changes == (other != device));
+      CHECK(report.works);
+      CHECK(report.restores);
+      CHECK(host_state().device == device);
+    }
+  }
+  make_current(0);
+}
+
+TEST_CASE("cuda: a scope tells the host's own context on a device from the device's own", "[cuda]") {
+  const auto executor = cuda_or_skip();
+  if (!executor) return;
+  const int device = ordinal_of(*executor);
+  CHECK(enter_scope(device).works);
+  const HostContext context(device);
+  REQUIRE(context.made());
+  for (int round = 0; round < 2; ++round) {
+    const ScopeReport report = enter_scope(device);
+    CHECK(report.changes);
+    CHECK(report.works);
+    CHECK(report.restores);
+    CHECK(context.is_current());
+  }
+}
+
+TEST_CASE("cuda: a scope works on a thread that has used no device yet", "[cuda]") {
+  const auto executor = cuda_or_skip();
+  if (!executor) return;
+  ScopeReport first, second;
+  std::thread([&, device = ordinal_of(*executor)] {
+    first = enter_scope(device);
+    second = enter_scope(device);
+  }).join();
+  CHECK(first.changes);
+  CHECK(first.works);
+  CHECK(second.works);
+  CHECK(second.restores);
 }
 
 TEST_CASE("cuda: a launch that cannot be says which it was, and the next one is not blamed for it", "[cuda]") {

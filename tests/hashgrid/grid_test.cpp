@@ -36,7 +36,7 @@ class WatchedMemory final : public MemorySource {
   std::map<void*, size_t> sizes_;
 };
 
-TEST_CASE("A grid lives in the memory it is given, grows through it, and gives everything back", "[quick]") {
+TEST_CASE("grid: lives in the memory it is given, grows through it, and gives everything back", "[quick]") {
   on_each_layout([](const auto& executor) {
     WatchedMemory memory(executor.memory());
     {
@@ -65,7 +65,8 @@ TEST_CASE("A grid lives in the memory it is given, grows through it, and gives e
   });
 }
 
-TEST_CASE("When the memory for growth is refused, the table fills up to its last place, then refuses, and nothing is lost", "[quick][one-caller]") {
+TEST_CASE("grid: where memory for growth is refused it fills up to its last slot, then refuses, and loses nothing",
+          "[quick][one-caller]") {
   on_each_layout([](const auto& executor) {
     WatchedMemory memory(executor.memory());
     memory.limit_bytes = 4 * kQryPageBytes;
@@ -85,12 +86,13 @@ TEST_CASE("When the memory for growth is refused, the table fills up to its last
   });
 }
 
-TEST_CASE("A table grows though most keys of it stay in one page, whose stash takes them", "[quick]") {
+TEST_CASE("grid: grows though most of its keys stay in one page, whose stash takes them", "[quick]") {
   on_each_executor([](Executor& executor) {
     auto grid = Grid::create(executor, {.capacity = 600000, .locality = test_locality()});
     REQUIRE(grid.has_value());
     const uint32_t pages = grid->page_count();
-    const std::vector<uint32_t> keys = keys_of_page(On<GridView>(executor), pages, pages * 2, 6000);  // half of one page, and all of one later
+    // Half of one page, and all of one later.
+    const std::vector<uint32_t> keys = keys_of_page(On<GridView>(executor), pages, pages * 2, 6000);
     const Array<uint32_t> k(executor, keys), v(executor, values_of(keys)), out(executor, keys.size());
     REQUIRE(grid->insert(k.span(), v.span())->inserted == keys.size());
     REQUIRE(grid->reserve(uint64_t(2.0 * pages * 0.8 * kQrySlotsPerPage) - 1000).has_value());
@@ -102,7 +104,8 @@ TEST_CASE("A table grows though most keys of it stay in one page, whose stash ta
   });
 }
 
-TEST_CASE("Growth while keys come and go keeps every pair, and pages are not multiplied by keys that are already there", "[quick]") {
+TEST_CASE("grid: growth under churn keeps every pair, and keys that are there already do not multiply pages",
+          "[quick]") {
   on_each_layout([](const auto& executor) {
     auto grid = executor.create_grid({.capacity = 12000});
     REQUIRE(grid.has_value());
@@ -122,7 +125,8 @@ TEST_CASE("Growth while keys come and go keeps every pair, and pages are not mul
   });
 }
 
-TEST_CASE("A large batch of known keys with some new ones among them takes them all, and the bound holds for the next batch", "[quick]") {
+TEST_CASE("grid: known keys with some new ones among them are all in, and the bound holds for the next batch",
+          "[quick]") {
   on_each_layout([](const auto& executor) {
     const std::vector<uint32_t> keys = some_keys(17, 45000);
     const std::vector<uint32_t> known(keys.begin(), keys.begin() + 20000), others(keys.begin() + 25000, keys.end());
@@ -150,7 +154,7 @@ TEST_CASE("A large batch of known keys with some new ones among them takes them 
   });
 }
 
-TEST_CASE("reserve makes room once: the batch it was made for does not grow the table again", "[quick]") {
+TEST_CASE("grid: reserve makes room once, and the batch it was made for does not grow the table again", "[quick]") {
   on_each_layout([](const auto& executor) {
     auto grid = executor.create_grid({});
     REQUIRE(grid.has_value());
@@ -170,7 +174,7 @@ TEST_CASE("reserve makes room once: the batch it was made for does not grow the 
   });
 }
 
-TEST_CASE("Keys added through view() by the user's own code are found, counted by stats and listed") {
+TEST_CASE("grid: keys added through view() by the user's own code are found, counted by stats and listed") {
   const auto executor = make_host_executor(2);
   auto grid = Grid::create(*executor, {.capacity = 3000});
   REQUIRE(grid.has_value());

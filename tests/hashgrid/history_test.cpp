@@ -109,17 +109,17 @@ void run_history(const On<View>& executor, uint32_t seed, size_t universe_size, 
   REQUIRE(fault_in(executor, grid) == "");
 }
 
-TEST_CASE("Random histories give what std::unordered_map gives, with growth, erase, sweep and clear", "[quick]") {
+TEST_CASE("history: random ones give what std::unordered_map gives, with growth, erase, sweep and clear", "[quick]") {
   on_each_layout([](const auto& executor) {
     for (uint32_t seed = 0; seed < 12; ++seed) run_history(executor, seed, 3000 + 700 * seed, 40);
   });
 }
 
-TEST_CASE("A long history over many pages gives what std::unordered_map gives", "[one-caller]") {
+TEST_CASE("history: a long one over many pages gives what std::unordered_map gives", "[one-caller]") {
   on_each_layout([](const auto& executor) { run_history(executor, 4711, 60000, 60); });
 }
 
-TEST_CASE("The executors and the layouts agree: the same batches leave the same pairs") {
+TEST_CASE("history: the same batches leave the same pairs on every executor and in every layout") {
   std::vector<Grid::Pairs> results;
   on_each_layout([&](const auto& executor) {
     auto grid = executor.create_grid({.capacity = 1000});

@@ -24,7 +24,8 @@ Keys batch_with_copies(std::mt19937& random, const Keys& universe, size_t count)
   return keys;
 }
 
-// A random history, checked step by step against a map that takes the keys one after the other. The table's bytes at its end.
+// A random history, checked step by step against a map that takes the keys one after the other. The table's bytes at
+// its end.
 std::vector<uint64_t> bytes_after_history(uint32_t threads, uint32_t seed, Locality locality) {
   const auto executor = make_host_executor(threads);
   std::mt19937 random(seed);
@@ -90,7 +91,8 @@ std::vector<uint64_t> bytes_after_history(uint32_t threads, uint32_t seed, Local
   return words_of(*executor, grid->view());
 }
 
-TEST_CASE("Batches with copies give what one key after the other gives, and the same bytes whatever the number of host threads", "[quick]") {
+TEST_CASE("host batches: copies give what one key after the other gives, the same bytes for any number of threads",
+          "[quick]") {
   for (uint32_t seed = 1; seed <= 4; ++seed) {
     INFO("seed " << seed);
     const Locality locality = seed % 2 == 0 ? Locality::rows : Locality::plain;
@@ -103,7 +105,7 @@ TEST_CASE("Batches with copies give what one key after the other gives, and the 
   }
 }
 
-TEST_CASE("Reserved keys and values in a batch are refused, by number, and all others are in", "[quick]") {
+TEST_CASE("host batches: reserved keys and values are refused, by number, and all others are in", "[quick]") {
   for (const uint32_t threads : {1u, 2u}) {
     const auto executor = make_host_executor(threads);
     auto grid = Grid::create(*executor, {.capacity = 20000});
@@ -128,7 +130,7 @@ TEST_CASE("Reserved keys and values in a batch are refused, by number, and all o
   }
 }
 
-TEST_CASE("Bulk look-ups answer as look-ups of one key do, with as many sectors read, however many keys there are", "[quick]") {
+TEST_CASE("host batches: bulk look-ups answer as look-ups of one key do, with as many sectors read", "[quick]") {
   for (const Locality locality : {Locality::plain, Locality::rows}) {
     const auto executor = make_host_executor(2);
     auto grid = Grid::create(*executor, {.capacity = 7600, .max_load_factor = 0.95, .locality = locality, .may_grow = false});
@@ -166,7 +168,8 @@ TEST_CASE("Bulk look-ups answer as look-ups of one key do, with as many sectors 
   }
 }
 
-TEST_CASE("A page whose keys are all gone begins anew with the next large batch, unless the stash still has keys of it", "[quick]") {
+TEST_CASE("host batches: a page whose keys are all gone begins anew, unless the stash still has keys of it",
+          "[quick]") {
   const auto executor = make_host_executor(2);
   auto grid = Grid::create(*executor, {.capacity = 1, .max_load_factor = 1.0, .may_grow = true});
   REQUIRE(grid.has_value());
@@ -197,7 +200,7 @@ TEST_CASE("A page whose keys are all gone begins anew with the next large batch,
   found.resize(fresh.size());
   REQUIRE(grid->find(fresh, found).has_value());
   CHECK(found == values_of(fresh));
-  CHECK(grid->stats()->spilled_buckets == recount(words_of(*executor, grid->view()), grid->view()).gone_past);
+  CHECK(grid->stats()->spilled_buckets == recount(words_of(*executor, grid->view()), grid->view()).passed);
   CHECK(grid->stats()->spilled_buckets < 50);
 }
 

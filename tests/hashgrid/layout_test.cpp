@@ -10,7 +10,7 @@ namespace {
 
 struct Golden {
   uint32_t key, page_count, locality;
-  QryPlace place;
+  QryProbeSequence probes;
   uint32_t stash[6];  // sectors from the table's start
 };
 const Golden kGolden[] = {
@@ -64,7 +64,7 @@ const Golden kGolden[] = {
     {0xDEADBEEFu, 65537u, 1u, {34201, 490, 46, 1, 0x6DB1E56Au}, {35017722, 35024894, 35031033, 35039217, 35025910, 35059702}},
 };
 
-TEST_CASE("The mixer is a bijection: unmix gives every key back") {
+TEST_CASE("layout: the mixer is a bijection, and unmix gives every key back") {
   REQUIRE(qry_mix(1) == 0x688990C0u);
   REQUIRE(qry_mix(0xDEADBEEFu) == 0xE628C683u);
   bool both_ways = true;
@@ -73,7 +73,7 @@ TEST_CASE("The mixer is a bijection: unmix gives every key back") {
   REQUIRE(both_ways);
 }
 
-TEST_CASE("Stored keys are a bijection of keys, plain or in rows, that leaves the reserved key alone") {
+TEST_CASE("layout: stored keys are a bijection of keys, plain or in rows, that leaves the reserved key alone") {
   for (const uint32_t locality : {kQryPlain, kQryRows}) {
     INFO("locality " << locality);
     bool both_ways = true, reserved = false;
@@ -89,48 +89,48 @@ TEST_CASE("Stored keys are a bijection of keys, plain or in rows, that leaves th
   }
 }
 
-TEST_CASE("In a grid of rows eight keys share their lines, two by two their sectors") {
+TEST_CASE("layout: in a grid of rows eight keys share their lines, two by two their sectors") {
   bool line = true, pairs = true, apart = true;
   for (uint32_t first = 0; first < 4000000; first += 8) {
-    QryPlace p[8];
-    std::set<uint32_t> homes, nexts;
+    QryProbeSequence p[8];
+    std::set<uint32_t> home_buckets, second_buckets;
     for (uint32_t i = 0; i < 8; ++i) {
-      p[i] = qry_place_stored(qry_stored_key(first + i, kQryRows), 8191);
-      line &= p[i].page == p[0].page && p[i].home_sector / 4 == p[0].home_sector / 4 && p[i].next_sector / 4 == p[0].next_sector / 4;
-      pairs &= i % 2 == 0 || (p[i].home_sector == p[i - 1].home_sector && p[i].next_sector == p[i - 1].next_sector);
-      homes.insert(p[i].home_sector), nexts.insert(p[i].next_sector);
+      p[i] = qry_probe_sequence(qry_stored_key(first + i, kQryRows), 8191);
+      line &= p[i].page == p[0].page && p[i].home_sector / 4 == p[0].home_sector / 4 && p[i].second_sector / 4 == p[0].second_sector / 4;
+      pairs &= i % 2 == 0 || (p[i].home_sector == p[i - 1].home_sector && p[i].second_sector == p[i - 1].second_sector);
+      home_buckets.insert(p[i].home_sector), second_buckets.insert(p[i].second_sector);
     }
-    apart &= homes.size() == 4 && nexts.size() == 4;
+    apart &= home_buckets.size() == 4 && second_buckets.size() == 4;
   }
   REQUIRE(line);
   REQUIRE(pairs);
   REQUIRE(apart);
 }
 
-TEST_CASE("Keys are placed where the golden values say, so that the layout cannot drift") {
+TEST_CASE("layout: keys are placed where the golden values say, so that the layout cannot drift") {
   for (const Golden& golden : kGolden) {
     INFO("key " << golden.key << ", locality " << golden.locality << ", of " << golden.page_count << " pages");
-    const QryPlace place = qry_place_stored(qry_stored_key(golden.key, golden.locality), golden.page_count);
-    CHECK(place.page == golden.place.page);
-    CHECK(place.home_sector == golden.place.home_sector);
-    CHECK(place.next_sector == golden.place.next_sector);
-    CHECK(place.home_slot == golden.place.home_slot);
-    CHECK(place.draw == golden.place.draw);
+    const QryProbeSequence probes = qry_probe_sequence(qry_stored_key(golden.key, golden.locality), golden.page_count);
+    CHECK(probes.page == golden.probes.page);
+    CHECK(probes.home_sector == golden.probes.home_sector);
+    CHECK(probes.second_sector == golden.probes.second_sector);
+    CHECK(probes.home_slot == golden.probes.home_slot);
+    CHECK(probes.draw == golden.probes.draw);
     for (uint32_t n = 0; n < kQryStashTries; ++n)
-      CHECK(qry_stash_sector(place, qry_group(place.page, golden.page_count), n) == golden.stash[n]);
+      CHECK(qry_stash_sector(probes, qry_stash_group(probes.page, golden.page_count), n) == golden.stash[n]);
   }
 }
 
-TEST_CASE("Every place lies inside its page, two buckets are never in one line, pages follow the order of stored keys") {
+TEST_CASE("layout: probes stay inside their page, never with two buckets in a line; pages follow stored keys") {
   for (const uint32_t page_count : {1u, 2u, 3u, 1000u, 65536u, 1048575u}) {
     uint32_t last_page = 0;
     bool fits = true, ordered = true;
     for (uint64_t mixed = 0; mixed <= 0xFFFFFFFFu; mixed += 65521) {
-      const QryPlace place = qry_place_stored(uint32_t(mixed), page_count);
-      fits &= place.page < page_count && place.home_sector >= 8 && place.home_sector < 1000 && place.next_sector >= 8 &&
-              place.next_sector < 1000 && place.home_sector / 4 != place.next_sector / 4 && place.home_slot < 4;
-      ordered &= place.page >= last_page;
-      last_page = place.page;
+      const QryProbeSequence probes = qry_probe_sequence(uint32_t(mixed), page_count);
+      fits &= probes.page < page_count && probes.home_sector >= 8 && probes.home_sector < 1000 && probes.second_sector >= 8 &&
+              probes.second_sector < 1000 && probes.home_sector / 4 != probes.second_sector / 4 && probes.home_slot < 4;
+      ordered &= probes.page >= last_page;
+      last_page = probes.page;
     }
     INFO(page_count << " pages");
     REQUIRE(fits);
@@ -139,13 +139,13 @@ TEST_CASE("Every place lies inside its page, two buckets are never in one line, 
   }
 }
 
-TEST_CASE("Groups of 64 to 127 pages share a stash, all of a table that has fewer; every key's six sectors lie in the stash of its group") {
+TEST_CASE("layout: 64 to 127 pages share a stash, or all of a smaller table, where every key's six sectors lie") {
   for (const uint32_t page_count : {1u, 5u, 63u, 64u, 65u, 127u, 128u, 200u, 65537u}) {
     INFO(page_count << " pages");
     uint32_t groups = 0, next_first = 0;
     bool fits = true;
     for (uint32_t page = 0; page < page_count; ++page) {
-      const QryGroup group = qry_group(page, page_count);
+      const QryStashGroup group = qry_stash_group(page, page_count);
       if (page == next_first) {
         ++groups;
         fits &= group.first == page && (group.count >= 64 || page_count < 64) && group.count < 128;
@@ -155,13 +155,13 @@ TEST_CASE("Groups of 64 to 127 pages share a stash, all of a table that has fewe
     }
     REQUIRE(fits);
     REQUIRE(next_first == page_count);
-    REQUIRE(groups == qry_group_count(page_count));
+    REQUIRE(groups == qry_stash_group_count(page_count));
     std::set<uint32_t> reached;
     for (uint32_t i = 0; i < 40000; ++i) {
-      const QryPlace place = qry_place_stored(i * 107374u, page_count);
-      const QryGroup group = qry_group(place.page, page_count);
+      const QryProbeSequence probes = qry_probe_sequence(i * 107374u, page_count);
+      const QryStashGroup group = qry_stash_group(probes.page, page_count);
       for (uint32_t n = 0; n < kQryStashTries; ++n) {
-        const uint32_t sector = qry_stash_sector(place, group, n);
+        const uint32_t sector = qry_stash_sector(probes, group, n);
         fits &= sector / 1024 >= group.first && sector / 1024 < group.first + group.count && sector % 1024 >= 1000;
         reached.insert(sector);
       }
@@ -171,7 +171,7 @@ TEST_CASE("Groups of 64 to 127 pages share a stash, all of a table that has fewe
   }
 }
 
-TEST_CASE("State words and shifts give each of the 1024 sectors its own two bits in the first 32 words") {
+TEST_CASE("layout: state words and shifts give each of the 1024 sectors its own two bits in the first 32 words") {
   std::set<uint32_t> bits;
   for (uint32_t sector = 0; sector < kQrySectorsPerPage; ++sector) {
     REQUIRE(qry_state_word(sector) < 32);

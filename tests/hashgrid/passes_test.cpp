@@ -24,7 +24,7 @@ std::vector<uint32_t> fill_roughly(Table<View>& table, uint32_t seed, size_t cou
   return left;
 }
 
-TEST_CASE("Statistics are what a recount of the memory gives", "[quick][pages]") {
+TEST_CASE("passes: statistics are what a recount of the memory gives", "[quick][pages]") {
   on_each_layout([](const auto& executor) {
     constexpr uint32_t kPages = 9;
     Table table(executor, kPages);
@@ -74,7 +74,8 @@ TEST_CASE("Statistics are what a recount of the memory gives", "[quick][pages]")
   });
 }
 
-TEST_CASE("Enumeration lists every pair once, page by page in memory order, and says how many there are", "[quick][pages]") {
+TEST_CASE("passes: enumeration lists every pair once, page by page in memory order, and says how many there are",
+          "[quick][pages]") {
   on_each_layout([](const auto& executor) {
     constexpr uint32_t kPages = 5;
     Table table(executor, kPages);
@@ -96,7 +97,8 @@ TEST_CASE("Enumeration lists every pair once, page by page in memory order, and 
   });
 }
 
-TEST_CASE("A sweep keeps every pair, forgets freed slots, and makes depths and state bits right again", "[quick][pages]") {
+TEST_CASE("passes: a sweep keeps every pair, forgets freed slots, and makes depths and state bits right again",
+          "[quick][pages]") {
   on_each_layout([](const auto& executor) {
     constexpr uint32_t kPages = 2;
     Table table(executor, kPages);
@@ -113,14 +115,14 @@ TEST_CASE("A sweep keeps every pair, forgets freed slots, and makes depths and s
     REQUIRE(after->depth_mean < before->depth_mean);
     REQUIRE(after->spilled_buckets < before->spilled_buckets);
     // Exact bits: a bucket is marked only if one of its keys really stands behind it.
-    REQUIRE(after->spilled_buckets == table.count().gone_past);
+    REQUIRE(after->spilled_buckets == table.count().passed);
     // All freed slots can be had again.
     const std::vector<uint32_t> more = some_keys(54, 30000);
     REQUIRE(table.insert(more, values_of(more, 1)).inserted + after->live >= table.slots());
   });
 }
 
-TEST_CASE("A rehash to any page count keeps every pair, and says how many found no place", "[quick][pages]") {
+TEST_CASE("passes: a rehash to any page count keeps every pair, and says how many found no place", "[quick][pages]") {
   on_each_layout([](const auto& executor) {
     for (const auto& [from_pages, to_pages] : std::vector<std::pair<uint32_t, uint32_t>>{{1, 2}, {2, 3}, {3, 2}, {7, 5}, {5, 50}, {8, 16}, {13, 13}}) {
       INFO(from_pages << " pages to " << to_pages);
@@ -144,13 +146,15 @@ TEST_CASE("A rehash to any page count keeps every pair, and says how many found 
   });
 }
 
-TEST_CASE("Settling places refused keys by moves, up to a load factor of 0.95, and leaves nothing wrong", "[quick][pages]") {
+TEST_CASE("passes: refused keys are placed by cuckoo moves, up to a load factor of 0.95, and nothing is left wrong",
+          "[quick][pages]") {
   on_each_executor([](Executor& executor) {
     constexpr uint32_t kPages = 6;
     Table table(executor, kPages);
     std::vector<uint32_t> keys;
     for (uint32_t page = 0; page < kPages; ++page)
-      for (const uint32_t key : keys_of_page(On<GridView>(executor), page, kPages, 3860)) keys.push_back(key);  // 0.95 of each page
+      // 0.95 of each page.
+      for (const uint32_t key : keys_of_page(On<GridView>(executor), page, kPages, 3860)) keys.push_back(key);
     const std::vector<uint32_t> values = values_of(keys);
     std::vector<Outcome> outcomes;
     const BulkReport direct = table.insert(keys, values, &outcomes);
@@ -158,10 +162,10 @@ TEST_CASE("Settling places refused keys by moves, up to a load factor of 0.95, a
     table.next_phase();
     const Array<uint32_t> k(executor, keys), v(executor, values);
     const Array<Outcome> o(executor, outcomes);
-    const auto settled = executor.pairs().settle(table.view(), k.data(), v.data(), keys.size(), o.data());
-    REQUIRE(settled.has_value());
-    REQUIRE(settled->inserted == direct.full);
-    REQUIRE(settled->full + settled->present + settled->reserved == 0);
+    const auto late = executor.pairs().insert_refused(table.view(), k.data(), v.data(), keys.size(), o.data());
+    REQUIRE(late.has_value());
+    REQUIRE(late->inserted == direct.full);
+    REQUIRE(late->full + late->present + late->reserved == 0);
     const std::vector<Outcome> then = o.get();
     REQUIRE(std::count(then.begin(), then.end(), Outcome::inserted) == std::ptrdiff_t(keys.size()));
     REQUIRE(table.find(keys) == values);

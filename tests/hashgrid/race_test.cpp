@@ -92,26 +92,26 @@ void race_rounds(const On<View>& executor, uint32_t page_count, const std::vecto
   }
 }
 
-TEST_CASE("Threads racing on one key: inserts and erases balance, finds never see a foreign value", "[quick]") {
+TEST_CASE("race: on one key inserts and erases balance, and finds never see a foreign value", "[quick]") {
   on_each_layout([](const auto& executor) { race_rounds(executor, 1, {12345}, 0, 200, 6, true); });
 }
 
-TEST_CASE("Threads racing on one bucket: steady keys are never missed while their neighbours come and go", "[quick]") {
+TEST_CASE("race: on one bucket steady keys are never missed while their neighbours come and go", "[quick]") {
   on_each_layout([](const auto& executor) {
     // More keys than the bucket holds, so that some steady ones stand behind it.
     race_rounds(executor, 1, keys_of_bucket(executor, 0, 500, 1, 24), 8, 60, 40, true);
   });
 }
 
-TEST_CASE("Threads racing on one page, beyond what it holds: nothing is lost, nothing doubled", "[quick]") {
+TEST_CASE("race: on one page, beyond what it holds, nothing is lost and nothing doubled", "[quick]") {
   on_each_layout([](const auto& executor) { race_rounds(executor, 3, keys_of_page(executor, 1, 3, 5000), 1500, 6, 1500, true); });
 }
 
-TEST_CASE("Threads inserting the same keys while nothing is erased: each key has one winner", "[quick]") {
+TEST_CASE("race: of threads that insert the same keys, with no erase beside them, each key has one winner", "[quick]") {
   on_each_layout([](const auto& executor) { race_rounds(executor, 2, some_keys(31, 3000), 0, 4, 2000, false); });
 }
 
-TEST_CASE("Bulk calls of several threads on one table balance") {
+TEST_CASE("race: bulk calls of several threads on one table balance") {
   on_each_layout([](const auto& executor) {
     Table table(executor, 4);
     const std::vector<uint32_t> keys = some_keys(41, 6000), values = values_of(keys);
@@ -149,7 +149,8 @@ struct Timed {
   uint64_t begin, end;
 };
 
-// Is there an order of the events that respects time and in which each answers as a map of one key would? State: value, or absent.
+// Is there an order of the events that respects time and in which each answers as a map of one key would? State: value,
+// or absent.
 bool has_order(const std::vector<Timed>& events, uint32_t done, uint32_t state, std::set<std::pair<uint32_t, uint32_t>>& dead) {
   if (done == (1u << events.size()) - 1) return true;
   if (!dead.insert({done, state}).second) return false;
@@ -176,7 +177,7 @@ bool has_order(const std::vector<Timed>& events, uint32_t done, uint32_t state, 
   return false;
 }
 
-TEST_CASE("Every short history of racing host threads is linearizable per key") {
+TEST_CASE("race: every short history of host threads is linearizable per key") {
   const std::unique_ptr<Executor> host = make_host_executor(1);
   const auto for_layout = [](const auto& executor) {
   // Keys of one bucket and some that fill it, so that keys move between their buckets and the area as they come back.
@@ -228,7 +229,8 @@ TEST_CASE("Every short history of racing host threads is linearizable per key") 
           const RacePlan plan{keys.data(), 3, 0, kSteps, r * 7 + 1, true};
           for (uint32_t step = 0; step < kSteps; ++step) {
             const uint64_t begin = clock.fetch_add(1);
-            if ((r + step + t) % 5 == 0) std::this_thread::yield();  // calls overlap even where one core serves both threads
+            // Calls overlap even where one core serves both threads.
+            if ((r + step + t) % 5 == 0) std::this_thread::yield();
             const RaceEvent event = race_step(table.view(), plan, t, step);
             log[t * kSteps + step] = {event, begin, clock.fetch_add(1)};
           }

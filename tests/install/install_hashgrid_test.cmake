@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# The hash grid alone as consumers use it: installs it to a prefix where no other part of Quarry is, moves that elsewhere (it must be
-# relocatable), builds and runs a program in C++17, and one in CUDA where the build has CUDA. And configures the grid alone with every package
-# out of reach that it has no need of.
-#   cmake -DBUILD_DIR= -DSOURCE_DIR= -DWORK_DIR= -DCXX_COMPILER= -DCUDA_COMPILER= -DCUDA_ARCHITECTURES= -DWITH_CUDA= -DLIBDIR= -DCONFIG= -DGENERATOR= -P install_hashgrid_test.cmake
+# The hash grid alone as consumers use it: installs it to a prefix where no other part of Quarry is, moves that
+# elsewhere (it must be relocatable), builds and runs a program in C++17, and one in CUDA where the build has CUDA. And
+# configures the grid alone with every package out of reach that it has no need of.
+#   cmake -DBUILD_DIR= -DSOURCE_DIR= -DWORK_DIR= -DCXX_COMPILER= -DCUDA_COMPILER= -DCUDA_ARCHITECTURES= -DWITH_CUDA=
+#   -DLIBDIR= -DCONFIG= -DGENERATOR= -P install_hashgrid_test.cmake
 set(ENV{CCACHE_DISABLE} 1)
 set(ENV{CMAKE_GENERATOR} "${GENERATOR}")  # a machine may have Ninja and no make
 file(REMOVE_RECURSE ${WORK_DIR})

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# The installed package as consumers use it: installs to a temporary folder, moves it elsewhere (it must be relocatable), and builds and
-# runs the programs of docs/plugin.md against it, through find_package in C and in C++ and through pkg-config.
-#   cmake -DBUILD_DIR= -DSOURCE_DIR= -DWORK_DIR= -DC_COMPILER= -DCXX_COMPILER= -DLIBDIR= -DCONFIG= -DGENERATOR= -P install_test.cmake
+# The installed package as consumers use it: installs to a temporary folder, moves it elsewhere (it must be
+# relocatable), and builds and runs the programs of docs/plugin.md against it, through find_package in C and in C++ and
+# through pkg-config.
+#   cmake -DBUILD_DIR= -DSOURCE_DIR= -DWORK_DIR= -DC_COMPILER= -DCXX_COMPILER= -DLIBDIR= -DCONFIG= -DGENERATOR= -P
+#   install_test.cmake
 set(ENV{CCACHE_DISABLE} 1)
 set(ENV{CMAKE_GENERATOR} "${GENERATOR}")  # a machine may have Ninja and no make
 file(REMOVE_RECURSE ${WORK_DIR})

@@ -3,7 +3,8 @@
 //
 //   mask       8 x 64 bits, one word per 4^3 octant (see coords.hpp for the order)      64 B
 //   materials  512 x 8 bits in the same order; 0 wherever the mask has 0                512 B
-// A set voxel has a material in 1..255; the two arrays always agree. In a pool they lie apart: traversal touches masks only.
+// A set voxel has a material in 1..255; the two arrays always agree. In a pool they lie apart: traversal touches masks
+// only.
 #pragma once
 
 #include <array>

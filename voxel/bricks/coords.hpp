@@ -44,9 +44,10 @@ inline bool voxel_in_world(Int3 v) { return brick_in_world(brick_of(v)); }
 inline uint32_t brick_key(Int3 b) { return qry_pack_brick(b.x, b.y, b.z); }
 inline Int3 brick_from_key(uint32_t key) { return {qry_brick_x(key), qry_brick_y(key), qry_brick_z(key)}; }
 
-// A voxel's place in its brick. The brick is 2x2x2 octants of 4^3 voxels; each octant is one 64-bit mask word, with the bit order
-// that the occupancy pyramid's words have too: bit = x | y<<2 | z<<4 of the coordinates' low two bits.
-//   octant = (x>>2&1) | (y>>2&1)<<1 | (z>>2&1)<<2      voxel index in the brick = octant*64 + bit: materials use the same index
+// A voxel's place in its brick. The brick is 2x2x2 octants of 4^3 voxels; each octant is one 64-bit mask word, with the
+// bit order that the occupancy pyramid's words have too: bit = x | y<<2 | z<<4 of the coordinates' low two bits.
+//   octant = (x>>2&1) | (y>>2&1)<<1 | (z>>2&1)<<2
+//   voxel index in the brick = octant*64 + bit: materials use the same index
 // constexpr, so that kernels may call them.
 constexpr uint32_t octant_of(Int3 v) { return ((v.x >> 2) & 1u) | (((v.y >> 2) & 1u) << 1) | (((v.z >> 2) & 1u) << 2); }
 constexpr uint32_t bit_of(Int3 v) { return (v.x & 3u) | ((v.y & 3u) << 2) | ((v.z & 3u) << 4); }
@@ -55,8 +56,8 @@ constexpr Int3 voxel_from_index(uint32_t i) {  // 0..7 on each axis
   return {int32_t((i & 3u) | ((i >> 6 & 1u) << 2)), int32_t((i >> 2 & 3u) | ((i >> 7 & 1u) << 2)), int32_t((i >> 4 & 3u) | ((i >> 8 & 1u) << 2))};
 }
 
-// A rotation by multiples of 90 degrees, with or without mirror: a signed permutation. Row r of the matrix has `sign[r]` in column
-// `axis[r]`, zeros elsewhere: out[r] = sign[r] * in[axis[r]].
+// A rotation by multiples of 90 degrees, with or without mirror: a signed permutation. Row r of the matrix has
+// `sign[r]` in column `axis[r]`, zeros elsewhere: out[r] = sign[r] * in[axis[r]].
 struct Rotation {
   std::array<uint8_t, 3> axis{0, 1, 2};
   std::array<int8_t, 3> sign{1, 1, 1};

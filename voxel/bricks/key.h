@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// key.h - brick coordinates as keys of the hash grid: one text for C++, CUDA and GLSL. A shader defines QRY_GLSL before it includes this file.
+// key.h - brick coordinates as keys of the hash grid: one text for C++, CUDA and GLSL. A shader defines QRY_GLSL before
+// it includes this file.
 #ifndef QRY_VOXEL_BRICKS_KEY_H
 #define QRY_VOXEL_BRICKS_KEY_H
 

@@ -124,7 +124,8 @@ void BrickMap::erase(const Place& place) {
   if (place.leaf > 0) merge_with_next(place.leaf - 1);
 }
 
-// Two neighbours that together fill no more than half a leaf become one, so that thinning out a volume gives its memory back.
+// Two neighbours that together fill no more than half a leaf become one, so that thinning out a volume gives its memory
+// back.
 void BrickMap::merge_with_next(size_t leaf) {
   if (leaf + 1 >= leaves_.size() || leaves_[leaf].leaf->count + leaves_[leaf + 1].leaf->count > kLeafBricks / 2) return;
   Leaf& into = own_leaf(leaf);

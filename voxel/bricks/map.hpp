@@ -3,12 +3,14 @@
 // A volume's own data; what is rendered is the flattened World, whose bricks the hash grid addresses.
 // Unbounded by the world's extent: a volume may lie anywhere, only its flattened instances must fit the world.
 //
-// Inside: a B+-tree of two levels. Leaves of up to 128 bricks in coordinate order; a sorted vector of leaves above them. Leaves and
-// bricks are counted references, copied on the first write while shared: copying a map copies one pointer per leaf, and afterwards
-// each copy pays only for the bricks it changes (snapshots for saving and for rolling back a failed edit cost next to nothing).
+// Inside: a B+-tree of two levels. Leaves of up to 128 bricks in coordinate order; a sorted vector of leaves above
+// them. Leaves and bricks are counted references, copied on the first write while shared: copying a map copies one
+// pointer per leaf, and afterwards each copy pays only for the bricks it changes (snapshots for saving and for rolling
+// back a failed edit cost next to nothing).
 //   memory   608 B a brick (mask 64, materials 512, coordinate, count, allocator) + 20 B in its leaf: 630 to 650 B
 //   get/find two binary searches; set: the same, or nothing when it stays in the brick of the last set
-// Thread safety: any number of readers of one map, or one writer. Different maps never race, even where they share bricks.
+// Thread safety: any number of readers of one map, or one writer. Different maps never race, even where they share
+// bricks.
 #pragma once
 
 #include <array>
@@ -41,8 +43,8 @@ class BrickMap {
   const Brick* find(Int3 brick) const;      // null if absent; valid until the next change of this map
   // Replaces a whole brick; an empty one removes it. Bricks put in rising order make the densest leaves.
   void put(Int3 brick, const Brick& value);
-  // Takes over the bricks of `later`, which must all come after this map's (in rising order): a map made in parts, by several threads. Costs
-  // nothing a brick. False, and nothing happens, if they do not.
+  // Takes over the bricks of `later`, which must all come after this map's (in rising order): a map made in parts, by
+  // several threads. Costs nothing a brick. False, and nothing happens, if they do not.
   bool append(BrickMap&& later);
   // All bricks in rising order of their coordinates (x, then y, then z): size(), begin(), end(), find(), lower_bound().
   Bricks bricks() const;
@@ -74,8 +76,8 @@ class BrickMap {
       // Release: what this owner read or wrote comes before the count drops. Acquire: whoever frees sees all of that.
       if (p_ && p_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete p_;
     }
-    // True if nobody else can reach it: then nobody can begin to, and it may be written in place. Acquire pairs with the release of
-    // the last other owner, whose reads are therefore over.
+    // True if nobody else can reach it: then nobody can begin to, and it may be written in place. Acquire pairs with
+    // the release of the last other owner, whose reads are therefore over.
     bool unique() const { return p_->references.load(std::memory_order_acquire) == 1; }
     T* get() const { return p_; }
     T* operator->() const { return p_; }

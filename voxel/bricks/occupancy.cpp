@@ -13,8 +13,8 @@ namespace {
 
 static_assert(sizeof(OccupancyNode) == kGranuleBytes);
 
-// One key takes at most a run of regions, one of chunks and one table, each of the largest size; a shader that reads beside a writer may
-// read a run's length beyond its start.
+// One key takes at most a run of regions, one of chunks and one table, each of the largest size; a shader that reads
+// beside a writer may read a run's length beyond its start.
 constexpr uint32_t kSpareGranules = 64 + 64 + 16 + 64;
 
 uint64_t bit_mask(uint32_t bit) { return uint64_t(1) << bit; }
@@ -82,7 +82,8 @@ void OccupancyPyramid::reserve_changes(size_t keys) {
   if (dirty_regions_.capacity() < regions) dirty_regions_.reserve(std::max(regions, std::min<size_t>(2 * dirty_regions_.capacity(), kRegions)));
 }
 
-// Makes the block large enough for one more key. A quarter more each time: what a world has too much stays below what its bricks' slabs have.
+// Makes the block large enough for one more key. A quarter more each time: what a world has too much stays below what
+// its bricks' slabs have.
 Result<void> OccupancyPyramid::ensure_room() {
   const uint64_t wanted = uint64_t(next_) + kSpareGranules;
   if (block_.data && wanted * kGranuleBytes <= block_.size_bytes) return {};

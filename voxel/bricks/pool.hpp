@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // pool.hpp - where bricks live: masks and materials in two slab arrays, with a free list.
-// The index of a brick is the value that the hash grid holds for its key. When no index is left (`max_bricks`), allocate answers
-// ErrorCode::full with both numbers; nothing that is there changes.
+// The index of a brick is the value that the hash grid holds for its key. When no index is left (`max_bricks`),
+// allocate answers ErrorCode::full with both numbers; nothing that is there changes.
 //
 // A packed pool is for reading only: it has a material for set voxels alone, and no room to spare.
 //
 //   masks      64 B a brick, as in a pool under edit; the last slab is cut off behind the last brick
 //   materials  | where each brick's materials start, a 32-bit number of words | brick 0's materials | brick 1's | ...
-//              one byte for each set voxel of the brick in the order of the mask's bits, up to 3 bytes of nothing behind the last.
-//              A voxel's byte is found by counting the mask's bits below its own.
+//              one byte for each set voxel of the brick in the order of the mask's bits, up to 3 bytes of nothing
+//              behind the last. A voxel's byte is found by counting the mask's bits below its own.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +26,16 @@ class BrickPool {
  public:
   explicit BrickPool(MemorySource& memory, uint32_t max_bricks = 0xFFFFFFFEu);
 
-  // A packed pool of bricks [0, indices.size()): those that `from` has at `indices`, in this order. A pass over their masks and one over all
-  // of them, by all threads; the same bytes whatever their number. Errors: full (over 2^32 words of materials), out_of_memory, device.
+  // A packed pool of bricks [0, indices.size()): those that `from` has at `indices`, in this order. A pass over their
+  // masks and one over all of them, by all threads; the same bytes whatever their number. Errors: full (over 2^32 words
+  // of materials), out_of_memory, device.
   static Result<BrickPool> pack(MemorySource& memory, const BrickPool& from, std::span<const uint32_t> indices);
   bool packed() const { return packed_; }
 
   // What changes a pool - the next seven - may be called for one that is not packed only.
 
-  // An index whose brick is empty. Freed indices come first, the lowest of them first, so that the same history gives the same
-  // indices. One thread at a time. Errors: full, out_of_memory.
+  // An index whose brick is empty. Freed indices come first, the lowest of them first, so that the same history gives
+  // the same indices. One thread at a time. Errors: full, out_of_memory.
   Result<uint32_t> allocate();
   // Takes `count` at once; all or none.
   Result<std::vector<uint32_t>> allocate(size_t count);

@@ -12,7 +12,7 @@ namespace quarry {
 namespace {
 
 constexpr uint64_t kBlockBytes = 64u << 20;  // no allocation of several slabs is larger
-constexpr uint32_t kMostSlabs = 32, kLeastShare = 8;  // to grow by: so many slabs, such a part of one; the same for arrays that grow side by side
+constexpr uint32_t kMostSlabs = 32, kLeastShare = 8;  // to grow by: at most so many slabs, at least such a part of one
 
 }  // namespace
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // slab_array.hpp - an array that grows without moving: slabs from a MemorySource. Bricks live in these, so
-// that growth copies nothing, a shader finds an element through one table of slab addresses, and no single buffer passes a
-// device's limit (128 MiB on Mesa's software Vulkan).
+// that growth copies nothing, a shader finds an element through one table of slab addresses, and no single buffer
+// passes a device's limit (128 MiB on Mesa's software Vulkan).
 //
-// Element i lies in slab i / elements_per_slab. A slab may be cut off before its end: the elements behind the cut do not exist, and never
-// will, so that neither growing nor cutting a grown array moves what others point to. What grows next begins with the next slab.
+// Element i lies in slab i / elements_per_slab. A slab may be cut off before its end: the elements behind the cut do
+// not exist, and never will, so that neither growing nor cutting a grown array moves what others point to. What grows
+// next begins with the next slab.
 //
 //   | slab 0 | slab 1 | slab 2, cut |      | slab 3 ...
 //                                   '------' numbers without elements
@@ -25,8 +26,9 @@ class SlabArray {
   SlabArray& operator=(SlabArray&&) noexcept;
   ~SlabArray();
 
-  // At least `count` elements more, zeroed: [grows_at(), grows_at() + count), and up to a sixty-fourth of the array beside them, so that
-  // growing one by one stays cheap. Errors: out_of_memory, device; then some of them may be there (see cut).
+  // At least `count` elements more, zeroed: [grows_at(), grows_at() + count), and up to a sixty-fourth of the array
+  // beside them, so that growing one by one stays cheap. Errors: out_of_memory, device; then some of them may be there
+  // (see cut).
   Result<void> grow(uint64_t count);
   uint64_t grows_at() const { return uint64_t(slabs_.size()) << shift_; }
   // For an array that has nothing yet: elements [0, count) and no more.

@@ -134,14 +134,16 @@ struct VoxelListBuilder::State {
     QRY_TRY_ASSIGN(const auto found, cuda ? list_keys_on_cuda(executor, list, keys, sorted, faults) : list_keys_on_host(executor, list, keys, faults));
     if (faults.outside)
       return fail(ErrorCode::out_of_bounds, std::to_string(faults.outside) + " of " + std::to_string(list.count) +
-                                                " voxels of the list lie outside the world (x and z in [-8192, 8191], y in [-4096, 4095])");
+                                                " voxels of the list lie outside the world "
+                                                "(x and z in [-8192, 8191], y in [-4096, 4095])");
     if (faults.without_material)
       return fail(ErrorCode::invalid_argument, std::to_string(faults.without_material) + " of " + std::to_string(list.count) +
                                                    " voxels of the list have material 0, which means no voxel; leave them out");
     const uint32_t count = found;
     QRY_TRY(number(count));
     if (!grid) {
-      // Half empty: no key of the one batch has to be moved, and a look-up reads one sector. A brick weighs 576 bytes, its two slots 16.
+      // Half empty: no key of the one batch has to be moved, and a look-up reads one sector. A brick weighs 576 bytes,
+      // its two slots 16.
       QRY_TRY_ASSIGN(auto made, hashgrid::Grid::create(executor, {.capacity = uint64_t(count) * 2}));
       grid.emplace(std::move(made));
     } else {

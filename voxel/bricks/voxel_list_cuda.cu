@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// voxel_list_cuda.cu - bricks out of a list of voxels on CUDA, in the executor's stream: the voxels are sorted by brick, and a warp puts each
-// brick together in shared memory and writes it whole. Every byte of a brick is written once, in whole sectors, whatever the list's order.
+// voxel_list_cuda.cu - bricks out of a list of voxels on CUDA, in the executor's stream: the voxels are sorted by
+// brick, and a warp puts each brick together in shared memory and writes it whole. Every byte of a brick is written
+// once, in whole sectors, whatever the list's order.
 //
-// Sorting: onesweep radix sort with decoupled look-back (A. Adinets and D. Merrill, 2022), by CUB, over the bits that the list's own box needs.
+// Sorting: onesweep radix sort with decoupled look-back (A. Adinets and D. Merrill, 2022), by CUB, over the bits that
+// the list's own box needs.
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_select.cuh>
 #include <thrust/iterator/counting_iterator.h>

@@ -43,7 +43,8 @@ Result<void> find_neighbours(hashgrid::Executor& executor, const hashgrid::Grid&
     return fail(ErrorCode::invalid_argument, "hash grid find_neighbours: " + std::to_string(bricks.size()) + " bricks want " +
                                                  std::to_string(bricks.size() * uint32_t(which)) + " values, not " + std::to_string(values_out.size()));
   if (grid.layout() == hashgrid::Layout::compact)
-    return fail(ErrorCode::unsupported, "hash grid find_neighbours: the compact layout has no neighbour look-up; take the pairs layout, or find()");
+    return fail(ErrorCode::unsupported, "hash grid find_neighbours: the compact layout has no neighbour look-up; "
+                                             "take the pairs layout, or find()");
   return find_neighbours(executor, grid.view(), bricks.data(), bricks.size(), which, values_out.data());
 }
 

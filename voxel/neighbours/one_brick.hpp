@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// one_brick.hpp - the neighbours of a brick in a grid whose keys are packed bricks (voxel/bricks/key.h), for one brick and any thread: what
-// find_neighbours() of bulk.hpp does for many. Made for grids of rows, where a brick's neighbours along x mostly lie in
-// its own 128-byte line; in a plain grid the answers are the same, and each costs a sector of its own.
+// one_brick.hpp - the neighbours of a brick in a grid whose keys are packed bricks (voxel/bricks/key.h), for one brick
+// and any thread: what find_neighbours() of bulk.hpp does for many. Made for grids of rows, where a brick's neighbours
+// along x mostly lie in its own 128-byte line; in a plain grid the answers are the same, and each costs a sector of its
+// own.
 //
-// Order. 6: -x, +x, -y, +y, -z, +z. 26: z slowest, x fastest, each from -1 to +1, without the brick itself: direction d < 13 is step d of
-// the 27, direction d >= 13 is step d + 1. So 12 is -x and 13 is +x. Beyond the edges of the world there is no brick.
+// Order. 6: -x, +x, -y, +y, -z, +z. 26: z slowest, x fastest, each from -1 to +1, without the brick itself: direction d
+// < 13 is step d of the 27, direction d >= 13 is step d + 1. So 12 is -x and 13 is +x. Beyond the edges of the world
+// there is no brick.
 #pragma once
 
 #include "hashgrid/pairs/home.hpp"
@@ -44,8 +46,8 @@ QRY_HD constexpr NeighbourStep step_of(uint32_t direction) {
 
 // values[d]: what the grid holds for the brick in direction d, kQryReservedValue if there is none. The brick
 // itself need not be there.
-// Any thread, beside any other operation; each look-up is linearizable by itself. Reads 6 sectors for 6 neighbours, for 26 of a grid of rows
-// 18, in 5 and 9 lines for three bricks of four.
+// Any thread, beside any other operation; each look-up is linearizable by itself. Reads 6 sectors for 6 neighbours, for
+// 26 of a grid of rows 18, in 5 and 9 lines for three bricks of four.
 QRY_HD inline void find_neighbours6(const hashgrid::GridView& view, uint32_t brick, uint32_t (&values)[6]);
 QRY_HD inline void find_neighbours26(const hashgrid::GridView& view, uint32_t brick, uint32_t (&values)[26]);
 
@@ -55,11 +57,11 @@ using hashgrid::GridView;
 using hashgrid::detail::Home;
 using hashgrid::detail::home_of;
 using hashgrid::detail::InSector;
-using hashgrid::detail::look_in;
+using hashgrid::detail::probe_bucket;
 using hashgrid::detail::value_beyond;
 
-// The text of both functions, and of the kernels: found(direction, value) for what home sectors answer; returns a bit for each direction that
-// needs value_beyond(). Nothing here branches, so that many loads are under way together.
+// The text of both functions, and of the kernels: found(direction, value) for what home sectors answer; returns a bit
+// for each direction that needs value_beyond(). Nothing here branches, so that many loads are under way together.
 template <class Words, Neighbourhood kWhich, class Found>
 QRY_HD inline uint32_t look_around(const GridView& view, uint32_t locality, uint32_t brick, const Found& found) {
   uint32_t beyond = 0;
@@ -74,7 +76,7 @@ QRY_HD inline uint32_t look_around(const GridView& view, uint32_t locality, uint
       const NeighbourStep step = step_of<kWhich>(direction);
       const uint32_t key = neighbour_key(brick, step.x, step.y, step.z);
       const Home home = home_of(view, key, locality);
-      answer(look_in(Words::load_bucket(home.words), home.stored), key, direction);
+      answer(probe_bucket(Words::load_bucket(home.words), home.stored), key, direction);
     }
   } else {
     // Of the three bricks at x-1, x, x+1, two share a sector of a grid of rows: x and the one beside it in its pair.
@@ -86,16 +88,17 @@ QRY_HD inline uint32_t look_around(const GridView& view, uint32_t locality, uint
       const uint32_t direction = line * 3 - (line > 4 ? 1 : 0);  // of `left`
       const Home home_beside = home_of(view, odd ? left : right, locality), home_apart = home_of(view, odd ? right : left, locality);
       const hashgrid::detail::Bucket bucket = Words::load_bucket(home_beside.words);
-      const InSector beside = look_in(bucket, home_beside.stored);
+      const InSector beside = probe_bucket(bucket, home_beside.stored);
       if (line != 4) {
         if (locality == kQryPlain) {
           const Home home = home_of(view, middle, locality);
-          answer(look_in(Words::load_bucket(home.words), home.stored), middle, direction + 1);
+          answer(probe_bucket(Words::load_bucket(home.words), home.stored), middle, direction + 1);
         } else {
-          answer(look_in(bucket, home_beside.stored ^ 1u), middle, direction + 1);  // a pair of keys does not cross the world's edge
+          // A pair of keys does not cross the world's edge.
+          answer(probe_bucket(bucket, home_beside.stored ^ 1u), middle, direction + 1);
         }
       }
-      const InSector apart = look_in(Words::load_bucket(home_apart.words), home_apart.stored);
+      const InSector apart = probe_bucket(Words::load_bucket(home_apart.words), home_apart.stored);
       answer(odd ? beside : apart, left, direction);
       answer(odd ? apart : beside, right, line == 4 ? 13 : direction + 2);
     }

@@ -223,7 +223,7 @@ struct World::State {
       change.fetch_add(voxels_more, std::memory_order_relaxed);
     };
 
-    source->about_to_write();
+    source->wait_for_readers();
     QRY_TRY_ASSIGN(auto allocated, pool.allocate(added.size() - reused));
     for (size_t i = 0; i < added.size(); ++i) added_indices[i] = indices[added[i]] = i < reused ? reusable[i] : allocated[i - reused];
     Rollback rollback{*this, allocated, added_keys};
@@ -296,7 +296,7 @@ Result<void> World::clear() {
   const std::vector<uint32_t> keys = state_->pyramid.keys();
   std::vector<uint32_t> indices(keys.size());
   QRY_TRY(state_->grid.find(keys, indices));
-  state_->source->about_to_write();
+  state_->source->wait_for_readers();
   QRY_TRY(state_->grid.clear());
   for (const uint32_t index : indices) state_->pool.free(index);
   state_->pyramid.clear();

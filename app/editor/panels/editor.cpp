@@ -197,12 +197,12 @@ void Editor::take_statistics() {
 
 bool Editor::converging() const { return convergence.wanted > 0 && settings.view == engine::DebugView::shaded && !convergence.done(); }
 bool Editor::settled() const {
-  return resolution.whole && !sharpening_ && !converging() && window.events().empty() && statistics.world_version == session.world().version();
+  return resolution.whole && !refinement_ && !converging() && window.events().empty() && statistics.world_version == session.world().version();
 }
 double Editor::seconds_since_frame() const { return seconds_since(last_frame_); }
 
 double Editor::idle_seconds() const {
-  if (frames_to_draw_ > 0 || sharpening_) return 0;  // next_tile() waits for the tile under way
+  if (frames_to_draw_ > 0 || refinement_) return 0;  // next_tile() waits for the tile under way
   if (!resolution.whole) return unattended ? 0 : std::max(0.0, kStillSeconds - seconds_since(resolution.changed));
   if (converging()) return 0;
   if (statistics.world_version != session.world().version()) return std::max(0.0, kStatisticsSeconds - seconds_since(statistics.taken));
@@ -241,8 +241,8 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect&
   if (changed) {
     resolution.changed = Clock::now();
     convergence.steps = 0;
-    sharpening_.reset();
-  } else if (sharpening_) {
+    refinement_.reset();
+  } else if (refinement_) {
     return std::nullopt;
   } else if (resolution.whole) {
     return converging() ? next_paths(std::move(scene)) : std::nullopt;
@@ -268,15 +268,15 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect&
   resolution.tiles_ms = 0;
   drawn_ = key;
   if (scale == 1 && cost * samples * samples > kBudgetMs) {
-    sharpen(std::move(scene), cost * samples * samples);
+    refine(std::move(scene), cost * samples * samples);
     return std::nullopt;
   }
   resolution.whole = scale == 1;
   return scene;
 }
 
-void Editor::sharpen(FrameRequest::Scene scene, double guessed_ms) {
-  Sharpening now;
+void Editor::refine(FrameRequest::Scene scene, double guessed_ms) {
+  Refinement now;
   const double width = scene.settings.width, height = scene.settings.height;
   // First where one looks, which is where the mouse is if it is over the picture.
   const ImVec2 mouse = ImGui::GetIO().MousePos, ratio = ImGui::GetIO().DisplayFramebufferScale;
@@ -286,7 +286,7 @@ void Editor::sharpen(FrameRequest::Scene scene, double guessed_ms) {
   TileCost& cost = scene.tracer ? path_cost_ : picture_cost_;
   if (!scene.tracer || cost.ms_a_pixel() <= 0) cost.guess(guessed_ms / (width * height * scene.settings.samples * scene.settings.samples));
   now.scene = std::move(scene);
-  sharpening_ = std::move(now);
+  refinement_ = std::move(now);
 }
 
 double Editor::first_cost() const { return software() ? 1000 : 1; }
@@ -295,7 +295,7 @@ double Editor::first_cost() const { return software() ? 1000 : 1; }
 void Editor::take_cost(double ms) { resolution.full_ms = std::min(ms, 4 * (resolution.full_ms > 0 ? resolution.full_ms : first_cost())); }
 
 Result<void> Editor::next_tile() {
-  Sharpening& now = *sharpening_;
+  Refinement& now = *refinement_;
   QRY_TRY_ASSIGN(const auto done, presenter->tile_done(kTileWaitSeconds));
   if (!done) return {};
   shared->frame_completed(presenter->completed());
@@ -314,12 +314,12 @@ Result<void> Editor::next_tile() {
       resolution.whole = true;
       resolution.tiles_ms = now.ms;
       if (now.ms > 0) take_cost(now.ms / rays_a_pixel);
-      sharpening_.reset();
+      refinement_.reset();
       return {};
     }
     convergence.steps += now.scene.steps;
     if (now.ms > 0) convergence.step_ms = now.ms / now.scene.steps;
-    sharpening_.reset();
+    refinement_.reset();
     return {};
   }
   now.scene.tile = tile;
@@ -351,7 +351,7 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_paths(FrameRequest::Scen
   // The first paths have more grain than the quick picture before them.
   scene.show = (convergence.steps + steps) / kAPath >= std::min(kUnseenPaths, convergence.wanted);
   if (steps == 1 && (software() || path_ms > kBudgetMs * kAPath)) {
-    sharpen(std::move(scene), path_ms / kAPath);
+    refine(std::move(scene), path_ms / kAPath);
     return std::nullopt;
   }
   convergence.steps += steps;
@@ -378,7 +378,7 @@ void Editor::process_input(double seconds) {
 }
 
 Result<void> Editor::frame(bool screenshot) {
-  if (sharpening_ && !screenshot && window.events().empty() && seconds_since(shown_) < tiles_alone_ && drawn_ && *drawn_ == key_of(scene_pixels())) return next_tile();
+  if (refinement_ && !screenshot && window.events().empty() && seconds_since(shown_) < tiles_alone_ && drawn_ && *drawn_ == key_of(scene_pixels())) return next_tile();
   const double seconds = std::min(seconds_since(last_frame_), 0.5);
   last_frame_ = Clock::now();
   // Of frames that follow each other, not of waiting.
@@ -427,7 +427,7 @@ Result<void> Editor::frame(bool screenshot) {
     drawn_.reset();
     convergence.steps = 0;
     resolution.whole = false;
-    sharpening_.reset();
+    refinement_.reset();
     frames_to_draw_ = std::max(frames_to_draw_, 2);
   }
   return {};

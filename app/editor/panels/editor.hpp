@@ -31,7 +31,7 @@ namespace quarry::app {
 // A whole picture, or a step of its light paths, under way in tiles: one submission of it would let input wait for as
 // long as it takes. Input is taken between tiles; what is left is dropped when something changes. What was shown before
 // shines through where none is yet.
-struct Sharpening {
+struct Refinement {
   Tiling tiles;
   FrameRequest::Scene scene;  // of each tile, but for which one
   double rays = 0;            // in the tile under way
@@ -101,12 +101,12 @@ struct Editor {
   bool software() const { return device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU; }
   PixelRect scene_pixels() const;
   void process_input(double seconds);  // all input until now, and the panels after it
-  // What this frame itself is to draw; none, and perhaps sharpening_, if it is nothing or comes in tiles.
+  // What this frame itself is to draw; none, and perhaps refinement_, if it is nothing or comes in tiles.
   Result<std::optional<FrameRequest::Scene>> next_picture(const PixelRect& pixels);
   Result<std::optional<FrameRequest::Scene>> next_paths(FrameRequest::Scene scene);
   double first_cost() const;  // of a whole picture, before any was measured
   void take_cost(double ms);
-  void sharpen(FrameRequest::Scene scene, double guessed_ms);
+  void refine(FrameRequest::Scene scene, double guessed_ms);
   Result<void> next_tile();
   struct PictureKey {
     OrbitCamera camera;
@@ -119,7 +119,7 @@ struct Editor {
   };
   PictureKey key_of(const PixelRect& pixels) const;
   std::optional<PictureKey> drawn_;
-  std::optional<Sharpening> sharpening_;  // of drawn_
+  std::optional<Refinement> refinement_;  // of drawn_
   TileCost picture_cost_, path_cost_;
   uint64_t measured_ = 0;  // of the presenter's pictures
   FrameLog log_;

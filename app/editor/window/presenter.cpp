@@ -399,7 +399,7 @@ Result<void> Presenter::prepare_screenshot() {
   if (!swapchain_.readable) return fail(ErrorCode::unsupported, "this window's images cannot be read back, so there is no screenshot");
   QRY_TRY(wait_for(screenshot_.value));
   const uint64_t bytes = uint64_t(swapchain_.width) * swapchain_.height * 4;
-  QRY_TRY(engine::ensure_memory(device_, screenshot_.pixels, engine::BufferHome::host_readback, bytes, "quarry screenshot"));
+  QRY_TRY(engine::ensure_memory(device_, screenshot_.pixels, engine::BufferMemory::host_readback, bytes, "quarry screenshot"));
   screenshot_.width = swapchain_.width;
   screenshot_.height = swapchain_.height;
   screenshot_.bgra = format_.format == VK_FORMAT_B8G8R8A8_UNORM;

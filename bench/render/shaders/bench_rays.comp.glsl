@@ -1,11 +1,12 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// bench_rays.comp.glsl - the passes of `quarry bench render`, each a pipeline of its own through kPass: rays of the reference scenes, through
-// the same traversal as the pictures. Arithmetic of rays is spelt out with fma, as that specification has it.
+// bench_rays.comp.glsl - the passes of `quarry bench render`, each a pipeline of its own through kPass: rays of the
+// reference scenes, through the same traversal as the pictures. Arithmetic of rays is spelt out with fma, as that
+// specification has it.
 #extension GL_GOOGLE_include_directive : require
 
 #include "shaders/library/traverse.glsl"
-#include "shaders/library/shadow_pixel.glsl"
+#include "shaders/library/shadow_dispatch.glsl"
 #include "shaders/library/beam.glsl"
 #include "shaders/shared/frame.h"
 #include "bench/render/shaders/bench_rays.h"
@@ -13,10 +14,12 @@
 layout(local_size_x_id = QRY_ID_BENCH_GROUP_WIDTH, local_size_y_id = QRY_ID_BENCH_GROUP_ROWS) in;
 layout(constant_id = QRY_ID_BENCH_PASS) const uint kPass = 0u;
 layout(constant_id = QRY_ID_BENCH_FROM_BEAMS) const bool kFromBeams = false;
-layout(constant_id = QRY_ID_BENCH_RAYS_A_THREAD) const uint kRaysAThread = 1u;  // ambient: 1 (the sample is the dispatch's z, the same for a whole warp) or 4
+// Ambient: 1 (the sample is the dispatch's z, the same for a whole warp) or 4.
+layout(constant_id = QRY_ID_BENCH_RAYS_A_THREAD) const uint kRaysAThread = 1u;
 
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QryBenchFrameRef { QryBenchFrame frame; };
-layout(buffer_reference, scalar, buffer_reference_align = 16) buffer QryVisibilityRef { uvec4 at[]; };  // QryVisibility: t, xy, zm, cost
+// QryVisibility: t, xy, zm, cost.
+layout(buffer_reference, scalar, buffer_reference_align = 16) buffer QryVisibilityRef { uvec4 at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer QryFloats { float at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer QryPixels { uint at[]; };
 layout(push_constant, scalar) uniform QryPush { QryBenchPush push; };
@@ -27,12 +30,12 @@ float one_over_length(vec3 v) { return inversesqrt(fma(v.x, v.x, fma(v.y, v.y, v
 vec3 unit(vec3 v) { return v * one_over_length(v); }
 
 // Not of length 1.
-vec3 way_through(const QryBenchFrame f, vec2 at) {
+vec3 pixel_ray(const QryBenchFrame f, vec2 at) {
   const float a = fma(f.pixel_step[0], at.x, -1.0), b = fma(f.pixel_step[1], at.y, 1.0);
   return vec3(fma(a, f.right[0], fma(b, f.up[0], f.forward[0])), fma(a, f.right[1], fma(b, f.up[1], f.forward[1])),
               fma(a, f.right[2], fma(b, f.up[2], f.forward[2])));
 }
-vec3 ray_through(const QryBenchFrame f, vec2 at) { return unit(way_through(f, at)); }
+vec3 pixel_direction(const QryBenchFrame f, vec2 at) { return unit(pixel_ray(f, at)); }
 
 uint mixed(uint x) {
   x ^= x >> 16;
@@ -68,7 +71,7 @@ void main() {
   const QryBenchFrame f = QryBenchFrameRef(push.frame).frame;
   if (kPass == kQryBenchBeams) {
     const uint tiles = qry_tiles_across(f.width) * qry_tiles_down(f.height);
-    const uint tile = qry_own_tile();
+    const uint tile = qry_dispatch_tile();
     if (tile < tiles) {
       const float depth = qry_tile_beam(push.root, tile, of(f.origin), of(f.forward), of(f.right), of(f.up), uvec2(f.width, f.height));
       if (gl_SubgroupInvocationID == 0u) QryFloats(f.beams).at[tile] = depth;
@@ -80,30 +83,30 @@ void main() {
   if (at.x >= f.width || at.y >= f.height) return;
   const uint pixel = at.y * f.width + at.x;
   if (kPass == kQryBenchMakeRays) {
-    const vec3 d = ray_through(f, vec2(at) + 0.5);
+    const vec3 d = pixel_direction(f, vec2(at) + 0.5);
     QryVisibilityRef(f.visibility).at[pixel] = uvec4(floatBitsToUint(d.x), floatBitsToUint(d.y), floatBitsToUint(d.z), 0u);
     return;
   }
   if (kPass == kQryBenchPrimary) {
-    const vec3 way = way_through(f, vec2(at) + 0.5), d = unit(way);
-    const float t_min = kFromBeams ? QryFloats(f.beams).at[(at.y / kQryBeamTileHigh) * qry_tiles_across(f.width) + at.x / kQryBeamTileWide] / one_over_length(way) : 0.0;
+    const vec3 ray = pixel_ray(f, vec2(at) + 0.5), d = unit(ray);
+    const float t_min = kFromBeams ? QryFloats(f.beams).at[(at.y / kQryBeamTileHigh) * qry_tiles_across(f.width) + at.x / kQryBeamTileWide] / one_over_length(ray) : 0.0;
     const QryHit hit = qry_traverse(push.root, of(f.origin), d, t_min, 1e29, 0u);
-    uvec4 seen = uvec4(floatBitsToUint(hit.t), 0u, 0u, min(hit.steps, 0xFFFFu) | (min(hit.sectors, 0xFFFFu) << 16));
+    uvec4 visible = uvec4(floatBitsToUint(hit.t), 0u, 0u, min(hit.steps, 0xFFFFu) | (min(hit.sectors, 0xFFFFu) << 16));
     if (hit.t >= 0.0) {
-      seen.y = uint(hit.voxel.x) | (uint(hit.voxel.y) << 14) | (hit.face << 27);
-      seen.z = uint(hit.voxel.z) | (kQryStopAtBricks ? 0u : qry_material(push.root, hit.brick, hit.voxel) << 14);
+      visible.y = uint(hit.voxel.x) | (uint(hit.voxel.y) << 14) | (hit.face << 27);
+      visible.z = uint(hit.voxel.z) | (kQryStopAtBricks ? 0u : qry_material(push.root, hit.brick, hit.voxel) << 14);
     }
-    QryVisibilityRef(f.visibility).at[pixel] = seen;
+    QryVisibilityRef(f.visibility).at[pixel] = visible;
     return;
   }
 
-  const uvec4 seen = QryVisibilityRef(f.visibility).at[pixel];
-  const float t = uintBitsToFloat(seen.x);
-  const uint face = seen.y >> 27;
+  const uvec4 visible = QryVisibilityRef(f.visibility).at[pixel];
+  const float t = uintBitsToFloat(visible.x);
+  const uint face = visible.y >> 27;
   if (kPass == kQryBenchShade) {
     vec3 color = vec3(0.55, 0.7, 0.9);
     if (t >= 0.0) {
-      const vec3 albedo = unpackUnorm4x8(QryPalette(push.root.palette).at[(seen.z >> 14) & 255u].rgba).rgb;
+      const vec3 albedo = unpackUnorm4x8(QryPalette(push.root.palette).at[(visible.z >> 14) & 255u].rgba).rgb;
       const uint count = f.width * f.height;
       float open = 0.0;
       for (uint i = 0u; i < 4u; ++i) open += QryFloats(f.open).at[i * count + pixel];
@@ -115,8 +118,8 @@ void main() {
 
   // Secondary rays: from 1/64 voxel off the face that was entered, the other coordinates strictly inside it.
   if (t < 0.0) return;
-  const ivec3 voxel = ivec3(seen.y & 16383u, (seen.y >> 14) & 8191u, seen.z & 16383u) - kVoxelBias;
-  const vec3 d = ray_through(f, vec2(at) + 0.5), low = vec3(voxel);
+  const ivec3 voxel = ivec3(visible.y & 16383u, (visible.y >> 14) & 8191u, visible.z & 16383u) - kVoxelBias;
+  const vec3 d = pixel_direction(f, vec2(at) + 0.5), low = vec3(voxel);
   vec3 o = vec3(fma(t, d.x, f.origin[0]), fma(t, d.y, f.origin[1]), fma(t, d.z, f.origin[2]));
   o = clamp(o, low + 1.0 / 256.0, low + (1.0 - 1.0 / 256.0));
   const float off = (face & 1u) != 0u ? 1.0 + 1.0 / 64.0 : -1.0 / 64.0;
@@ -126,13 +129,13 @@ void main() {
   // Where answers go is read when they are there: no registers are taken up by it on the way.
   QryBenchFrameRef late = QryBenchFrameRef(push.frame);
   if (kPass == kQryBenchShadow) {
-    const bool blocked = qry_blocked(push.root, o, qry_course_one_way(push.root, push.to_sun), 1e29);
-    QryFloats(late.frame.lit).at[pixel] = blocked ? 0.0 : 1.0;
+    const bool occluded = qry_occluded(push.root, o, qry_ray_setup_of(push.root, push.to_sun), 1e29);
+    QryFloats(late.frame.lit).at[pixel] = occluded ? 0.0 : 1.0;
   } else {
     for (uint i = 0u; i < kRaysAThread; ++i) {
       const uint ray = gl_GlobalInvocationID.z * kRaysAThread + i;
-      const bool blocked = qry_blocked(push.root, o, qry_course(push.root, ambient_direction(pixel, ray, face)), f.reach);
-      QryFloats(late.frame.open).at[ray * push.pixels + pixel] = blocked ? 0.0 : 1.0;
+      const bool occluded = qry_occluded(push.root, o, qry_ray_setup(push.root, ambient_direction(pixel, ray, face)), f.reach);
+      QryFloats(late.frame.open).at[ray * push.pixels + pixel] = occluded ? 0.0 : 1.0;
     }
   }
 }

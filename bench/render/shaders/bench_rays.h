@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_rays.h - what the benchmark tells its passes (bench_rays.comp.glsl): one text for C++ (bench/render/passes.cpp) and GLSL.
+// bench_rays.h - what the benchmark tells its passes (bench_rays.comp.glsl): one text for C++ (bench/render/passes.cpp)
+// and GLSL.
 #ifndef QRY_BENCH_RAYS_H
 #define QRY_BENCH_RAYS_H
 
-#include "shaders/shared/course.h"
+#include "shaders/shared/ray_setup.h"
 
 struct QryBenchFrame {
   QRY_U64 visibility;  // width*height QryVisibility
@@ -26,7 +27,7 @@ struct QryBenchFrame {
 struct QryBenchPush {
   QryWorldRoot root;
   QRY_U64 frame;
-  QryOneWay to_sun;
+  QryDirectionSetup to_sun;
   QRY_U32 pixels;  // width * height
 };
 

@@ -30,7 +30,8 @@ set_target_properties(qry_libquarry PROPERTIES
   LINK_DEPENDS ${CMAKE_CURRENT_BINARY_DIR}/exports.map)
 target_compile_definitions(qry_libquarry PRIVATE QRY_BUILDING_LIBRARY)
 target_link_options(qry_libquarry PRIVATE -Wl,--version-script=${CMAKE_CURRENT_BINARY_DIR}/exports.map)
-if(NOT (QRY_SANITIZE AND CMAKE_CXX_COMPILER_ID MATCHES "Clang"))  # clang leaves the sanitizers' symbols to the executable
+# clang leaves the sanitizers' symbols to the executable.
+if(NOT (QRY_SANITIZE AND CMAKE_CXX_COMPILER_ID MATCHES "Clang"))
   target_link_options(qry_libquarry PRIVATE -Wl,--no-undefined)
 endif()
 qry_room_arrows(engine/api arrows)
@@ -39,7 +40,8 @@ foreach(room ${arrows})
   target_link_libraries(qry_libquarry PRIVATE ${library})
 endforeach()
 target_link_libraries(qry_libquarry PRIVATE $<BUILD_INTERFACE:qry_build_flags>)
-# The same include line, <quarry/quarry.h>, in this tree, in a tree that includes this one, and from the installed package.
+# The same include line, <quarry/quarry.h>, in this tree, in a tree that includes this one, and from the installed
+# package.
 configure_file(api/quarry.h ${PROJECT_BINARY_DIR}/include/quarry/quarry.h COPYONLY)
 configure_file(api/quarry.hpp ${PROJECT_BINARY_DIR}/include/quarry/quarry.hpp COPYONLY)
 target_include_directories(qry_libquarry INTERFACE $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>)

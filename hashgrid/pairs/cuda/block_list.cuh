@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// block_list.cuh - a list in shared memory that the lanes of a block add to: of look-ups that the block goes on with together.
+// block_list.cuh - a list in shared memory that the lanes of a block add to: of look-ups that the block goes on with
+// together.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(kFindThreads) find_keys(GridView view, const u
   for (size_t base = size_t{blockIdx.x} * kFindThreads + threadIdx.x / 32 * 32; base < count; base += size_t{gridDim.x} * kFindThreads) {
     const size_t i = base + threadIdx.x % 32;
     const uint32_t key = i < count ? __ldcs(keys + i) : kQryReservedKey;
-    const Found found = find_in_warp(view, key);
+    const Found found = find_by_warp(view, key);
     if (i >= count) continue;
     if (key == kQryReservedKey) ++refused_count;
     hit_count += found.hit;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// find_warp.cuh - look-ups in the pairs layout by whole warps, two lanes to a sector, for the bulk find and for kernels of your own.
-// Lane pairs read both their sectors together, 16 bytes each in one instruction, and exchange what they saw.
+// find_warp.cuh - look-ups in the pairs layout by whole warps, two lanes to a sector, for the bulk find and for kernels
+// of your own. Lane pairs read both their sectors together, 16 bytes each in one instruction, and exchange what they
+// saw.
 //
-// Loads stay at device scope, served by the L2 cache: a find sees every insert that ended before it began, also of other kernels. One lane
-// reading its sector by two such loads asks the L2 cache twice for it and is a third slower (24 against 39 G finds/s on an H200); the
-// same two loads through L1 reach the same 39, but may be out of date. The pair's request is one, so it needs no L1.
+// Loads stay at device scope, served by the L2 cache: a find sees every insert that ended before it began, also of
+// other kernels. One lane reading its sector by two such loads asks the L2 cache twice for it and is a third slower (24
+// against 39 G finds/s on an H200); the same two loads through L1 reach the same 39, but may be out of date. The pair's
+// request is one, so it needs no L1.
 #pragma once
 
 #include "hashgrid/cuda/sector_loads.cuh"
@@ -12,17 +14,18 @@
 
 namespace quarry::hashgrid::kernels {
 
-// The same answer as find(view, key), of a view of plain keys. All 32 lanes of a warp call it together; a lane with nothing to ask gives
-// kQryReservedKey. For kernels of your own that look keys up beside other work.
-__device__ inline Found find_in_warp(const GridView& view, uint32_t key) {
+// The same answer as find(view, key), of a view of plain keys. All 32 lanes of a warp call it together; a lane with
+// nothing to ask gives kQryReservedKey. For kernels of your own that look keys up beside other work.
+__device__ inline Found find_by_warp(const GridView& view, uint32_t key) {
   const bool odd = threadIdx.x & 1;
   const uint32_t stored = qry_stored_key(key, kQryPlain);
-  const QryPlace place = qry_place_stored(stored, view.page_count);
-  const uint64_t* const page = detail::page_of(view, place);
+  const QryProbeSequence probes = qry_probe_sequence(stored, view.page_count);
+  const uint64_t* const page = detail::page_of(view, probes);
   const uint32_t other_stored = __shfl_xor_sync(0xFFFFFFFFu, stored, 1);
-  // Each lane looks for its partner's key too: one value goes across, not a sector. `wanted` is false where this lane needs no sector;
-  // its partner may need one. Returns the value, or the reserved one, and whether the sector has a never-used slot.
-  const auto look = [&](const uint64_t* mine, bool wanted) {
+  // Each lane looks for its partner's key too: one value goes across, not a sector. `wanted` is false where this lane
+  // needs no sector; its partner may need one. Returns the value, or the reserved one, and whether the sector has a
+  // never-used slot.
+  const auto probe = [&](const uint64_t* mine, bool wanted) {
     const auto other = reinterpret_cast<const uint64_t*>(__shfl_xor_sync(0xFFFFFFFFu, reinterpret_cast<unsigned long long>(mine), 1));
     const bool other_wanted = __shfl_xor_sync(0xFFFFFFFFu, wanted, 1);
     ulonglong2 a = make_ulonglong2(0, 0), b = make_ulonglong2(0, 0);
@@ -43,18 +46,18 @@ __device__ inline Found find_in_warp(const GridView& view, uint32_t key) {
     return make_uint2(min(odd ? value_b : value_a, got), (odd ? never_b : never_a) | got_never);
   };
   const bool asked = key != kQryReservedKey;
-  const uint2 home = look(page + place.home_sector * kQrySlotsPerSector, asked);
+  const uint2 home = probe(page + probes.home_sector * kQrySlotsPerSector, asked);
   uint32_t value = home.x, sectors = 1;
   const bool further = asked && value == kQryReservedValue && home.y == 0;
   if (__any_sync(0xFFFFFFFFu, further)) {
-    const uint32_t state = further ? detail::bucket_state<detail::SharedWords>(page, place.home_sector) : 0;
+    const uint32_t state = further ? detail::bucket_state<detail::SharedWords>(page, probes.home_sector) : 0;
     const bool spilled = (state & kQryBucketSpilled) != 0;
-    const uint32_t next = look(page + place.next_sector * kQrySlotsPerSector, spilled).x;
+    const uint32_t next = probe(page + probes.second_sector * kQrySlotsPerSector, spilled).x;
     if (spilled) {
       value = next;
       sectors = 2;
       if (value == kQryReservedValue && (state & kQryBucketToStash) != 0) {
-        const detail::Located at = detail::locate_in_stash<detail::SharedWords>(view, place, stored);
+        const detail::Located at = detail::locate_in_stash<detail::SharedWords>(view, probes, stored);
         sectors = at.sectors;
         if (at.slot != nullptr) value = detail::high(at.word);
       }

@@ -60,7 +60,7 @@ bool worth_windows(uint32_t page_count, size_t count) {
   return count >= BulkTuning::kLeastBatch && count <= BulkTuning::kMostBatch && page_count <= BulkTuning::kMostPages && count / page_count >= BulkTuning::kLeastKeysPerWindow;
 }
 
-Result<std::optional<BulkReport>> bulk_put(const gpu::DeviceStream& stream, const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool assigns) {
+Result<std::optional<BulkReport>> bulk_upsert(const gpu::DeviceStream& stream, const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool assigns) {
   QRY_TRY_ASSIGN(const auto got, with_page_lists(stream, view.page_count, kernels::SplitForm(view.locality), keys, values, uint32_t(count), [&](const PageLists& pages) {
     return assigns ? put_in_pages<detail::IfPresent::replace>(stream.get(), view, pages) : put_in_pages<detail::IfPresent::keep>(stream.get(), view, pages);
   }));

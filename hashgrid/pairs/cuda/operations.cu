@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// operations.cu - the bulk operations on a CUDA device: launches and scratch memory. Kernels are in hashgrid/cuda/key_kernels.cuh, page_kernels.cuh.
+// operations.cu - the bulk operations on a CUDA device: launches and scratch memory. Kernels are in
+// hashgrid/cuda/key_kernels.cuh, page_kernels.cuh.
 //
-// All in the stream of one executor. Every call waits for its own result; scratch memory comes from the stream's pool, so several host threads may
-// call at once. No launch waits for anything but earlier work of the stream: nothing here synchronises the device.
+// All in the stream of one executor. Every call waits for its own result; scratch memory comes from the stream's pool,
+// so several host threads may call at once. No launch waits for anything but earlier work of the stream: nothing here
+// synchronises the device.
 #include <algorithm>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_run_length_encode.cuh>
@@ -30,7 +32,8 @@ using gpu::DeviceScope;
 using gpu::launch;
 using gpu::Scratch;
 
-// The answer to work done page by page; nothing where the keys are to be gone through one by one: there was no scratch memory, or too many are equal.
+// The answer to work done page by page; nothing where the keys are to be gone through one by one: there was no scratch
+// memory, or too many are equal.
 std::optional<Result<BulkReport>> answer_by_pages(const Result<std::optional<BulkReport>>& done) {
   if (!done && done.error().code != ErrorCode::out_of_memory) return Result<BulkReport>(tl::unexpected(done.error()));
   if (!done || !*done) return std::nullopt;
@@ -58,11 +61,11 @@ class CudaPairs final : public BulkOperations<GridView> {
     QRY_TRY(detail::check_batch(view, keys, values, count));
     if (outcomes == nullptr && worth_windows(view.page_count, count)) {
       const DeviceScope scope(device());
-      if (auto done = answer_by_pages(bulk_put(stream_, view, keys, values, count, false))) return *std::move(done);
+      if (auto done = answer_by_pages(bulk_upsert(stream_, view, keys, values, count, false))) return *std::move(done);
     }
     return for_keys(kernels::InsertKey<GridView>{view, keys, values}, count, outcomes, "insert");
   }
-  Result<BulkReport> insert_alone(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool fresh) override {
+  Result<BulkReport> insert_exclusive(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool fresh) override {
     QRY_TRY(detail::check_batch(view, keys, values, count));
     if (!worth_merging(view.page_count, count, fresh)) return insert(view, keys, values, count, nullptr);
     const DeviceScope scope(device());
@@ -75,7 +78,7 @@ class CudaPairs final : public BulkOperations<GridView> {
     QRY_TRY(detail::check_batch(view, keys, values, count));
     if (outcomes == nullptr && worth_windows(view.page_count, count)) {
       const DeviceScope scope(device());
-      if (auto done = answer_by_pages(bulk_put(stream_, view, keys, values, count, true))) return *std::move(done);
+      if (auto done = answer_by_pages(bulk_upsert(stream_, view, keys, values, count, true))) return *std::move(done);
     }
     return for_keys(kernels::AssignKey<GridView>{view, keys, values}, count, outcomes, "assign");
   }
@@ -111,7 +114,7 @@ class CudaPairs final : public BulkOperations<GridView> {
     return for_keys(kernels::EraseKey<GridView>{view, keys, old_values}, count, outcomes, "erase");
   }
 
-  Result<BulkReport> settle(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
+  Result<BulkReport> insert_refused(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
     QRY_TRY(detail::check_batch(view, keys, values, count));
     if (count == 0) return BulkReport{};
     const DeviceScope scope(device());
@@ -155,7 +158,7 @@ class CudaPairs final : public BulkOperations<GridView> {
     }));
 
     QRY_TRY_ASSIGN(const Scratch totals, Scratch::zeroed(stream_, sizeof(unsigned long long) * kernels::kOutcomes));
-    QRY_TRY(launch("settle", {page_blocks(group_count), kernels::kPageThreads}, stream(), kernels::settle_pages, view, keys, values, outcomes, group_pages,
+    QRY_TRY(launch("settle", {page_blocks(group_count), kernels::kPageThreads}, stream(), kernels::cuckoo_pages, view, keys, values, outcomes, group_pages,
                    begins, sizes, positions.as<uint64_t>(), group_count));
     QRY_TRY(launch("settle", one_a_key, stream(), kernels::count_outcomes_at, outcomes, positions.as<uint64_t>(), waiting, totals.as<unsigned long long>()));
     return read_report(totals);
@@ -197,7 +200,7 @@ class CudaPairs final : public BulkOperations<GridView> {
     QRY_TRY(detail::check_view(view));
     const DeviceScope scope(device());
     QRY_TRY(launch("sweep", {page_blocks(view.page_count), kernels::kPageThreads}, stream(), kernels::sweep_pages, view.words, view.page_count));
-    QRY_TRY(launch("sweep", {qry_group_count(view.page_count), kernels::kPageThreads}, stream(), kernels::sweep_stashes, view.words, view.page_count));
+    QRY_TRY(launch("sweep", {qry_stash_group_count(view.page_count), kernels::kPageThreads}, stream(), kernels::sweep_stashes, view.words, view.page_count));
     return finish("sweep");
   }
 
@@ -240,12 +243,12 @@ class CudaPairs final : public BulkOperations<GridView> {
     return report_of(got);
   }
 
-  template <class Operate>
-  Result<BulkReport> for_keys(const Operate& operate, size_t count, Outcome* outcomes, const char* doing) {
+  template <class Operation>
+  Result<BulkReport> for_keys(const Operation& operation, size_t count, Outcome* outcomes, const char* doing) {
     if (count == 0) return BulkReport{};
     const DeviceScope scope(device());
     QRY_TRY_ASSIGN(const Scratch totals, Scratch::zeroed(stream_, sizeof(unsigned long long) * kernels::kOutcomes));
-    QRY_TRY(launch(doing, {key_blocks(count, kernels::kKeyThreads), kernels::kKeyThreads}, stream(), kernels::for_each_key<Operate>, operate, count, outcomes,
+    QRY_TRY(launch(doing, {key_blocks(count, kernels::kKeyThreads), kernels::kKeyThreads}, stream(), kernels::for_each_key<Operation>, operation, count, outcomes,
                    totals.as<unsigned long long>()));
     return read_report(totals);
   }

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// page_builds.cuh - the second half of a bulk build: one block takes one page into shared memory, adds the page's list of pairs, and
-// writes the page back in one piece. The first half, which makes the lists, is hashgrid/cuda/split.cuh.
+// page_builds.cuh - the second half of a bulk build: one block takes one page into shared memory, adds the page's list
+// of pairs, and writes the page back in one piece. The first half, which makes the lists, is hashgrid/cuda/split.cuh.
 //
-// Counters say how many slots of a bucket are taken; a pair claims one by adding to its home bucket's counter, so that almost every pair
-// costs one 32-bit atomic and one store in shared memory. What finds its home full is listed (in the list's own memory) and tried in the
-// second bucket; what fails there goes on a random walk: it takes a random slot, and the pair that stood there looks for its other bucket.
-// What a page has too much goes to the stash of its group, in global memory, by compare-and-swap, as do walks that get long. Every walk ends
-// after kWalkSteps; a page of a table in use that cannot take all of its list stays as it was, and the list is refused: no key of the table
-// is ever in danger.
+// Counters say how many slots of a bucket are taken; a pair claims one by adding to its home bucket's counter, so that
+// almost every pair costs one 32-bit atomic and one store in shared memory. What finds its home full is listed (in the
+// list's own memory) and tried in the second bucket; what fails there goes on a random walk: it takes a random slot,
+// and the pair that stood there looks for its other bucket. What a page has too much goes to the stash of its group, in
+// global memory, by compare-and-swap, as do walks that get long. Every walk ends after kWalkSteps; a page of a table in
+// use that cannot take all of its list stays as it was, and the list is refused: no key of the table is ever in danger.
 //
-// Between two barriers a word of shared memory is touched either by atomics alone, or by one thread alone, or read alone.
+// Between two barriers a word of shared memory is touched either by atomics alone, or by one thread alone, or read
+// alone.
 //
-// Literature: random-walk cuckoo insertion: D. Fotakis, R. Pagh, P. Sanders, P. Spirakis, "Space efficient hash tables with worst case
-// constant access time", 2005; building parts of a table in a GPU's shared memory: D. Alcantara et al., "Real-time parallel hashing on
-// the GPU", 2009. Ours: pages that stay self-contained, atomics that never wait, and the walk limited to what the two buckets refused.
+// Literature: random-walk cuckoo insertion: D. Fotakis, R. Pagh, P. Sanders, P. Spirakis, "Space efficient hash tables
+// with worst case constant access time", 2005; building parts of a table in a GPU's shared memory: D. Alcantara et al.,
+// "Real-time parallel hashing on the GPU", 2009. Ours: pages that stay self-contained, atomics that never wait, and the
+// walk limited to what the two buckets refused.
 #pragma once
 
 #include "hashgrid/cuda/split.cuh"
@@ -22,9 +24,9 @@
 namespace quarry::hashgrid::kernels {
 
 constexpr uint32_t kWalkers = 1024;  // at a load of 0.95 a page has 450
-// Walks get long where buckets are nearly full, and what they leave over must suffice for the groups with the most keys: simulated for loads
-// of 0.9 to 0.97, then measured.
-constexpr uint32_t kRoomyBucketKeys = 3850;  // 97.0% of the bucket slots. What a page has more goes to the stash at once
+// Walks get long where buckets are nearly full, and what they leave over must suffice for the groups with the most
+// keys: simulated for loads of 0.9 to 0.97, then measured.
+constexpr uint32_t kRoomyBucketKeys = 3850;  // 97.0% of the bucket slots: a page's further keys go to the stash
 constexpr uint32_t kStashAfter = 75, kStashEach = 25, kWalkSteps = 400;
 
 using Atomic64 = unsigned long long;
@@ -32,7 +34,7 @@ using Atomic64 = unsigned long long;
 struct MergePage {
   uint64_t words[kQryOwnWords];
   uint32_t taken[kQryBucketsPerPage];  // claims on each bucket; 4 and more: full
-  uint64_t walkers[kWalkers];          // pairs; then keys that their walks put into the stash, over their slots' numbers
+  uint64_t walkers[kWalkers];          // pairs; then keys that their walks put into the stash, over slot numbers
   uint32_t listed, walker_count, next_walker, stash_tickets, present, refused, live, leaving;
 };
 
@@ -77,7 +79,8 @@ __device__ inline Atomic64* stash_slot_of(const GridView& view, uint32_t number)
   return reinterpret_cast<Atomic64*>(view.words + size_t{number / kPageStashSlots} * kQryPageWords + kQryOwnWords + number % kPageStashSlots);
 }
 
-// Live pairs to the front of the bucket in the order of claims, no key twice; what comes free reads `gap`. Returns how many there are.
+// Live pairs to the front of the bucket in the order of claims, no key twice; what comes free reads `gap`. Returns how
+// many there are.
 __device__ inline uint32_t pack_bucket(uint64_t* first, uint32_t bucket, uint64_t gap) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < kQrySlotsPerSector; ++i) {
@@ -98,7 +101,8 @@ __device__ inline bool has_copies(const uint64_t* first) {
          (c == d && c != kQryReservedKey);
 }
 
-// kFresh: the table is known to be empty and never used; its old content is not read. Otherwise `gap_phase` stamps slots that come free.
+// kFresh: the table is known to be empty and never used; its old content is not read. Otherwise `gap_phase` stamps
+// slots that come free.
 template <uint32_t kThreads, uint32_t kHeld, uint32_t kBlocks, bool kFresh>
 __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, uint32_t gap_phase, uint2* lists, uint32_t room,
                                                                  uint32_t* sizes, MergeTotals* totals) {
@@ -162,9 +166,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
         bool has = slots_with(bucket_words(page, bucket), key) != 0;
         const uint32_t state = state_of(page, kQryStateSectors + bucket);
         if (!has && state != 0) {
-          const QryPlace place = qry_place_stored(held[j].x, page_count);
-          has = slots_with(page.words + place.next_sector * kQrySlotsPerSector, key) != 0 ||
-                ((state & kQryBucketToStash) != 0 && detail::locate_in_stash<detail::SharedWords>(view, place, key).slot != nullptr);
+          const QryProbeSequence probes = qry_probe_sequence(held[j].x, page_count);
+          has = slots_with(page.words + probes.second_sector * kQrySlotsPerSector, key) != 0 ||
+                ((state & kQryBucketToStash) != 0 && detail::locate_in_stash<detail::SharedWords>(view, probes, key).slot != nullptr);
         }
         known |= uint32_t{has} << j;
       }
@@ -203,9 +207,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
     if (mine) {
       pair = list[base + thread];
       key = pair.x;
-      const QryPlace place = qry_place_stored(pair.x, page_count);
-      home = place.home_sector - kQryStateSectors;
-      next = place.next_sector - kQryStateSectors;
+      const QryProbeSequence probes = qry_probe_sequence(pair.x, page_count);
+      home = probes.home_sector - kQryStateSectors;
+      next = probes.second_sector - kQryStateSectors;
       copy = (slots_with(bucket_words(page, home), key) | slots_with(bucket_words(page, next), key)) != 0;
       home_room = page.taken[home] < kQrySlotsPerSector;
       next_room = page.taken[next] < kQrySlotsPerSector;
@@ -242,14 +246,14 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
     __syncthreads();
     uint32_t random = (blockIdx.x * kThreads + thread) * 0x9E3779B1u, bucket = 0, steps = 0, walker = 0;
     uint64_t hand = detail::kNeverUsed;
-    const auto into_stash = [&](const QryPlace& place) {
-      const detail::StashClaim claimed = detail::claim_in_stash<detail::SharedWords>(view, place, hand);
+    const auto into_stash = [&](const QryProbeSequence& probes) {
+      const detail::StashClaim claimed = detail::claim_in_stash<detail::SharedWords>(view, probes, hand);
       if (claimed.slot == nullptr) return false;
       if (claimed.was_there) {  // a copy, which took the same way
         atomicAdd(&page.present, 1u);
       } else {
         page.walkers[walker] = detail::pair_word(detail::low(hand), stash_number(view, claimed.slot));
-        set_state(page, place.home_sector, kQryBucketSpilled | kQryBucketToStash);
+        set_state(page, probes.home_sector, kQryBucketSpilled | kQryBucketToStash);
       }
       hand = detail::kNeverUsed;
       return true;
@@ -260,10 +264,10 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
         if (walker >= walkers) break;
         hand = page.walkers[walker];
         page.walkers[walker] = detail::kNeverUsed;
-        const QryPlace place = qry_place_stored(detail::low(hand), page_count);
-        if (for_stash != 0 && atomicAdd(&page.stash_tickets, 1u) < for_stash && into_stash(place)) continue;
+        const QryProbeSequence probes = qry_probe_sequence(detail::low(hand), page_count);
+        if (for_stash != 0 && atomicAdd(&page.stash_tickets, 1u) < for_stash && into_stash(probes)) continue;
         random = random * 1664525u + 1013904223u;
-        bucket = (random >> 28 & 1u) != 0 ? place.home_sector - kQryStateSectors : place.next_sector - kQryStateSectors;
+        bucket = (random >> 28 & 1u) != 0 ? probes.home_sector - kQryStateSectors : probes.second_sector - kQryStateSectors;
         steps = 0;
       }
       const uint32_t n = claim(page, bucket);
@@ -275,21 +279,21 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
         hand = detail::kNeverUsed;
         continue;
       }
-      const QryPlace place = qry_place_stored(detail::low(hand), page_count);
+      const QryProbeSequence probes = qry_probe_sequence(detail::low(hand), page_count);
       // A key whose six sectors of the stash are full walks on: the next one has others.
       if (++steps >= kStashAfter && steps % kStashEach == 0) {
-        if (into_stash(place)) continue;
+        if (into_stash(probes)) continue;
         if (steps >= kWalkSteps) {
           atomicAdd(&page.refused, 1u);
           hand = detail::kNeverUsed;
           continue;
         }
       }
-      if (bucket + kQryStateSectors == place.home_sector) {
-        set_state(page, place.home_sector, kQryBucketSpilled);
-        bucket = place.next_sector - kQryStateSectors;
+      if (bucket + kQryStateSectors == probes.home_sector) {
+        set_state(page, probes.home_sector, kQryBucketSpilled);
+        bucket = probes.second_sector - kQryStateSectors;
       } else {
-        bucket = place.home_sector - kQryStateSectors;
+        bucket = probes.home_sector - kQryStateSectors;
       }
     }
     __syncthreads();
@@ -298,33 +302,34 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
   // Copies of one key that were listed may stand in two places now: the first in probe order stays.
   for (uint32_t base = 0; base < listed; base += kThreads) {
     uint32_t slots = 0;
-    QryPlace place{};
+    QryProbeSequence probes{};
     if (base + thread < listed) {
       const uint32_t key = list[base + thread].x;
-      place = qry_place_stored(key, page_count);
-      slots = slots_with(page.words + place.home_sector * kQrySlotsPerSector, key) |
-              slots_with(page.words + place.next_sector * kQrySlotsPerSector, key) << 4;
+      probes = qry_probe_sequence(key, page_count);
+      slots = slots_with(page.words + probes.home_sector * kQrySlotsPerSector, key) |
+              slots_with(page.words + probes.second_sector * kQrySlotsPerSector, key) << 4;
       slots &= slots - 1;
     }
     __syncthreads();
     while (slots != 0) {
       const uint32_t i = uint32_t(__ffs(int(slots))) - 1;
       slots &= slots - 1;
-      uint64_t* word = page.words + (i < 4 ? place.home_sector : place.next_sector) * kQrySlotsPerSector + i % 4;
+      uint64_t* word = page.words + (i < 4 ? probes.home_sector : probes.second_sector) * kQrySlotsPerSector + i % 4;
       if (!detail::is_empty(atomicExch(reinterpret_cast<Atomic64*>(word), Atomic64{gap}))) atomicAdd(&page.present, 1u);
     }
     __syncthreads();
   }
 
   const bool write = kFresh || page.refused == 0;
-  // What went to the stash leaves it again where a copy of it stands in a bucket, and where the page stays as it was; by leave_stash, once all
-  // pages are done. A slot that came free now, before one that a copy of some key of another page claimed, would be claimed for that key again.
+  // What went to the stash leaves it again where a copy of it stands in a bucket, and where the page stays as it was;
+  // by leave_stash, once all pages are done. A slot that came free now, before one that a copy of some key of another
+  // page claimed, would be claimed for that key again.
   for (uint32_t w = thread; w < walkers; w += kThreads) {
     const uint32_t key = detail::low(page.walkers[w]);
     if (key == kQryReservedKey) continue;
-    const QryPlace place = qry_place_stored(key, page_count);
-    const bool copy = (slots_with(page.words + place.home_sector * kQrySlotsPerSector, key) |
-                       slots_with(page.words + place.next_sector * kQrySlotsPerSector, key)) != 0;
+    const QryProbeSequence probes = qry_probe_sequence(key, page_count);
+    const bool copy = (slots_with(page.words + probes.home_sector * kQrySlotsPerSector, key) |
+                       slots_with(page.words + probes.second_sector * kQrySlotsPerSector, key)) != 0;
     if (copy) atomicAdd(&page.present, 1u);
     if (copy || !write) list[atomicAdd(&page.leaving, 1u)].y = detail::high(page.walkers[w]);
   }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // page_kernels.cuh - the kernels that stream over whole pages, a block for each. Launches are in operations.cu.
 //
-// Where a page is rebuilt it lies in shared memory, and between two barriers a word is touched either by atomics alone or by one thread
-// alone: compute-sanitizer's racecheck must have nothing to say.
+// Where a page is rebuilt it lies in shared memory, and between two barriers a word is touched either by atomics alone
+// or by one thread alone: compute-sanitizer's racecheck must have nothing to say.
 #pragma once
 
-#include "hashgrid/pairs/settle.hpp"
+#include "hashgrid/pairs/cuckoo.hpp"
 #include "hashgrid/cuda/stats_sums.cuh"
 #include "hashgrid/cuda/tuning.cuh"
 
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(kPageThreads) sum_stats(const uint64_t* words,
           continue;
         }
         ++here;
-        const uint32_t depth = detail::depth_at(qry_place_stored(detail::low(word), page_count), page * kQrySectorsPerPage + sector, page_count);
+        const uint32_t depth = detail::depth_at(qry_probe_sequence(detail::low(word), page_count), page * kQrySectorsPerPage + sector, page_count);
         if (depth == 1)
           ++first_sector;
         else
@@ -160,24 +160,24 @@ __global__ void __launch_bounds__(kPageThreads) sum_stats(const uint64_t* words,
   }
 }
 
-__device__ inline void mark_gone_on(uint64_t* page, uint32_t sector, uint32_t bits) {
+__device__ inline void mark_overflow(uint64_t* page, uint32_t sector, uint32_t bits) {
   atomicOr(reinterpret_cast<AtomicWord*>(page + qry_state_word(sector)), AtomicWord{bits} << qry_state_shift(sector));
 }
 
-__device__ inline bool claim_in_bucket(uint64_t* page, uint32_t sector, const QryPlace& place, uint64_t word) {
+__device__ inline bool claim_in_bucket(uint64_t* page, uint32_t sector, const QryProbeSequence& probes, uint64_t word) {
   for (uint32_t n = 0; n < kQrySlotsPerSector; ++n)
-    if (claim_shared(page + detail::bucket_word(sector, place, n), word)) return true;
+    if (claim_shared(page + detail::bucket_word(sector, probes, n), word)) return true;
   return false;
 }
 
 // Word number i, of group.count x kStashWords, of a group's stash.
 constexpr uint32_t kStashWords = kQryPageWords - kQryOwnWords;
-__device__ inline uint64_t* stash_slot(uint64_t* words, const QryGroup& group, uint32_t i) {
+__device__ inline uint64_t* stash_slot(uint64_t* words, const QryStashGroup& group, uint32_t i) {
   return words + size_t{group.first + i / kStashWords} * kQryPageWords + kQryOwnWords + i % kStashWords;
 }
 
-// The same as detail::sweep_page, by a block. Only keys outside their home buckets, which are listed when the page is read, are looked at
-// again: the rest of a page passes through.
+// The same as detail::sweep_page, by a block. Only keys outside their home buckets, which are listed when the page is
+// read, are looked at again: the rest of a page passes through.
 __global__ void __launch_bounds__(kPageThreads, 5) sweep_pages(uint64_t* words, uint32_t page_count) {
   __shared__ alignas(16) uint64_t page[kQryOwnWords];
   __shared__ uint16_t away[kQryOwnWords];  // words of keys outside their home buckets, 0: has moved
@@ -198,13 +198,13 @@ __global__ void __launch_bounds__(kPageThreads, 5) sweep_pages(uint64_t* words, 
     for (uint32_t r = 0; r < kRounds; ++r) {
       const uint32_t i = r * kPageThreads + threadIdx.x;
       if (i >= kVectors) continue;
-      const auto look = [&](uint64_t word, uint32_t bit) {
+      const auto note = [&](uint64_t word, uint32_t bit) {
         if (detail::is_empty(word)) return AtomicWord{detail::kNeverUsed};
         const uint32_t home = kQryStateSectors + qry_home_bucket(detail::low(word), page_count);
         mine |= uint32_t{i / 2 != home} << bit;
         return AtomicWord{word};
       };
-      in_shared[i] = i < detail::kFirstSlotWord / 2 ? make_ulonglong2(0, 0) : make_ulonglong2(look(held[r].x, 2 * r), look(held[r].y, 2 * r + 1));
+      in_shared[i] = i < detail::kFirstSlotWord / 2 ? make_ulonglong2(0, 0) : make_ulonglong2(note(held[r].x, 2 * r), note(held[r].y, 2 * r + 1));
     }
     if (mine != 0) {
       uint32_t at = atomicAdd(&away_count, uint32_t(__popc(mine)));
@@ -231,9 +231,10 @@ __global__ void __launch_bounds__(kPageThreads, 5) sweep_pages(uint64_t* words, 
 #pragma unroll
         for (uint32_t j = 0; j < kAtOnce; ++j) {
           if (index[j] == 0) continue;
-          const QryPlace place = qry_place_stored(detail::low(word[j]), page_count);
-          if (!claim_in_bucket(page, place.home_sector, place, word[j])) continue;
-          atomicExch(reinterpret_cast<AtomicWord*>(page + index[j]), AtomicWord{detail::kNeverUsed});  // only the slot's own thread empties it
+          const QryProbeSequence probes = qry_probe_sequence(detail::low(word[j]), page_count);
+          if (!claim_in_bucket(page, probes.home_sector, probes, word[j])) continue;
+          // Only the slot's own thread empties it.
+          atomicExch(reinterpret_cast<AtomicWord*>(page + index[j]), AtomicWord{detail::kNeverUsed});
           away[chunk + j * kPageThreads + threadIdx.x] = 0;
           moved = 1;
         }
@@ -242,27 +243,27 @@ __global__ void __launch_bounds__(kPageThreads, 5) sweep_pages(uint64_t* words, 
       moved = __syncthreads_or(moved);
     }
     for (uint32_t e = threadIdx.x; e < count; e += kPageThreads)
-      if (away[e] != 0) mark_gone_on(page, qry_place_stored(detail::low(page[away[e]]), page_count).home_sector, kQryBucketSpilled);
+      if (away[e] != 0) mark_overflow(page, qry_probe_sequence(detail::low(page[away[e]]), page_count).home_sector, kQryBucketSpilled);
     __syncthreads();
     if (in_stash) {  // its keys in the stash: nobody else touches their slots
-      const QryGroup group = qry_group(p, page_count);
+      const QryStashGroup group = qry_stash_group(p, page_count);
       for (uint32_t i = threadIdx.x; i < group.count * kStashWords; i += kPageThreads) {
         uint64_t* const slot = stash_slot(words, group, i);
         const uint64_t word = detail::SharedWords::load(slot);
         if (detail::is_empty(word)) continue;
-        const QryPlace place = qry_place_stored(detail::low(word), page_count);
-        if (place.page != p) continue;
+        const QryProbeSequence probes = qry_probe_sequence(detail::low(word), page_count);
+        if (probes.page != p) continue;
         uint32_t bits = 0;
-        bool placed = claim_in_bucket(page, place.home_sector, place, word);
+        bool placed = claim_in_bucket(page, probes.home_sector, probes, word);
         if (!placed) {
           bits = kQryBucketSpilled;
-          placed = claim_in_bucket(page, place.next_sector, place, word);
+          placed = claim_in_bucket(page, probes.second_sector, probes, word);
         }
         if (placed)
           atomicExch(reinterpret_cast<AtomicWord*>(slot), AtomicWord{detail::kNeverUsed});
         else
           bits |= kQryBucketToStash;
-        if (bits != 0) mark_gone_on(page, place.home_sector, bits);
+        if (bits != 0) mark_overflow(page, probes.home_sector, bits);
       }
       __syncthreads();
     }
@@ -275,7 +276,7 @@ __global__ void __launch_bounds__(kPageThreads, 5) sweep_pages(uint64_t* words, 
 
 // The same as detail::sweep_stash, a group to a block, where the stash lies.
 __global__ void __launch_bounds__(kPageThreads) sweep_stashes(uint64_t* words, uint32_t page_count) {
-  const QryGroup group = qry_group(blockIdx.x * kQryGroupPages, page_count);
+  const QryStashGroup group = qry_stash_group(blockIdx.x * kQryGroupPages, page_count);
   const GridView view{words, page_count, 0};
   int keys = 0;
   for (uint32_t i = threadIdx.x; i < group.count * kStashWords; i += kPageThreads) {
@@ -290,10 +291,10 @@ __global__ void __launch_bounds__(kPageThreads) sweep_stashes(uint64_t* words, u
       uint64_t* const slot = stash_slot(words, group, i);
       const uint64_t word = detail::SharedWords::load(slot);
       if (detail::is_empty(word)) continue;
-      const QryPlace place = qry_place_stored(detail::low(word), page_count);
+      const QryProbeSequence probes = qry_probe_sequence(detail::low(word), page_count);
       bool done = false;
       for (uint32_t n = 0; n < kQryStashTries && !done; ++n) {
-        uint64_t* const first = detail::stash_words(view, place, group, n);
+        uint64_t* const first = detail::stash_words(view, probes, group, n);
         if (slot >= first && slot < first + kQrySlotsPerSector) break;
         const detail::Bucket sector = detail::SharedWords::load_bucket(first);
 #pragma unroll
@@ -315,20 +316,21 @@ constexpr uint32_t kRehashAhead = 8;
 
 // A key that is not in `to` yet, to the stash of its group, if there is room. `page`: its page, in shared memory.
 __device__ __noinline__ bool move_to_stash(uint64_t* page, const GridView& to, uint64_t word) {
-  const QryPlace place = qry_place_stored(detail::low(word), to.page_count);
-  if (detail::claim_in_stash<detail::SharedWords>(to, place, word).slot == nullptr) return false;
-  mark_gone_on(page, place.home_sector, kQryBucketSpilled | kQryBucketToStash);
+  const QryProbeSequence probes = qry_probe_sequence(detail::low(word), to.page_count);
+  if (detail::claim_in_stash<detail::SharedWords>(to, probes, word).slot == nullptr) return false;
+  mark_overflow(page, probes.home_sector, kQryBucketSpilled | kQryBucketToStash);
   return true;
 }
 
-// Builds each page of `to` from the pages of `from` that can hold its keys, and their stashes. Keys are all different, so nobody looks for
-// them: a bucket hands out its slots by a counter, the stash by compare-and-swap; what fits neither is placed by moves, by one thread.
+// Builds each page of `to` from the pages of `from` that can hold its keys, and their stashes. Keys are all different,
+// so nobody looks for them: a bucket hands out its slots by a counter, the stash by compare-and-swap; what fits neither
+// is placed by moves, by one thread.
 __global__ void __launch_bounds__(kPageThreads) rehash_pages(GridView from, GridView to, AtomicWord* refused) {
   __shared__ alignas(16) uint64_t page[kQryOwnWords];
   __shared__ uint64_t leftover[kLeftoverWords];
   __shared__ union {
     uint32_t taken[kQryBucketsPerPage];  // slots handed out, of each bucket
-    detail::SettleScratch scratch;
+    detail::CuckooScratch scratch;
   } shared;
   __shared__ uint32_t leftover_count;
   for (uint32_t p = blockIdx.x; p < to.page_count; p += gridDim.x) {
@@ -338,13 +340,13 @@ __global__ void __launch_bounds__(kPageThreads) rehash_pages(GridView from, Grid
     __syncthreads();
     const auto move = [&](uint64_t word) {
       if (qry_page(detail::low(word), to.page_count) != p) return;
-      const QryPlace place = qry_place_stored(detail::low(word), to.page_count);
+      const QryProbeSequence probes = qry_probe_sequence(detail::low(word), to.page_count);
       // Slots are turned from bucket to bucket, so that a warp's stores spread over the banks.
-      uint32_t sector = place.home_sector;
+      uint32_t sector = probes.home_sector;
       uint32_t slot = atomicAdd(&shared.taken[sector - kQryStateSectors], 1u);
       if (slot >= kQrySlotsPerSector) {
-        mark_gone_on(page, place.home_sector, kQryBucketSpilled);
-        sector = place.next_sector;
+        mark_overflow(page, probes.home_sector, kQryBucketSpilled);
+        sector = probes.second_sector;
         slot = atomicAdd(&shared.taken[sector - kQryStateSectors], 1u);
       }
       if (slot < kQrySlotsPerSector) {
@@ -376,7 +378,7 @@ __global__ void __launch_bounds__(kPageThreads) rehash_pages(GridView from, Grid
             move(ahead[j]);
         }
       }
-      const QryGroup group = qry_group(source, from.page_count);
+      const QryStashGroup group = qry_stash_group(source, from.page_count);
       if (__syncthreads_or(in_stash) == 0 || group.first == gathered) continue;
       gathered = group.first;
       for (uint32_t i = threadIdx.x; i < group.count * kStashWords; i += kPageThreads) {
@@ -396,8 +398,8 @@ __global__ void __launch_bounds__(kPageThreads) rehash_pages(GridView from, Grid
       shared.scratch.reset();
       for (uint32_t i = 0; i < min(leftover_count, kLeftoverWords); ++i) {
         if (detail::is_empty(leftover[i])) continue;
-        const QryPlace place = qry_place_stored(detail::low(leftover[i]), to.page_count);
-        if (detail::place_absent(page, to, place, leftover[i], shared.scratch) == Outcome::full) atomicAdd(refused, AtomicWord{1});
+        const QryProbeSequence probes = qry_probe_sequence(detail::low(leftover[i]), to.page_count);
+        if (detail::place_absent(page, to, probes, leftover[i], shared.scratch) == Outcome::full) atomicAdd(refused, AtomicWord{1});
       }
     }
     __syncthreads();
@@ -407,18 +409,19 @@ __global__ void __launch_bounds__(kPageThreads) rehash_pages(GridView from, Grid
   }
 }
 
-// Keys that find no place in a row, after which a page is taken for full: each costs a look at 54 sectors of the stash, by one thread.
-constexpr uint32_t kSettleMisses = 64;
+// Keys that find no place in a row, after which a page is taken for full: each costs a look at 54 sectors of the stash,
+// by one thread.
+constexpr uint32_t kCuckooMisses = 64;
 constexpr uint32_t kBroughtBack = 512;  // keys of the page that are brought back from the stash at most
 
-// Refused keys sorted by page: group g has positions[begins[g]] .. positions[begins[g] + sizes[g] - 1], all of page pages[g]. One thread
-// of a block places them, in the order of the batch, until the page is full; the rest is only looked up, by all threads. Before that the
-// page's keys in the stash are brought back as far as moves go.
-__global__ void __launch_bounds__(kPageThreads) settle_pages(GridView view, const uint32_t* keys, const uint32_t* values, Outcome* outcomes,
+// Refused keys sorted by page: group g has positions[begins[g]] .. positions[begins[g] + sizes[g] - 1], all of page
+// pages[g]. One thread of a block places them, in the order of the batch, until the page is full; the rest is only
+// looked up, by all threads. Before that the page's keys in the stash are brought back as far as moves go.
+__global__ void __launch_bounds__(kPageThreads) cuckoo_pages(GridView view, const uint32_t* keys, const uint32_t* values, Outcome* outcomes,
                                                              const uint32_t* pages, const uint64_t* begins, const uint64_t* sizes,
                                                              const uint64_t* positions, uint64_t group_count) {
   __shared__ alignas(16) uint64_t page[kQryOwnWords];
-  __shared__ detail::SettleScratch scratch;
+  __shared__ detail::CuckooScratch scratch;
   __shared__ uint64_t placed;  // keys of the group that are dealt with
   __shared__ uint64_t* in_stash[kBroughtBack];
   __shared__ uint32_t in_stash_count;
@@ -428,7 +431,7 @@ __global__ void __launch_bounds__(kPageThreads) settle_pages(GridView view, cons
     if (threadIdx.x == 0) in_stash_count = 0;
     __syncthreads();
     if (detail::any_in_stash(page)) {
-      const QryGroup stash = qry_group(pages[group], view.page_count);
+      const QryStashGroup stash = qry_stash_group(pages[group], view.page_count);
       for (uint32_t i = threadIdx.x; i < stash.count * kStashWords; i += kPageThreads) {
         uint64_t* const slot = stash_slot(view.words, stash, i);
         const uint64_t word = detail::SharedWords::load(slot);
@@ -442,9 +445,9 @@ __global__ void __launch_bounds__(kPageThreads) settle_pages(GridView view, cons
       scratch.reset();
       for (uint32_t i = 0; i < min(in_stash_count, kBroughtBack); ++i) detail::bring_back(page, view, in_stash[i], scratch);
       uint64_t n = 0;
-      for (uint32_t misses = 0; n < sizes[group] && misses < kSettleMisses; ++n) {
+      for (uint32_t misses = 0; n < sizes[group] && misses < kCuckooMisses; ++n) {
         const uint64_t i = positions[begins[group] + n];
-        outcomes[i] = detail::place_with_moves(page, view, detail::pair_word(qry_stored_key(keys[i], view.locality), values[i]), scratch);
+        outcomes[i] = detail::place_by_cuckoo(page, view, detail::pair_word(qry_stored_key(keys[i], view.locality), values[i]), scratch);
         misses = outcomes[i] == Outcome::full ? misses + 1 : 0;
       }
       placed = n;
@@ -454,7 +457,7 @@ __global__ void __launch_bounds__(kPageThreads) settle_pages(GridView view, cons
       const uint64_t i = positions[begins[group] + n];
       const uint32_t stored = qry_stored_key(keys[i], view.locality);
       const detail::Located at =
-          detail::locate<detail::PrivateWords, detail::SharedWords>(page, view, qry_place_stored(stored, view.page_count), stored);
+          detail::locate<detail::PrivateWords, detail::SharedWords>(page, view, qry_probe_sequence(stored, view.page_count), stored);
       outcomes[i] = at.slot == nullptr ? Outcome::full : Outcome::present;
     }
     __syncthreads();

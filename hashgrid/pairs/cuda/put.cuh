@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// put.cuh - insert and assign of a large batch beside any other operations: split by page (page_lists.cuh), then a block for each page,
-// which brings it to the L2 cache and puts every key by a compare-and-swap of its own. The launch is in merge.cu. Erase by page stands here too.
+// put.cuh - insert and assign of a large batch beside any other operations: split by page (page_lists.cuh), then a
+// block for each page, which brings it to the L2 cache and puts every key by a compare-and-swap of its own. The launch
+// is in merge.cu. Erase by page stands here too.
 //
-// What is slow here is waiting, so that threads count: the whole of put() takes 64 registers a thread, half the threads a multiprocessor has,
-// and halves the rate. So one kernel knows the two ways that almost all keys go, with as few registers as erase has, and leaves the
-// rest, at the front of the page's list, to a second one that knows all.
+// What is slow here is waiting, so that threads count: the whole of put() takes 64 registers a thread, half the threads
+// a multiprocessor has, and halves the rate. So one kernel knows the two ways that almost all keys go, with as few
+// registers as erase has, and leaves the rest, at the front of the page's list, to a second one that knows all.
 //
-// Each way is a part of put(), claims the first claimable slot of the key's sequence from the word it saw, and is right for the same reasons.
+// Each way is a part of put(), claims the first claimable slot of the key's sequence from the word it saw, and is right
+// for the same reasons.
 #pragma once
 
 #include "hashgrid/cuda/page_lists.cuh"
@@ -22,10 +24,11 @@ __device__ inline void fetch_page(const uint64_t* words) {
 #endif
 }
 
-enum class Went : uint32_t { in, there, on, elsewhere };  // inserted; the bucket has the key; no empty slot, nor the key; look by put()
+// The key was inserted; the bucket has it already; the bucket is full of others; put() has to decide.
+enum class BucketOutcome : uint32_t { inserted, present, full, undecided };
 
 // Tries one bucket. `after_bit`: a state bit was just set for this key.
-__device__ inline Went put_into(uint64_t* first, const QryPlace& place, uint32_t stored, uint32_t value, uint32_t phase, bool after_bit) {
+__device__ inline BucketOutcome put_into(uint64_t* first, const QryProbeSequence& probes, uint32_t stored, uint32_t value, uint32_t phase, bool after_bit) {
   const detail::Bucket bucket = detail::SharedWords::load_bucket(first);
   uint32_t never = 0, empty = 0, claimable = 0;
   bool there = false;
@@ -37,14 +40,14 @@ __device__ inline Went put_into(uint64_t* first, const QryPlace& place, uint32_t
     empty |= uint32_t{detail::is_empty(word)} << slot;
     claimable |= uint32_t{detail::is_claimable(word, phase)} << slot;
   }
-  if (there) return Went::there;
-  if (empty == 0) return Went::on;
-  if (never == 0) return Went::elsewhere;
-  const uint32_t turned = (claimable | claimable << kQrySlotsPerSector) >> place.home_slot;
-  const uint32_t slot = (place.home_slot + uint32_t(__ffs(int(turned))) - 1) & 3u;
+  if (there) return BucketOutcome::present;
+  if (empty == 0) return BucketOutcome::full;
+  if (never == 0) return BucketOutcome::undecided;
+  const uint32_t turned = (claimable | claimable << kQrySlotsPerSector) >> probes.home_slot;
+  const uint32_t slot = (probes.home_slot + uint32_t(__ffs(int(turned))) - 1) & 3u;
   uint64_t expected = detail::kNeverUsed;
-  if ((never >> slot & 1u) == 0) return Went::elsewhere;  // a freed slot comes first: its word is another
-  return detail::SharedWords::exchange(first + slot, expected, detail::pair_word(stored, value), after_bit) ? Went::in : Went::elsewhere;
+  if ((never >> slot & 1u) == 0) return BucketOutcome::undecided;  // a freed slot comes first: its word is another
+  return detail::SharedWords::exchange(first + slot, expected, detail::pair_word(stored, value), after_bit) ? BucketOutcome::inserted : BucketOutcome::undecided;
 }
 
 template <detail::IfPresent kIfPresent>
@@ -69,11 +72,11 @@ __global__ void __launch_bounds__(kPutThreads, kPutBlocks) put_mostly(GridView v
 #pragma unroll
     for (uint32_t k = 0; k < kPutHeld; ++k) {
       if (base + k * kPutThreads + threadIdx.x >= size) continue;
-      const QryPlace place = qry_place_stored(pair[k].x, view.page_count);
-      const Went went = put_into(page + place.home_sector * kQrySlotsPerSector, place, pair[k].x, pair[k].y, view.phase, false);
-      if (went == Went::there && kIfPresent == detail::IfPresent::keep)
+      const QryProbeSequence probes = qry_probe_sequence(pair[k].x, view.page_count);
+      const BucketOutcome outcome = put_into(page + probes.home_sector * kQrySlotsPerSector, probes, pair[k].x, pair[k].y, view.phase, false);
+      if (outcome == BucketOutcome::present && kIfPresent == detail::IfPresent::keep)
         ++present;
-      else if (went != Went::in)
+      else if (outcome != BucketOutcome::inserted)
         list[atomicAdd(&full_homes, 1u)] = pair[k];
     }
   }
@@ -85,17 +88,17 @@ __global__ void __launch_bounds__(kPutThreads, kPutBlocks) put_mostly(GridView v
     const uint2 pair = mine ? list[base + threadIdx.x] : make_uint2(0, 0);
     __syncthreads();
     if (!mine) continue;
-    const QryPlace place = qry_place_stored(pair.x, view.page_count);
-    Went went = put_into(page + place.home_sector * kQrySlotsPerSector, place, pair.x, pair.y, view.phase, false);
-    if (went == Went::on) {
-      const bool set_bit = detail::ensure_state<detail::SharedWords>(page, place.home_sector, kQryBucketSpilled);
-      went = Went::elsewhere;
-      if ((detail::bucket_state<detail::SharedWords>(page, place.home_sector) & kQryBucketToStash) == 0)
-        went = put_into(page + place.next_sector * kQrySlotsPerSector, place, pair.x, pair.y, view.phase, set_bit);
+    const QryProbeSequence probes = qry_probe_sequence(pair.x, view.page_count);
+    BucketOutcome outcome = put_into(page + probes.home_sector * kQrySlotsPerSector, probes, pair.x, pair.y, view.phase, false);
+    if (outcome == BucketOutcome::full) {
+      const bool set_bit = detail::ensure_state<detail::SharedWords>(page, probes.home_sector, kQryBucketSpilled);
+      outcome = BucketOutcome::undecided;
+      if ((detail::bucket_state<detail::SharedWords>(page, probes.home_sector) & kQryBucketToStash) == 0)
+        outcome = put_into(page + probes.second_sector * kQrySlotsPerSector, probes, pair.x, pair.y, view.phase, set_bit);
     }
-    if (went == Went::there && kIfPresent == detail::IfPresent::keep)
+    if (outcome == BucketOutcome::present && kIfPresent == detail::IfPresent::keep)
       ++present;
-    else if (went != Went::in)
+    else if (outcome != BucketOutcome::inserted)
       list[atomicAdd(&rest, 1u)] = pair;
   }
   __syncthreads();
@@ -116,7 +119,7 @@ __global__ void __launch_bounds__(kRestThreads) put_rest(GridView view, PageList
   for (uint32_t i = threadIdx.x % kLanes; i < pages.sizes[page]; i += kLanes) {
     const uint2 pair = list[i];
     uint32_t value = pair.y;
-    const Outcome outcome = detail::put<detail::SharedWords, kIfPresent>(view, qry_place_stored(pair.x, view.page_count), pair.x, value);
+    const Outcome outcome = detail::put<detail::SharedWords, kIfPresent>(view, qry_probe_sequence(pair.x, view.page_count), pair.x, value);
     present += outcome == Outcome::present || outcome == Outcome::assigned;
     refused += outcome == Outcome::full;
   }
@@ -133,7 +136,7 @@ __global__ void __launch_bounds__(kWindowThreads) erase_in_pages(GridView view, 
   uint32_t absent = 0;
   for (uint32_t i = threadIdx.x; i < size; i += kWindowThreads) {
     const uint32_t stored = __ldcs(list + i).x;
-    absent += detail::take<detail::SharedWords>(view, qry_place_stored(stored, view.page_count), stored, nullptr) == Outcome::absent;
+    absent += detail::take<detail::SharedWords>(view, qry_probe_sequence(stored, view.page_count), stored, nullptr) == Outcome::absent;
   }
   absent = __reduce_add_sync(0xFFFFFFFFu, absent);
   if (threadIdx.x % 32 == 0 && absent != 0) atomicAdd(&pages.totals->refused, (unsigned long long)absent);

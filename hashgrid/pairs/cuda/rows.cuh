@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// rows.cuh - bulk find in grids of rows. Lanes that follow each other in the order of keys ask for sectors of one line in one request, so it
-// stays at device scope.
+// rows.cuh - bulk find in grids of rows. Lanes that follow each other in the order of keys ask for sectors of one line
+// in one request, so it stays at device scope.
 //
-// Where rows share lines, one key in eight has gone on to its second bucket: looked for at once, it would make nearly every warp wait for two
-// more loads in a row, for four lanes' sake. So a block first asks all home sectors, lists what needs more, and then works on the list
-// with all its lanes.
+// Where rows share lines, one key in eight has gone on to its second bucket: looked for at once, it would make nearly
+// every warp wait for two more loads in a row, for four lanes' sake. So a block first asks all home sectors, lists what
+// needs more, and then works on the list with all its lanes.
 #pragma once
 
 #include "hashgrid/pairs/cuda/block_list.cuh"
@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kRowThreads, 12) find_in_rows(GridView view, c
   for (uint32_t j = 0; j < kRowKeys; ++j) {
     const size_t i = base + j * kRowThreads + threadIdx.x;
     const detail::Home home = detail::home_of(view, key[j], kQryRows);
-    const detail::InSector got = detail::look_in(detail::SharedWords::load_bucket(home.words), home.stored);
+    const detail::InSector got = detail::probe_bucket(detail::SharedWords::load_bucket(home.words), home.stored);
     const bool valid = key[j] != kQryReservedKey, go_on = valid && got.beyond;
     const uint32_t value = valid ? got.value : kQryReservedValue;
     wait |= uint32_t{go_on} << j;
@@ -49,8 +49,8 @@ __global__ void __launch_bounds__(kRowThreads, 12) find_in_rows(GridView view, c
   for (uint32_t n = threadIdx.x; n < listed; n += kRowThreads) {
     const size_t i = base + later[n];
     const uint32_t stored = qry_stored_key(keys[i], kQryRows);
-    const QryPlace place = qry_place_stored(stored, view.page_count);
-    const detail::Located found = detail::locate_beyond_home<detail::SharedWords>(detail::page_of(view, place), view, place, stored);
+    const QryProbeSequence probes = qry_probe_sequence(stored, view.page_count);
+    const detail::Located found = detail::locate_beyond_home<detail::SharedWords>(detail::page_of(view, probes), view, probes, stored);
     const uint32_t value = found.slot == nullptr ? kQryReservedValue : detail::high(found.word);
     hit_count += value != kQryReservedValue;
     if (values != nullptr) values[i] = value;

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// find.hpp - where the keys of a batch stand, block by block: memory for the next block and for the second buckets of this one is on its way
-// while a core compares. No branch is taken on what a key's home holds: what it leaves open is listed, and the list worked on.
+// find.hpp - where the keys of a batch stand, block by block: memory for the next block and for the second buckets of
+// this one is on its way while a core compares. No branch is taken on what a key's home holds: what it leaves open is
+// listed, and the list worked on.
 //
-//   fill ─► home buckets fetched ─► looked at ─► open ones: state bits, second buckets fetched ─► looked at ─► stash ─► use
+//   fill ─► home buckets fetched ─► looked at ─► open ones: state bits, second buckets fetched ─► looked at ─► stash
+//   ─► use
 //
-// Not the key-by-key operations of view_impl.hpp, whose look-up it follows step by step, so that it may run beside any of them.
-// Used by operations.cpp and pages.cpp.
+// Not the key-by-key operations of view_impl.hpp, whose look-up it follows step by step, so that it may run beside any
+// of them. Used by operations.cpp and pages.cpp.
 #pragma once
 
 #include <algorithm>
 #include <bit>
 
-#include "hashgrid/pairs/host/groups.hpp"
+#include "hashgrid/pairs/host/bucket_kernels.hpp"
 #include "hashgrid/pairs/view.hpp"
 
 namespace quarry::hashgrid::detail {
@@ -24,8 +26,8 @@ struct Block {
   size_t count = 0;
   bool some_refused = false;
   uint32_t stored[kKeysPerBlock], tags[kKeysPerBlock];
-  // For `use`: what the table holds for each key, or the reserved value; how many sectors were read for it (0 for a reserved key); and for keys
-  // that are there, whose masks & kMaskKeys is not 0, the sector they stand in.
+  // For `use`: what the table holds for each key, or the reserved value; how many sectors were read for it (0 for a
+  // reserved key); and for keys that are there, whose masks & kMaskKeys is not 0, the sector they stand in.
   uint32_t values[kKeysPerBlock], sectors[kKeysPerBlock];
   uint8_t depths[kKeysPerBlock], masks[kKeysPerBlock];
 
@@ -44,13 +46,13 @@ struct Block {
     for (size_t j = 0; j < count; ++j) __builtin_prefetch(view.words + size_t{sectors[j]} * kQrySlotsPerSector, kWrites);
   }
   template <bool kWrites>
-  void prepare(const GridView& view, const GroupLook& look) {
-    look.homes(stored, count, view.page_count, sectors);
+  void prepare(const GridView& view, const BucketKernels& kernels) {
+    kernels.home_buckets(stored, count, view.page_count, sectors);
     fetch<kWrites>(view, sectors, count);
   }
   template <bool kWrites>
-  void look_home(const GridView& view, const GroupLook& look) {
-    const size_t opens = look.look(view.words, stored, sectors, count, values, masks, open_);
+  void probe_home(const GridView& view, const BucketKernels& kernels) {
+    const size_t opens = kernels.find(view.words, stored, sectors, count, values, masks, open_);
     std::fill_n(depths, kKeysPerBlock, uint8_t{1});
     // Only those go on whose home bucket says that something went past it.
     spilled_ = 0;
@@ -61,32 +63,32 @@ struct Block {
       values[i] = kQryReservedValue;
       open_[spilled_] = i;
       states_[spilled_] = uint8_t(state);
-      next_stored_[spilled_] = stored[i];
+      second_stored_[spilled_] = stored[i];
       spilled_ += state & kQryBucketSpilled;
     }
-    look.nexts(next_stored_, spilled_, view.page_count, next_sectors_);
-    fetch<kWrites>(view, next_sectors_, spilled_);
+    kernels.second_buckets(second_stored_, spilled_, view.page_count, second_sectors_);
+    fetch<kWrites>(view, second_sectors_, spilled_);
   }
-  void look_beyond(const GridView& view, const GroupLook& look) {
-    uint32_t next_values[kKeysPerBlock];
-    uint8_t next_masks[kKeysPerBlock], found[kKeysPerBlock], neither[kKeysPerBlock];
-    look.look(view.words, next_stored_, next_sectors_, spilled_, next_values, next_masks, neither);
+  void probe_further(const GridView& view, const BucketKernels& kernels) {
+    uint32_t second_values[kKeysPerBlock];
+    uint8_t second_masks[kKeysPerBlock], found[kKeysPerBlock], neither[kKeysPerBlock];
+    kernels.find(view.words, second_stored_, second_sectors_, spilled_, second_values, second_masks, neither);
     // What is in neither bucket keeps the answer it has; most absent keys end so.
     size_t founds = 0;
     for (size_t n = 0; n < spilled_; ++n) {
       depths[open_[n]] = 2;
       found[founds] = uint8_t(n);
-      founds += ((next_masks[n] & kMaskKeys) | (states_[n] & kQryBucketToStash)) != 0;
+      founds += ((second_masks[n] & kMaskKeys) | (states_[n] & kQryBucketToStash)) != 0;
     }
     for (size_t f = 0; f < founds; ++f) {
       const uint32_t n = found[f], i = open_[n];
-      if ((next_masks[n] & kMaskKeys) == 0) {
-        look_in_stash(view, i);
+      if ((second_masks[n] & kMaskKeys) == 0) {
+        probe_stash(view, i);
         continue;
       }
-      values[i] = next_values[n];
-      masks[i] = next_masks[n] & kMaskKeys;
-      sectors[i] = next_sectors_[n];
+      values[i] = second_values[n];
+      masks[i] = second_masks[n] & kMaskKeys;
+      sectors[i] = second_sectors_[n];
     }
     if (!some_refused) return;
     for (size_t i = 0; i < count; ++i) {
@@ -95,8 +97,8 @@ struct Block {
       masks[i] = depths[i] = 0;
     }
   }
-  [[gnu::noinline]] void look_in_stash(const GridView& view, size_t i) {
-    const Located at = locate_in_stash<SharedWords>(view, qry_place_stored(stored[i], view.page_count), stored[i]);
+  [[gnu::noinline]] void probe_stash(const GridView& view, size_t i) {
+    const Located at = locate_in_stash<SharedWords>(view, qry_probe_sequence(stored[i], view.page_count), stored[i]);
     depths[i] = uint8_t(at.sectors);
     if (at.slot == nullptr) return;
     const auto word = size_t(at.slot - view.words);
@@ -108,19 +110,19 @@ struct Block {
   // Keys that their home bucket leaves open; then those of them that may be in their second bucket or beyond.
   size_t spilled_ = 0;
   uint8_t open_[kKeysPerBlock], states_[kKeysPerBlock];
-  uint32_t next_stored_[kKeysPerBlock], next_sectors_[kKeysPerBlock];
+  uint32_t second_stored_[kKeysPerBlock], second_sectors_[kKeysPerBlock];
 };
 
-// fill(block) gives the next keys, none when there are no more; use(block) gets them, in the same order, located. A block is looked up
-// before the one ahead of it is used: who changes slots in `use` must look again at the slot of a key that may come twice.
-// kWrites: `use` writes to slots.
+// fill(block) gives the next keys, none when there are no more; use(block) gets them, in the same order, located. A
+// block is looked up before the one ahead of it is used: who changes slots in `use` must look again at the slot of a
+// key that may come twice. kWrites: `use` writes to slots.
 template <bool kWrites, class Fill, class Use>
 void for_blocks(const GridView& view, Fill&& fill, const Use& use) {
-  const GroupLook& look = group_look();
+  const BucketKernels& kernels = bucket_kernels();
   Block blocks[3];
   const auto next = [&](Block& block) {
     fill(block);
-    block.template prepare<kWrites>(view, look);
+    block.template prepare<kWrites>(view, kernels);
   };
   Block *ahead = &blocks[0], *now = &blocks[1], *before = &blocks[2];
   next(*ahead);
@@ -128,8 +130,8 @@ void for_blocks(const GridView& view, Fill&& fill, const Use& use) {
     Block* const done = before;
     before = now, now = ahead, ahead = done;
     if (now->count != 0) next(*ahead);
-    now->template look_home<kWrites>(view, look);
-    before->look_beyond(view, look);
+    now->template probe_home<kWrites>(view, kernels);
+    before->probe_further(view, kernels);
     if (before->count != 0) use(*before);
     before->count = before->spilled_ = 0;
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// operations.cpp - the bulk operations by host threads. Keys are worked on in small groups whose home buckets are fetched ahead and looked
-// at together (groups.hpp); what the home bucket does not settle goes on one by one, by view_impl.hpp. Batches of a caller that has the
-// table to itself are split by page (pages.hpp). Whole-table passes go page by page.
+// operations.cpp - the bulk operations by host threads. Keys are worked on in small groups whose home buckets are
+// fetched ahead and looked at together (bucket_kernels.hpp); what the home bucket does not settle goes on one by one,
+// by view_impl.hpp. Batches of a caller that has the table to itself are split by page (pages.hpp). Whole-table passes
+// go page by page.
 #include "hashgrid/pairs/host/operations.hpp"
 
 #include <algorithm>
@@ -9,11 +10,11 @@
 #include <cstring>
 
 #include "hashgrid/pairs/arguments.hpp"
+#include "hashgrid/pairs/cuckoo.hpp"
+#include "hashgrid/pairs/host/bucket_kernels.hpp"
 #include "hashgrid/pairs/host/find.hpp"
-#include "hashgrid/pairs/host/groups.hpp"
-#include "hashgrid/pairs/host/owned.hpp"
 #include "hashgrid/pairs/host/pages.hpp"
-#include "hashgrid/pairs/settle.hpp"
+#include "hashgrid/pairs/host/partitioned.hpp"
 #include "base/parallel.hpp"
 
 namespace quarry::hashgrid {
@@ -39,26 +40,26 @@ class HostPairs final : public BulkOperations<GridView> {
   Result<BulkReport> insert(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
     return put_all<detail::IfPresent::keep>(view, keys, values, count, outcomes, [](size_t, uint32_t) {});
   }
-  Result<BulkReport> insert_alone(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool) override {
+  Result<BulkReport> insert_exclusive(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, bool) override {
     QRY_TRY(detail::check_batch(view, keys, values, count));
     if (const auto report = detail::insert_by_windows(view, keys, values, count, threads_)) return *report;
     return insert(view, keys, values, count, nullptr);
   }
-  Result<BulkReport> assign_alone(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count) override {
+  Result<BulkReport> assign_exclusive(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count) override {
     QRY_TRY(detail::check_batch(view, keys, values, count));
     if (!may_own(count)) return assign(view, keys, values, count, nullptr);
     // Read only, as the way of visiting says.
-    return put_owned(view, keys, const_cast<uint32_t*>(values), count, detail::Present::assign);
+    return put_partitioned(view, keys, const_cast<uint32_t*>(values), count, detail::Present::assign);
   }
-  Result<BulkReport> find_or_insert_alone(const GridView& view, const uint32_t* keys, uint32_t* values, size_t count) override {
+  Result<BulkReport> find_or_insert_exclusive(const GridView& view, const uint32_t* keys, uint32_t* values, size_t count) override {
     QRY_TRY(detail::check_batch(view, keys, values, count));
     if (!may_own(count)) return find_or_insert(view, keys, values, count, nullptr);
-    return put_owned(view, keys, values, count, detail::Present::tell);
+    return put_partitioned(view, keys, values, count, detail::Present::tell);
   }
-  Result<BulkReport> erase_alone(const GridView& view, const uint32_t* keys, size_t count) override {
+  Result<BulkReport> erase_exclusive(const GridView& view, const uint32_t* keys, size_t count) override {
     QRY_TRY(detail::check_batch(view, keys, keys, count));
     if (!may_own(count)) return erase(view, keys, count, nullptr, nullptr);
-    return detail::erase_owned(view, keys, count, threads_);
+    return detail::erase_partitioned(view, keys, count, threads_);
   }
   Result<BulkReport> assign(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
     return put_all<detail::IfPresent::replace>(view, keys, values, count, outcomes, [](size_t, uint32_t) {});
@@ -71,7 +72,7 @@ class HostPairs final : public BulkOperations<GridView> {
       size_t next = begin, first = begin;
       detail::for_blocks<false>(view, [&](detail::Block& block) {
         block.count = std::min(detail::kKeysPerBlock, end - next);
-        block.some_refused = detail::group_look().store(keys + next, block.count, view.locality, block.stored);
+        block.some_refused = detail::bucket_kernels().store(keys + next, block.count, view.locality, block.stored);
         next += block.count;
       }, [&](const detail::Block& block) {
         uint32_t absent = 0;
@@ -100,9 +101,9 @@ class HostPairs final : public BulkOperations<GridView> {
         uint64_t word = detail::pair_word(key, group.values[j]);
         if (key == kQryReservedKey) {
           answer(j, Outcome::reserved, kQryReservedValue);
-        } else if ((seen & detail::kSeenKey) != 0 && SharedWords::exchange(group.bucket(j) + (seen & 3u), word, detail::freed_word(view.phase), false)) {
+        } else if ((seen & detail::kFoundKey) != 0 && SharedWords::exchange(group.bucket(j) + (seen & 3u), word, detail::freed_word(view.phase), false)) {
           answer(j, Outcome::erased, detail::high(word));
-        } else if ((seen & (detail::kSeenNever | detail::kSeenKey)) == detail::kSeenNever) {
+        } else if ((seen & (detail::kFoundNeverUsed | detail::kFoundKey)) == detail::kFoundNeverUsed) {
           answer(j, Outcome::absent, kQryReservedValue);
         } else {
           rest[left++] = uint32_t(j);
@@ -111,15 +112,15 @@ class HostPairs final : public BulkOperations<GridView> {
       group.prefetch_beyond(rest, left);
       for (size_t r = 0; r < left; ++r) {
         const size_t j = rest[r];
-        const QryPlace place = qry_place_stored(group.stored[j], view.page_count);
+        const QryProbeSequence probes = qry_probe_sequence(group.stored[j], view.page_count);
         uint32_t old = kQryReservedValue;
-        const Outcome outcome = detail::take<SharedWords>(view, place, group.stored[j], &old);
+        const Outcome outcome = detail::take<SharedWords>(view, probes, group.stored[j], &old);
         answer(j, outcome, old);
       }
     });
   }
 
-  Result<BulkReport> settle(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
+  Result<BulkReport> insert_refused(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes) override {
     QRY_TRY(check_view(view));
     struct Waiting {
       uint32_t page;
@@ -134,19 +135,19 @@ class HostPairs final : public BulkOperations<GridView> {
       if (i == 0 || waiting[i].page != waiting[i - 1].page) groups.push_back(i);
     groups.push_back(waiting.size());
     parallel_for(groups.size() - 1, 1, [&](size_t begin, size_t end) {
-      detail::SettleScratch scratch;
+      detail::CuckooScratch scratch;
       for (size_t group = begin; group < end; ++group) {
         scratch.reset();
         const uint32_t page_index = waiting[groups[group]].page;
         uint64_t* page = page_words(view, page_index);
         if (detail::any_in_stash(page))
-          detail::for_stash(view, qry_group(page_index, view.page_count), [&](uint64_t* slot) {
+          detail::for_stash(view, qry_stash_group(page_index, view.page_count), [&](uint64_t* slot) {
             const uint64_t word = SharedWords::load(slot);
             if (!detail::is_empty(word) && qry_page(detail::low(word), view.page_count) == page_index) detail::bring_back(page, view, slot, scratch);
           });
         for (size_t w = groups[group]; w < groups[group + 1]; ++w) {
           const uint64_t i = waiting[w].position;
-          outcomes[i] = detail::place_with_moves(page, view, detail::pair_word(qry_stored_key(keys[i], view.locality), values[i]), scratch);
+          outcomes[i] = detail::place_by_cuckoo(page, view, detail::pair_word(qry_stored_key(keys[i], view.locality), values[i]), scratch);
         }
       }
     }, threads_);
@@ -158,15 +159,15 @@ class HostPairs final : public BulkOperations<GridView> {
   Result<uint64_t> enumerate(const GridView& view, uint32_t* keys, uint32_t* values, size_t capacity) override {
     QRY_TRY(check_view(view));
     // Where each page's pairs begin, then the pairs.
-    const detail::GroupLook& look = detail::group_look();
+    const detail::BucketKernels& kernels = detail::bucket_kernels();
     constexpr uint32_t kSlotWords = kQryPageWords - detail::kFirstSlotWord;
     std::vector<uint64_t> begins(size_t{view.page_count} + 1, 0);
-    for_pages(view.page_count, [&](uint32_t page) { begins[page + 1] = look.live(page_words(view, page) + detail::kFirstSlotWord, kSlotWords); });
+    for_pages(view.page_count, [&](uint32_t page) { begins[page + 1] = kernels.live(page_words(view, page) + detail::kFirstSlotWord, kSlotWords); });
     for (uint32_t page = 0; page < view.page_count; ++page) begins[page + 1] += begins[page];
     for_pages(view.page_count, [&](uint32_t page) {
       if (begins[page] >= capacity) return;
       uint32_t page_keys[kSlotWords], page_values[kSlotWords];
-      const size_t found = look.list(page_words(view, page) + detail::kFirstSlotWord, kSlotWords, view.locality, page_keys, page_values);
+      const size_t found = kernels.list(page_words(view, page) + detail::kFirstSlotWord, kSlotWords, view.locality, page_keys, page_values);
       const size_t count = size_t(std::min<uint64_t>(found, capacity - begins[page]));
       if (keys != nullptr) std::copy_n(page_keys, count, keys + begins[page]);
       if (values != nullptr) std::copy_n(page_values, count, values + begins[page]);
@@ -183,7 +184,7 @@ class HostPairs final : public BulkOperations<GridView> {
   Result<void> sweep(const GridView& view) override {
     QRY_TRY(check_view(view));
     for_pages(view.page_count, [&](uint32_t page) { detail::sweep_page(view, page); });
-    for_pages(qry_group_count(view.page_count), [&](uint32_t group) { detail::sweep_stash(view, group); });
+    for_pages(qry_stash_group_count(view.page_count), [&](uint32_t group) { detail::sweep_stash(view, group); });
     return {};
   }
 
@@ -212,19 +213,19 @@ class HostPairs final : public BulkOperations<GridView> {
   bool may_own(size_t count) const { return threads_ <= detail::kMostOwners && count <= 0xFFFFFFFFu; }
 
   // Keys that are there first, then the new ones, as a batch of their own.
-  Result<BulkReport> put_owned(const GridView& view, const uint32_t* keys, uint32_t* values, size_t count, detail::Present what) {
+  Result<BulkReport> put_partitioned(const GridView& view, const uint32_t* keys, uint32_t* values, size_t count, detail::Present what) {
     std::vector<uint32_t> absent;
-    BulkReport report = detail::visit_owned(view, keys, values, count, what, threads_, absent);
+    BulkReport report = detail::visit_partitioned(view, keys, values, count, what, threads_, absent);
     if (absent.empty()) return report;
     std::vector<uint32_t> new_keys(absent.size()), new_values(absent.size());
     for (size_t i = 0; i < absent.size(); ++i) new_keys[i] = keys[absent[i]], new_values[i] = values[absent[i]];
-    QRY_TRY_ASSIGN(const auto inserted, insert_alone(view, new_keys.data(), new_values.data(), absent.size(), false));
+    QRY_TRY_ASSIGN(const auto inserted, insert_exclusive(view, new_keys.data(), new_values.data(), absent.size(), false));
     report.inserted += inserted.inserted;
     report.full += inserted.full;
     if (inserted.present == 0) return report;
     // Copies of a new key: once more, now that the first of them is in.
     std::vector<uint32_t> refused;
-    const BulkReport again = detail::visit_owned(view, new_keys.data(), new_values.data(), absent.size(), what, threads_, refused);
+    const BulkReport again = detail::visit_partitioned(view, new_keys.data(), new_values.data(), absent.size(), what, threads_, refused);
     (what == detail::Present::assign ? report.assigned : report.present) += again.assigned + again.present - inserted.inserted;
     for (size_t i = 0; i < absent.size() && what == detail::Present::tell; ++i) values[absent[i]] = new_values[i];
     return report;
@@ -263,8 +264,8 @@ class HostPairs final : public BulkOperations<GridView> {
     // For the `count` keys named: their second buckets.
     void prefetch_beyond(const uint32_t* which, size_t how_many) const {
       for (size_t r = 0; r < how_many; ++r) {
-        const QryPlace place = qry_place_stored(stored[which[r]], view.page_count);
-        __builtin_prefetch(detail::page_of(view, place) + place.next_sector * kQrySlotsPerSector);
+        const QryProbeSequence probes = qry_probe_sequence(stored[which[r]], view.page_count);
+        __builtin_prefetch(detail::page_of(view, probes) + probes.second_sector * kQrySlotsPerSector);
       }
     }
   };
@@ -284,17 +285,17 @@ class HostPairs final : public BulkOperations<GridView> {
     return sum;
   }
 
-  // operate(group) for keys [begin, end), in order; the home buckets of the next group are fetched meanwhile.
-  template <class Operate>
-  static void for_groups(const GridView& view, const uint32_t* keys, size_t begin, size_t end, const Operate& operate) {
-    const detail::GroupLook& look = detail::group_look();
+  // operation(group) for keys [begin, end), in order; the home buckets of the next group are fetched meanwhile.
+  template <class Operation>
+  static void for_groups(const GridView& view, const uint32_t* keys, size_t begin, size_t end, const Operation& operation) {
+    const detail::BucketKernels& kernels = detail::bucket_kernels();
     Group groups[2] = {Group(view), Group(view)};
     const auto prepare = [&](Group& group, size_t first) {
       group.keys = keys + first;
       group.first = first;
       group.count = first < end ? std::min(kKeysPerGroup, end - first) : 0;
-      group.some_refused = look.store(group.keys, group.count, view.locality, group.stored);
-      look.homes(group.stored, group.count, view.page_count, group.sectors);
+      group.some_refused = kernels.store(group.keys, group.count, view.locality, group.stored);
+      kernels.home_buckets(group.stored, group.count, view.page_count, group.sectors);
       for (size_t j = 0; j < group.count; ++j) __builtin_prefetch(group.bucket(j), 1);
     };
     prepare(groups[0], begin);
@@ -302,28 +303,29 @@ class HostPairs final : public BulkOperations<GridView> {
     for (size_t first = begin; first < end; first += kKeysPerGroup, now ^= 1) {
       prepare(groups[now ^ 1], first + kKeysPerGroup);
       Group& group = groups[now];
-      look.buckets(view.words, group.stored, group.sectors, group.count, group.seen, group.values);
+      kernels.buckets(view.words, group.stored, group.sectors, group.count, group.seen, group.values);
       group.forget_refused();
-      operate(group);
+      operation(group);
     }
   }
 
-  template <class Operate>
-  Result<BulkReport> for_each_group(const GridView& view, const uint32_t* keys, const uint32_t* inputs, size_t count, const Operate& operate) const {
+  template <class Operation>
+  Result<BulkReport> for_each_group(const GridView& view, const uint32_t* keys, const uint32_t* inputs, size_t count, const Operation& operation) const {
     return for_pieces(view, keys, inputs, count, [&](size_t begin, size_t end, BulkReport& report) {
-      for_groups(view, keys, begin, end, [&](const Group& group) { operate(group, report); });
+      for_groups(view, keys, begin, end, [&](const Group& group) { operation(group, report); });
     });
   }
 
-  // The common end of an insert: the home bucket was seen without the key, and no key went past it, so the first claimable slot of the
-  // key's sequence is in it. False: the whole of put() has to decide.
-  static bool claim_at_home(uint64_t* page, const QryPlace& place, uint32_t seen, uint64_t pair, uint32_t phase) {
-    if ((seen & detail::kSeenKey) != 0) return false;
+  // The common end of an insert: the home bucket was seen without the key, and no key went past it, so the first
+  // claimable slot of the key's sequence is in it. False: the whole of put() has to decide.
+  static bool claim_at_home(uint64_t* page, const QryProbeSequence& probes, uint32_t seen, uint64_t pair, uint32_t phase) {
+    if ((seen & detail::kFoundKey) != 0) return false;
     const uint32_t empties = seen >> 4;
-    if ((seen & detail::kSeenNever) == 0 && (empties == 0 || detail::bucket_state<SharedWords>(page, place.home_sector) != 0)) return false;
-    // The first empty slot in the key's order. Those before it held keys: they cannot have become claimable since, in this phase.
-    const uint32_t turned = (empties | empties << 4) >> place.home_slot;
-    uint64_t* const slot = page + detail::bucket_word(place.home_sector, place, uint32_t(std::countr_zero(turned)));
+    if ((seen & detail::kFoundNeverUsed) == 0 && (empties == 0 || detail::bucket_state<SharedWords>(page, probes.home_sector) != 0)) return false;
+    // The first empty slot in the key's order. Those before it held keys: they cannot have become claimable since, in
+    // this phase.
+    const uint32_t turned = (empties | empties << 4) >> probes.home_slot;
+    uint64_t* const slot = page + detail::bucket_word(probes.home_sector, probes, uint32_t(std::countr_zero(turned)));
     uint64_t word = SharedWords::load(slot);
     return detail::is_claimable(word, phase) && SharedWords::exchange(slot, word, pair, false);
   }
@@ -339,7 +341,7 @@ class HostPairs final : public BulkOperations<GridView> {
         uint32_t value = values[i];
         Outcome outcome = Outcome::reserved;
         if (key != kQryReservedKey && value != kQryReservedValue) {
-          const bool there = (group.seen[j] & detail::kSeenKey) != 0;
+          const bool there = (group.seen[j] & detail::kFoundKey) != 0;
           uint64_t word = detail::pair_word(key, group.values[j]);
           if (kIfPresent == detail::IfPresent::keep && there) {
             value = group.values[j];
@@ -348,11 +350,11 @@ class HostPairs final : public BulkOperations<GridView> {
                      SharedWords::exchange(group.bucket(j) + (group.seen[j] & 3u), word, detail::pair_word(key, value), false)) {
             outcome = Outcome::assigned;
           } else {
-            const QryPlace place = qry_place_stored(group.stored[j], view.page_count);
-            uint64_t* const page = detail::page_of(view, place);
-            outcome = claim_at_home(page, place, group.seen[j], detail::pair_word(key, value), view.phase)
+            const QryProbeSequence probes = qry_probe_sequence(group.stored[j], view.page_count);
+            uint64_t* const page = detail::page_of(view, probes);
+            outcome = claim_at_home(page, probes, group.seen[j], detail::pair_word(key, value), view.phase)
                           ? Outcome::inserted
-                          : detail::put<SharedWords, kIfPresent>(view, place, key, value);
+                          : detail::put<SharedWords, kIfPresent>(view, probes, key, value);
           }
           if (outcome != Outcome::full) note(i, value);
         }

@@ -9,15 +9,15 @@
 #include <new>
 #include <vector>
 
-#include "hashgrid/pairs/host/groups.hpp"
-#include "hashgrid/pairs/host/moves.hpp"
+#include "hashgrid/pairs/host/bucket_kernels.hpp"
+#include "hashgrid/pairs/host/cuckoo.hpp"
 #include "base/memory_source.hpp"
 #include "base/parallel.hpp"
 
 namespace quarry::hashgrid::detail {
 namespace {
 
-constexpr uint32_t kWindowPages = 8;     // 256 KiB: a quarter of a second-level cache, beside the keys that stream through
+constexpr uint32_t kWindowPages = 8;     // 256 KiB: a quarter of a second-level cache, beside keys that stream through
 constexpr uint32_t kFewWindows = 32;     // fewer share threads badly
 constexpr uint32_t kMostWindows = 1024;  // more streams than a core's caches and address translations keep open
 constexpr size_t kPageKeysToShare = size_t{1} << 11;
@@ -33,7 +33,8 @@ uint32_t window_shift(uint32_t page_count) {
   return shift;
 }
 
-// Uninitialised words: from the heap, which keeps them for the next batch, or straight from the system where larger pages pay.
+// Uninitialised words: from the heap, which keeps them for the next batch, or straight from the system where larger
+// pages pay.
 class Words {
  public:
   explicit Words(size_t count) {
@@ -60,17 +61,18 @@ class Words {
 // Pairs on their way into a row of pages that this thread has to itself.
 class WindowWriter {
  public:
-  WindowWriter(const GridView& view) : view_(view), look_(group_look()) {}
+  WindowWriter(const GridView& view) : view_(view), kernels_(bucket_kernels()) {}
 
-  // For a large batch: a page without a key begins anew, as if never used, rather than keep marks of keys that are gone. Reads these pages.
+  // For a large batch: a page without a key begins anew, as if never used, rather than keep marks of keys that are
+  // gone. Reads these pages.
   void renew(uint32_t first_page, uint32_t last_page) {
     uint32_t stash_of = kNoSlot;  // first page of the group that was looked at last
     bool stash_empty = false;
     for (uint32_t number = first_page; number < last_page; ++number) {
       uint64_t* const page = view_.words + size_t{number} * kQryPageWords;
-      if (look_.live(page + kFirstSlotWord, kQryOwnWords - kFirstSlotWord) != 0) continue;
+      if (kernels_.live(page + kFirstSlotWord, kQryOwnWords - kFirstSlotWord) != 0) continue;
       if (any_in_stash(page)) {
-        const QryGroup group = qry_group(number, view_.page_count);
+        const QryStashGroup group = qry_stash_group(number, view_.page_count);
         if (group.first != stash_of) {
           stash_of = group.first;
           stash_empty = true;
@@ -90,7 +92,7 @@ class WindowWriter {
     const auto prepare = [&](size_t block, uint32_t which) {
       const size_t in_block = std::min(kKeysPerBlock, count - block);
       for (size_t j = 0; j < in_block; ++j) keys[j] = low(pairs[block + j]);
-      look_.homes(keys, in_block, view_.page_count, sectors[which]);
+      kernels_.home_buckets(keys, in_block, view_.page_count, sectors[which]);
       for (size_t j = 0; j < in_block; ++j) __builtin_prefetch(view_.words + size_t{sectors[which][j]} * kQrySlotsPerSector, 1);
     };
     uint32_t which = 0;
@@ -99,15 +101,16 @@ class WindowWriter {
       if (block + kKeysPerBlock < count) prepare(block + kKeysPerBlock, which ^ 1);
       const size_t in_block = std::min(kKeysPerBlock, count - block);
       // By (I) of view_impl.hpp no key went past a bucket with a never-used slot: a key that is not in it is absent.
-      const PlacedInGroup placed = look_.place(view_.words, pairs + block, sectors[which], in_block, open);
+      const PlacedInGroup placed = kernels_.place(view_.words, pairs + block, sectors[which], in_block, open);
       report_.present += placed.present;
       report_.inserted += in_block - placed.present - placed.open;
       put_beyond(pairs + block, sectors[which], open, placed.open);
     }
   }
 
-  // The same for pairs without copies, going to the pages from `first_page` on, not written since they were cleared, which nothing but this is
-  // adding to. Sorted ones come in runs for one bucket, whose four slots read at once would wait for the last one written.
+  // The same for pairs without copies, going to the pages from `first_page` on, not written since they were cleared,
+  // which nothing but this is adding to. Sorted ones come in runs for one bucket, whose four slots read at once would
+  // wait for the last one written.
   void add_new(const uint64_t* pairs, size_t count, uint32_t first_page) {
     const uint32_t first_sector = first_page * kQrySectorsPerPage;
     uint32_t keys[kKeysPerBlock], sectors[kKeysPerBlock];
@@ -115,7 +118,7 @@ class WindowWriter {
     for (size_t block = 0; block < count; block += kKeysPerBlock) {
       const size_t in_block = std::min(kKeysPerBlock, count - block);
       for (size_t j = 0; j < in_block; ++j) keys[j] = low(pairs[block + j]);
-      look_.homes(keys, in_block, view_.page_count, sectors);
+      kernels_.home_buckets(keys, in_block, view_.page_count, sectors);
       size_t opens = 0;
       uint64_t nowhere = 0;
       for (size_t j = 0; j < in_block; ++j) {
@@ -133,15 +136,15 @@ class WindowWriter {
   }
   void begin_new(uint32_t pages) { filled_.assign(size_t{pages} * kQrySectorsPerPage, 0); }
 
-  // Places what is waiting by moves in these pages; to be called once all their pairs are in. The state bits stay right, if not always exact: a
-  // key that moved home leaves its bit behind, as an erase would.
+  // Places what is waiting by moves in these pages; to be called once all their pairs are in. The state bits stay
+  // right, if not always exact: a key that moved home leaves its bit behind, as an erase would.
   void finish() {
     for (size_t block = 0; block < later_.size(); block += kKeysPerBlock) add(later_.data() + block, std::min(kKeysPerBlock, later_.size() - block));
     later_.clear();
     if (waiting_.empty()) return;
     std::stable_sort(waiting_.begin(), waiting_.end(), [](const Waiting& a, const Waiting& b) { return a.page < b.page; });
-    const auto moves = std::make_unique<PageMoves>();
-    const auto scratch = std::make_unique<SettleScratch>();
+    const auto moves = std::make_unique<PageCuckoo>();
+    const auto scratch = std::make_unique<CuckooScratch>();
     for (size_t i = 0; i < waiting_.size();) {
       const uint32_t number = waiting_[i].page;
       uint64_t* const page = view_.words + size_t{number} * kQryPageWords;
@@ -155,22 +158,22 @@ class WindowWriter {
         scratch->reset();
       for (; i < waiting_.size() && waiting_[i].page == number; ++i) {
         const uint64_t pair = waiting_[i].pair;
-        const QryPlace place = qry_place_stored(low(pair), view_.page_count);
+        const QryProbeSequence probes = qry_probe_sequence(low(pair), view_.page_count);
         // Copies of a key that came later than it have waited with it.
-        if (locate<PrivateWords, SharedWords>(page, view_, place, low(pair)).slot != nullptr) {
+        if (locate<PrivateWords, SharedWords>(page, view_, probes, low(pair)).slot != nullptr) {
           ++report_.present;
           continue;
         }
-        const uint32_t to = many ? moves->make_room(place) : make_room(page, place, view_.page_count, *scratch);
+        const uint32_t to = many ? moves->make_room(probes) : make_room(page, probes, view_.page_count, *scratch);
         if (to == kNoSlot) {
           left_.push_back(pair);
           continue;
         }
         if (many) {
-          moves->put(to, pair, place);
+          moves->put(to, pair, probes);
         } else {
           page[to] = pair;
-          note_place(page, place, to);
+          note_place(page, probes, to);
         }
         ++report_.inserted;
       }
@@ -188,12 +191,13 @@ class WindowWriter {
     uint32_t page;
   };
 
-  // Keys whose home bucket neither has them nor a never-used slot, one after the other. No moves yet, no place outside the two buckets.
+  // Keys whose home bucket neither has them nor a never-used slot, one after the other. No moves yet, no place outside
+  // the two buckets.
   void put_beyond(const uint64_t* pairs, const uint32_t* sectors, const uint8_t* open, size_t count) {
     if (count == 0) return;  // gcc 12 at -O2 would see `keys` read without having been written
-    uint32_t keys[kKeysPerBlock], nexts[kKeysPerBlock];
+    uint32_t keys[kKeysPerBlock], second_buckets[kKeysPerBlock];
     for (size_t n = 0; n < count; ++n) keys[n] = low(pairs[open[n]]);
-    look_.nexts(keys, count, view_.page_count, nexts);
+    kernels_.second_buckets(keys, count, view_.page_count, second_buckets);
     uint64_t nowhere = 0;
     for (size_t n = 0; n < count; ++n) {
       const uint64_t pair = pairs[open[n]];
@@ -204,7 +208,7 @@ class WindowWriter {
         ++report_.present;
         continue;
       }
-      const InBucket at_home = in_bucket(home, key), beyond = in_bucket(nexts[n], key);
+      const InBucket at_home = in_bucket(home, key), beyond = in_bucket(second_buckets[n], key);
       // (A copy of this key, just placed, may be in either.)
       const bool hit = at_home.hit || beyond.hit;
       const bool stays_home = at_home.empty != nullptr;
@@ -232,11 +236,11 @@ class WindowWriter {
     return found;
   }
   [[gnu::noinline]] bool in_stash(uint32_t key) const {
-    return locate_in_stash<SharedWords>(view_, qry_place_stored(key, view_.page_count), key).slot != nullptr;
+    return locate_in_stash<SharedWords>(view_, qry_probe_sequence(key, view_.page_count), key).slot != nullptr;
   }
 
   const GridView view_;
-  const GroupLook& look_;
+  const BucketKernels& kernels_;
   BulkReport report_;
   std::vector<Waiting> waiting_;
   std::vector<uint64_t> left_;
@@ -244,16 +248,16 @@ class WindowWriter {
   std::vector<uint64_t> later_;
 };
 
-// The stash is shared by windows of different threads: one thread fills it, window after window, so that the bytes are always the same.
-// All that moves can do for these pairs has been done.
+// The stash is shared by windows of different threads: one thread fills it, window after window, so that the bytes are
+// always the same. All that moves can do for these pairs has been done.
 BulkReport place_left(const GridView& view, const std::vector<std::vector<uint64_t>>& left) {
   BulkReport report;
   for (const std::vector<uint64_t>& pairs : left) {
     for (const uint64_t pair : pairs) {
-      const QryPlace place = qry_place_stored(low(pair), view.page_count);
-      uint64_t* const page = view.words + size_t{place.page} * kQryPageWords;
-      const bool there = locate<PrivateWords, SharedWords>(page, view, place, low(pair)).slot != nullptr;
-      add(report, there ? Outcome::present : place_behind(page, view, place, pair));
+      const QryProbeSequence probes = qry_probe_sequence(low(pair), view.page_count);
+      uint64_t* const page = view.words + size_t{probes.page} * kQryPageWords;
+      const bool there = locate<PrivateWords, SharedWords>(page, view, probes, low(pair)).slot != nullptr;
+      add(report, there ? Outcome::present : place_behind(page, view, probes, pair));
     }
   }
   return report;
@@ -270,8 +274,8 @@ std::optional<BulkReport> insert_by_windows(const GridView& view, const uint32_t
   const size_t chunks = (count + kKeysPerChunk - 1) / kKeysPerChunk;
   const Words pairs(count);
   if (pairs.data() == nullptr || count > 0xFFFFFFFFu) return {};
-  // Each chunk is put in the order of windows by itself, in its own part of `pairs`: where each window's part of it begins. The column past the last
-  // window takes what is refused.
+  // Each chunk is put in the order of windows by itself, in its own part of `pairs`: where each window's part of it
+  // begins. The column past the last window takes what is refused.
   const size_t columns = size_t{windows} + 1;
   std::vector<uint32_t> begins(chunks * (columns + 1), 0);
   parallel_for(chunks, 1, [&](size_t first_chunk, size_t last_chunk) {
@@ -280,7 +284,7 @@ std::optional<BulkReport> insert_by_windows(const GridView& view, const uint32_t
     std::vector<uint32_t> cursors(columns + 1);
     for (size_t chunk = first_chunk; chunk < last_chunk; ++chunk) {
       const size_t first = chunk * kKeysPerChunk, in_chunk = std::min(count, first + kKeysPerChunk) - first;
-      bool some_refused = group_look().store(keys + first, in_chunk, view.locality, stored.get());
+      bool some_refused = bucket_kernels().store(keys + first, in_chunk, view.locality, stored.get());
       for (size_t i = 0; i < in_chunk; ++i) {
         window[i] = uint16_t(qry_page(stored[i], view.page_count) >> shift);
         some_refused = some_refused || values[first + i] == kQryReservedValue;
@@ -322,7 +326,8 @@ std::optional<BulkReport> insert_by_windows(const GridView& view, const uint32_t
 }
 
 uint64_t rehash_by_windows(const GridView& from, const GridView& to, uint32_t threads) {
-  // Each row of new pages gathers its keys from the few old pages that can hold them, and their stashes: no two threads touch one page.
+  // Each row of new pages gathers its keys from the few old pages that can hold them, and their stashes: no two threads
+  // touch one page.
   const uint32_t row_pages = std::clamp(to.page_count / 16, 1u, 2 * kWindowPages);
   std::vector<std::vector<uint64_t>> left((to.page_count + row_pages - 1) / row_pages);
   parallel_for(to.page_count, row_pages, [&](size_t begin, size_t end) {
@@ -346,7 +351,7 @@ uint64_t rehash_by_windows(const GridView& from, const GridView& to, uint32_t th
         }
       }
       writer.add_new(mine, count, uint32_t(begin));
-      const QryGroup group = qry_group(source, from.page_count);
+      const QryStashGroup group = qry_stash_group(source, from.page_count);
       if (group.first == gathered || !any_in_stash(words)) continue;
       gathered = group.first;
       for_stash(from, group, [&](const uint64_t* slot) {

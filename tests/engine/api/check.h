@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check.h - the few lines of test frame that the C tests of the plugin interface share, because the point is that nothing but C is
- * needed: checks that count, and handles made with a check. */
+/* check.h - the few lines of test frame that the C tests of the plugin interface share, because the point is that
+ * nothing but C is needed: checks that count, and handles made with a check. */
 #ifndef QUARRY_C_API_CHECK_H
 #define QUARRY_C_API_CHECK_H
 

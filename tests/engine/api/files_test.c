@@ -24,9 +24,9 @@ static void check_same_voxels(qry_world* a, qry_world* b) {
 }
 /* Version 150, MAIN { SIZE 2 x 1 x 3, XYZI of three voxels }. */
 static const uint8_t k_scene_vox[] = {
-    'V', 'O', 'X', ' ', 150, 0, 0, 0, 'M', 'A', 'I', 'N', 0, 0, 0, 0, 52, 0, 0, 0,                             /* header */
-    'S', 'I', 'Z', 'E', 12, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0,                            /* 24 bytes */
-    'X', 'Y', 'Z', 'I', 16, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 5, 1, 0, 0, 6, 0, 0, 2, 7};               /* 28 bytes */
+    'V', 'O', 'X', ' ', 150, 0, 0, 0, 'M', 'A', 'I', 'N', 0, 0, 0, 0, 52, 0, 0, 0, /* header */
+    'S', 'I', 'Z', 'E', 12, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, /* 24 bytes */
+    'X', 'Y', 'Z', 'I', 16, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 5, 1, 0, 0, 6, 0, 0, 2, 7}; /* 28 bytes */
 
 static void a_world_is_saved_and_opened_again(qry_context* context) {
   qry_world* world = new_world(context);
@@ -34,14 +34,14 @@ static void a_world_is_saved_and_opened_again(qry_context* context) {
   qry_save_info save = QRY_SAVE_INFO_INIT;
   qry_open_info open = QRY_OPEN_INFO_INIT;
   qry_world_info limit = QRY_WORLD_INFO_INIT;
-  qry_material glow;
+  qry_material emissive;
   uint64_t voxels;
   int calls = 0;
   fill_example(world);
-  OK(qry_world_get_materials(world, 40, 1, &glow));
-  glow.emission = 2;
-  glow.rgba[1] = 17;
-  OK(qry_world_set_materials(world, 40, 1, &glow));
+  OK(qry_world_get_materials(world, 40, 1, &emissive));
+  emissive.emission = 2;
+  emissive.rgba[1] = 17;
+  OK(qry_world_set_materials(world, 40, 1, &emissive));
   voxels = state_of(world).voxel_count;
   CHECK(voxels > 2000);
 
@@ -56,7 +56,7 @@ static void a_world_is_saved_and_opened_again(qry_context* context) {
     CHECK(state_of(again).voxel_count == voxels && state_of(again).version == 0);
     check_same_voxels(world, again);
     OK(qry_world_get_materials(again, 40, 1, &material));
-    CHECK(memcmp(&material, &glow, sizeof glow) == 0);
+    CHECK(memcmp(&material, &emissive, sizeof emissive) == 0);
     /* Saving over a file that is there, and flattening what already is flat. */
     OK(qry_world_save(again, &save));
     qry_world_destroy(&again);
@@ -67,7 +67,8 @@ static void a_world_is_saved_and_opened_again(qry_context* context) {
     qry_world_destroy(&again);
   }
 
-  /* A .vox scene is z-up in its file and has its pivot in the model's middle: voxels (0,0,0), (1,0,0) and (0,0,2) of a 2 x 1 x 3 model. */
+  /* A .vox scene is z-up in its file and has its pivot in the model's middle: voxels (0,0,0), (1,0,0) and (0,0,2) of a
+   * 2 x 1 x 3 model. */
   write_file("scene.vox", k_scene_vox, sizeof k_scene_vox);
   open.path = path_of("scene.vox");
   open.flags = QRY_OPEN_FLATTEN;

@@ -92,7 +92,8 @@ Snapshot snapshot(qry_world* world) {
   return s;
 }
 
-// Runs `call` until it gets all its memory. `unchanged` is asked after every refusal. Returns how many allocations were refused.
+// Runs `call` until it gets all its memory. `unchanged` is asked after every refusal. Returns how many allocations were
+// refused.
 template <class Call, class Unchanged>
 int exhaust_memory(Call&& call, Unchanged&& unchanged) {
   for (int n = 0; n < 100000; ++n) {
@@ -171,7 +172,8 @@ TEST_CASE("c_api: a writing call that runs out of memory at any allocation leave
   qry_context_destroy(&context);
 }
 
-TEST_CASE("c_api: packing, unpacking and trimming that run out of memory at any allocation leave the world and its form as they were") {
+TEST_CASE("c_api: packing, unpacking and trimming that run out of memory at any allocation leave the world and its "
+          "form as they were") {
   qry_context* context = one_thread_context();
   qry_world* world = nullptr;
   REQUIRE(qry_world_create(context, nullptr, &world) == QRY_OK);

@@ -19,12 +19,17 @@ namespace {
 constexpr uint32_t kWidth = 96, kHeight = 64, kInFlight = 3, kFrames = 9;
 constexpr VkDeviceSize kPictureBytes = VkDeviceSize(kWidth) * kHeight * 4;
 
-#define HOST_FUNCTIONS(X)                                                                                                                              \
-  X(vkDestroyInstance) X(vkEnumeratePhysicalDevices) X(vkGetPhysicalDeviceQueueFamilyProperties) X(vkGetPhysicalDeviceMemoryProperties)               \
-  X(vkEnumerateDeviceExtensionProperties) X(vkCreateDevice) X(vkDestroyDevice) X(vkGetDeviceQueue) X(vkCreateCommandPool) X(vkDestroyCommandPool)      \
-  X(vkAllocateCommandBuffers) X(vkBeginCommandBuffer) X(vkEndCommandBuffer) X(vkCreateImage) X(vkDestroyImage) X(vkGetImageMemoryRequirements)         \
-  X(vkBindImageMemory) X(vkCreateImageView) X(vkDestroyImageView) X(vkCreateBuffer) X(vkDestroyBuffer) X(vkGetBufferMemoryRequirements)                \
-  X(vkBindBufferMemory) X(vkAllocateMemory) X(vkFreeMemory) X(vkMapMemory) X(vkCmdPipelineBarrier) X(vkCmdClearColorImage) X(vkCmdFillBuffer)           \
+#define HOST_FUNCTIONS(X)                                                                                      \
+  X(vkDestroyInstance) X(vkEnumeratePhysicalDevices) X(vkGetPhysicalDeviceQueueFamilyProperties)               \
+  X(vkGetPhysicalDeviceMemoryProperties)                                                                       \
+  X(vkEnumerateDeviceExtensionProperties) X(vkCreateDevice) X(vkDestroyDevice) X(vkGetDeviceQueue)             \
+  X(vkCreateCommandPool) X(vkDestroyCommandPool)                                                               \
+  X(vkAllocateCommandBuffers) X(vkBeginCommandBuffer) X(vkEndCommandBuffer) X(vkCreateImage) X(vkDestroyImage) \
+  X(vkGetImageMemoryRequirements)                                                                              \
+  X(vkBindImageMemory) X(vkCreateImageView) X(vkDestroyImageView) X(vkCreateBuffer) X(vkDestroyBuffer)         \
+  X(vkGetBufferMemoryRequirements)                                                                             \
+  X(vkBindBufferMemory) X(vkAllocateMemory) X(vkFreeMemory) X(vkMapMemory) X(vkCmdPipelineBarrier)             \
+  X(vkCmdClearColorImage) X(vkCmdFillBuffer)                                                                   \
   X(vkCmdCopyImageToBuffer) X(vkQueueSubmit) X(vkCreateSemaphore) X(vkDestroySemaphore) X(vkWaitSemaphores)
 
 struct Messages {
@@ -45,7 +50,8 @@ class Engine {
     VkCommandBuffer commands = VK_NULL_HANDLE;
     VkImage image = VK_NULL_HANDLE;
     VkImageView view = VK_NULL_HANDLE;
-    VkBuffer pixels = VK_NULL_HANDLE;  // the picture, and behind it 16 bytes that the engine fills with the frame's number
+    // The picture, and behind it 16 bytes that the engine fills with the frame's number.
+    VkBuffer pixels = VK_NULL_HANDLE;
     VkDeviceMemory image_memory = VK_NULL_HANDLE, pixels_memory = VK_NULL_HANDLE;
     const uint8_t* mapped = nullptr;
     uint64_t frame = 0;
@@ -68,7 +74,8 @@ class Engine {
     VkValidationFeaturesEXT validation{VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT, nullptr, 1, &synchronisation, 0, nullptr};
     VkInstanceCreateInfo info{VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO, &validation, 0, &app, 1, &layer, 1, &utils};
     const auto create_instance = reinterpret_cast<PFN_vkCreateInstance>(get_(VK_NULL_HANDLE, "vkCreateInstance"));
-#if !defined(__SANITIZE_THREAD__)  // the layer is not instrumented, so what it does under its own locks is taken for races
+// The layer is not instrumented, so what it does under its own locks is taken for races.
+#if !defined(__SANITIZE_THREAD__)
     validates = create_instance(&info, nullptr, &instance_) == VK_SUCCESS;
 #endif
     if (!validates) {
@@ -287,12 +294,14 @@ qry_render_info picture_of(uint64_t frame) {
 
 }  // namespace
 
-TEST_CASE("c_api: frames recorded into an engine's command buffer are the pictures that rendering gives, and nothing waits or complains") {
+TEST_CASE("c_api: frames recorded into an engine's command buffer are the pictures that rendering gives, and nothing "
+          "waits or complains") {
   const bool with_extensions = GENERATE(false, true);
   const uint32_t sharing = with_extensions ? QRY_SHARING_AUTOMATIC : QRY_SHARING_STAGED;
   Engine engine;
   if (!engine.create(with_extensions)) return quarry::test::skip("no Vulkan device for a host engine to create");
-  if (!engine.validates) quarry::test::skip("the Vulkan validation layer is not installed (Debian package vulkan-validationlayers), or this is ThreadSanitizer's build");
+  if (!engine.validates) quarry::test::skip("the Vulkan validation layer is not installed (Debian package "
+                                            "vulkan-validationlayers), or this is ThreadSanitizer's build");
 
   std::vector<std::vector<uint8_t>> expected(kFrames + 1, std::vector<uint8_t>(size_t(kPictureBytes)));
   {

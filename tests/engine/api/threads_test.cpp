@@ -24,7 +24,8 @@ qry_edit sphere(int32_t x, double radius, uint32_t material, uint32_t mode) {
   return edit;
 }
 
-// A little history; the same voxels at its end every time. Returns them. Catch's macros are not thread-safe, so failures come back empty.
+// A little history; the same voxels at its end every time. Returns them. Catch's macros are not thread-safe, so
+// failures come back empty.
 std::vector<uint8_t> work(qry::World& world, int rounds) {
   for (int i = 0; i < rounds; ++i) {
     if (!world.edit(sphere(i * 3, 6.5, uint32_t(1 + i % 7), QRY_MODE_ADD)).ok()) return {};
@@ -51,7 +52,8 @@ qry::Context context_without_device() {
 
 }  // namespace
 
-TEST_CASE("c_api: contexts on different threads, and worlds of one context on different threads, do not disturb each other") {
+TEST_CASE("c_api: contexts on different threads, and worlds of one context on different threads, do not disturb each "
+          "other") {
   std::vector<uint8_t> alone;
   {
     qry::Context context = context_without_device();
@@ -189,7 +191,8 @@ TEST_CASE("c_api: worlds of one context render on two threads at once, each its 
   CHECK(second == blue);
 }
 
-TEST_CASE("c_api: paths of two worlds are traced on two threads at once, a pack and an edit between them, and many threads read one picture") {
+TEST_CASE("c_api: paths of two worlds are traced on two threads at once, a pack and an edit between them, and many "
+          "threads read one picture") {
   auto context = qry::Context::create();
   INFO(context.message());
   REQUIRE(context.ok());

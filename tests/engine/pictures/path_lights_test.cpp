@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// path_lights_test.cpp - does asking for lights give the same picture as meeting them by chance, with less noise?
+// path_lights_test.cpp - does sampling lights give the same picture as meeting them by chance, with less noise?
 // Judged by Lambert's formula for the light of a polygon, by the other way, and by the error of both.
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "engine/sharing/light_list.hpp"
+#include "engine/sharing/light_tree.hpp"
 #include "engine/render/offscreen.hpp"
 #include "tests/engine/test_device.hpp"
 #include "tests/engine/traced.hpp"
@@ -33,7 +33,8 @@ double rmse(const PathPicture& a, const PathPicture& b) {
   return std::sqrt(sum / double(a.radiance.size()));
 }
 
-// Chalk, rough metal, smooth lacquer and glass under lamps of three strengths; a wall that glows; shadows of everything.
+// Chalk, rough metal, smooth lacquer and glass under lamps of three strengths; a wall that glows; shadows of
+// everything.
 void furnish(SceneWorld& world) {
   fill_box(world, {0, 0, 0}, {39, 0, 29}, 1);
   fill_box(world, {0, 1, 0}, {39, 15, 0}, 1);
@@ -106,12 +107,12 @@ TEST_CASE("lights: whether they are asked for or found by chance, a picture conv
   for (const float fog : {0.0f, 60.0f}) {
     settings.fog_distance = fog;
     // By chance twice, so that its own noise is known: the two ways may differ by no more.
-    settings.light_list = false;
+    settings.light_tree = false;
     settings.frame_seed = 1;
     const PathPicture chance = trace(world, view, settings, 1024);
     settings.frame_seed = 2;
     const PathPicture again = trace(world, view, settings, 1024);
-    settings.light_list = true;
+    settings.light_tree = true;
     const PathPicture asked = trace(world, view, settings, 1024);
     const double noise = rmse(chance, again), difference = rmse(chance, asked);
     INFO("fog " << fog << ": by chance " << mean_of(chance) << " and " << mean_of(again) << ", differing by " << noise << "; asked " << mean_of(asked) << ", by " << difference);
@@ -136,7 +137,7 @@ TEST_CASE("lights: asked for, small lamps bring a quarter of the error with as m
   const PathPicture reference = trace(world, view, settings, 512);
   settings.frame_seed = 0;
   const double asked = rmse(trace(world, view, settings, 16), reference);
-  settings.light_list = false;
+  settings.light_tree = false;
   const double chance = rmse(trace(world, view, settings, 16), reference);
   INFO("root mean square error with 16 paths: by chance " << chance << ", asked " << asked);
   CHECK(asked < chance / 4);
@@ -174,9 +175,9 @@ TEST_CASE("lights: a picture is the same bytes whole and path by path, and needs
   CHECK(stepwise(trace) == whole.picture.rgba);
   // One that was never told of the lights finds them by chance.
   const Traced untold(*device);
-  settings.light_list = false;
+  settings.light_tree = false;
   const PathPicture by_chance = trace(world, view, settings, 40);
-  settings.light_list = true;
+  settings.light_tree = true;
   CHECK(stepwise(untold) == by_chance.picture.rgba);
   REQUIRE(untold.tracer->prepare(world.rendered()));
   CHECK(stepwise(untold) == whole.picture.rgba);

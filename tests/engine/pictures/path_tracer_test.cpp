@@ -52,7 +52,8 @@ TEST_CASE("paths: in a furnace no material sends out more light than falls on it
       const double mean = mean_of(picture);
       INFO("roughness " << roughness << ", metalness " << metalness << ": " << mean);
       CHECK(mean < 1.002);
-      // What lies between facets is traced once: rough metal loses what it would throw back and forth there, and nothing else loses anything to speak of.
+      // What lies between facets is traced once: rough metal loses what it would throw back and forth there, and
+      // nothing else loses anything to speak of.
       CHECK(mean > (metalness == 0 ? 0.99 : roughness < 0.2f ? 0.999 : 0.7));
     }
 }
@@ -114,7 +115,8 @@ TEST_CASE("paths: a glowing wall lights a floor as Lambert's formula says") {
   }
 }
 
-TEST_CASE("paths: the sun on a floor is its strength times the cosine, in a block's shadow nothing, behind glass what it lets through") {
+TEST_CASE("paths: the sun on a floor is its strength times the cosine, in a block's shadow nothing, behind glass what "
+          "it lets through") {
   Device* device = test::test_device();
   if (!device) return;
   const Traced trace(*device);

@@ -174,7 +174,8 @@ TEST_CASE("golden: the probe-depth view shows each pixel in the colour of its br
     const hashgrid::Found found = hashgrid::find(grid, brick_key(brick_of(hit.voxel)));
     told_wrong += !found.hit || found.sectors != hit.probe_depth;
     const uint8_t* pixel = &picture->rgba[i * 4];
-    blue_wrong += (found.sectors == 1) != (pixel[2] > pixel[0] && pixel[2] > pixel[1]);  // depth 1 is blue, deeper ones are not
+    // Depth 1 is blue, deeper ones are not.
+    blue_wrong += (found.sectors == 1) != (pixel[2] > pixel[0] && pixel[2] > pixel[1]);
   }
   CHECK(shown > 1000);
   CHECK(told_wrong == 0);
@@ -200,7 +201,8 @@ TEST_CASE("golden: the load view shows each pixel in the colour of how full its 
     const glm::dvec3 eye(8.5, 60, 0.5), at(8.5, 0, 0.5);
     auto picture = (*renderer)->render(world.rendered(), look_at(eye, at, 0.2, 5, 5), settings);
     REQUIRE(picture);
-    // shaders/library/ramp.glsl between its first two or its fourth and fifth colours; the face is shown at 0.72 + 0.28 * 0.84/|(0.35, 0.84, 0.42)|.
+    // shaders/library/ramp.glsl between its first two or its fourth and fifth colours; the face is shown at 0.72 + 0.28
+    // * 0.84/|(0.35, 0.84, 0.42)|.
     const float stops[8][3] = {{0.05f, 0.03f, 0.20f}, {0.12f, 0.20f, 0.62f}, {0.05f, 0.46f, 0.63f}, {0.12f, 0.62f, 0.38f}, {0.56f, 0.75f, 0.18f}, {0.95f, 0.78f, 0.15f}, {0.97f, 0.45f, 0.15f}, {1, 0.92f, 0.88f}};
     const double place = double(bricks) / 4064 * 7, part = place - int(place), shape = 0.72 + 0.28 * 0.84 / std::sqrt(0.35 * 0.35 + 0.84 * 0.84 + 0.42 * 0.42);
     for (size_t c = 0; c < 3; ++c) {
@@ -213,7 +215,8 @@ TEST_CASE("golden: the load view shows each pixel in the colour of how full its 
   }
 }
 
-TEST_CASE("golden: views of labels show the world's shape: the foot of a wall is darker than the open floor, unless no rays are asked for") {
+TEST_CASE("golden: views of labels show the world's shape: the foot of a wall is darker than the open floor, unless no "
+          "rays are asked for") {
   Device* device = test::test_device();
   if (!device) return;
   auto renderer = Renderer::create(*device);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// shader_find.hpp - look-ups by a shader alone, beside which the tests hold hashgrid::find: find.comp.glsl for the table of a world,
-// pairs_find.comp.glsl and compact_find.comp.glsl for any table.
+// shader_find.hpp - look-ups by a shader alone, beside which the tests hold hashgrid::find: find.comp.glsl for the
+// table of a world, pairs_find.comp.glsl and compact_find.comp.glsl for any table.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -42,10 +42,11 @@ class ShaderFind {
     device_.vk().vkDestroyPipelineLayout(device_.handle(), layout_, nullptr);
   }
 
-  // Value and sectors read, of each key. `push`: all but the addresses of keys and answers, and the count. `ready`: what to wait for.
+  // Value and sectors read, of each key. `push`: all but the addresses of keys and answers, and the count. `ready`:
+  // what to wait for.
   std::vector<uint32_t> operator()(Push push, const std::vector<uint32_t>& keys, std::optional<engine::Device::TimelinePoint> ready = {}) {
-    auto in = engine::DeviceMemory::create(device_, engine::BufferHome::host_upload, keys.size() * 4, "keys");
-    auto out = engine::DeviceMemory::create(device_, engine::BufferHome::host_readback, keys.size() * 8, "found");
+    auto in = engine::DeviceMemory::create(device_, engine::BufferMemory::host_upload, keys.size() * 4, "keys");
+    auto out = engine::DeviceMemory::create(device_, engine::BufferMemory::host_readback, keys.size() * 8, "found");
     REQUIRE(in);
     REQUIRE(out);
     std::memcpy((*in)->mapped(), keys.data(), keys.size() * 4);

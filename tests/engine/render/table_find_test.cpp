@@ -32,14 +32,15 @@ std::pair<size_t, uint32_t> check_alike(const Table& table, const std::vector<ui
   return {hits, deepest};
 }
 
-TEST_CASE("compact_find: GLSL and host answer alike, value and sectors read, in every format, for present, absent, erased and stashed keys") {
+TEST_CASE("compact_find: GLSL and host answer alike, value and sectors read, in every format, for present, absent, "
+          "erased and stashed keys") {
   Device* device = test_device();
   if (!device) return;
   ShaderFind<QryCompactFindPush> find_in_shader(*device, k_compact_find_spirv);
   const auto executor = hashgrid::make_host_executor(2);
   for (const uint32_t pages : {1u, 3u, 1024u, 12288u}) {
     INFO(pages << " pages");
-    auto memory = DeviceMemory::create(*device, BufferHome::host_upload, size_t{pages} * kQryPageBytes, "compact table");
+    auto memory = DeviceMemory::create(*device, BufferMemory::host_upload, size_t{pages} * kQryPageBytes, "compact table");
     REQUIRE(memory);
     const hashgrid::CompactView table = hashgrid::compact_view((*memory)->mapped(), pages);
     REQUIRE(executor->compact().clear(table));
@@ -64,7 +65,8 @@ TEST_CASE("compact_find: GLSL and host answer alike, value and sectors read, in 
   }
 }
 
-TEST_CASE("grid_find: GLSL and host answer alike, value and sectors read, for plain keys and for rows, in homes, second buckets and the stash") {
+TEST_CASE("grid_find: GLSL and host answer alike, value and sectors read, for plain keys and for rows, in homes, "
+          "second buckets and the stash") {
   Device* device = test_device();
   if (!device) return;
   ShaderFind<QryPairsFindPush> find_in_shader(*device, k_pairs_find_spirv);
@@ -72,11 +74,12 @@ TEST_CASE("grid_find: GLSL and host answer alike, value and sectors read, for pl
   for (const uint32_t locality : {kQryPlain, kQryRows})
     for (const uint32_t pages : {1u, 3u, 70u}) {
       INFO(pages << " pages, " << (locality == kQryRows ? "rows" : "plain"));
-      auto memory = DeviceMemory::create(*device, BufferHome::host_upload, size_t{pages} * kQryPageBytes, "table of pairs");
+      auto memory = DeviceMemory::create(*device, BufferMemory::host_upload, size_t{pages} * kQryPageBytes, "table of pairs");
       REQUIRE(memory);
       const hashgrid::GridView first{static_cast<uint64_t*>((*memory)->mapped()), pages, 1, locality}, table{first.words, pages, 2, locality};
       REQUIRE(executor->pairs().clear(first));
-      // Rows of bricks with gaps, and keys by themselves: as many as the pages hold, and the first page as full as it gets.
+      // Rows of bricks with gaps, and keys by themselves: as many as the pages hold, and the first page as full as it
+      // gets.
       std::mt19937 random(pages);
       std::vector<uint32_t> keys;
       while (keys.size() < pages * size_t{3000}) {

@@ -66,7 +66,7 @@ Result<Picture> in_tiles(Device& device, uint32_t width, uint32_t height, const 
                          const std::function<Result<void>(VkCommandBuffer, VkImageView, const Tile&)>& record) {
   QRY_TRY_ASSIGN(auto offscreen, Offscreen::create(device, "a picture in tiles"));
   QRY_TRY_ASSIGN(auto image, TargetImage::create(device, width, height));
-  QRY_TRY_ASSIGN(auto pixels, DeviceMemory::create(device, BufferHome::host_readback, uint64_t(width) * height * 4, "a picture in tiles"));
+  QRY_TRY_ASSIGN(auto pixels, DeviceMemory::create(device, BufferMemory::host_readback, uint64_t(width) * height * 4, "a picture in tiles"));
   const VulkanFunctions& vk = device.vk();
   for (size_t i = 0; i < tiles.size(); ++i) {
     QRY_TRY_ASSIGN(auto commands, offscreen->begin());
@@ -207,7 +207,8 @@ TEST_CASE("tiles: light paths in tiles are the light paths of the whole picture,
   REQUIRE(ready);
   REQUIRE((*tracer)->prepare(world.rendered()));
   std::mt19937 random(11);
-  // Nine single steps, so that some pixels have a path and some show their neighbours'; then the rest of two paths; then a whole path.
+  // Nine single steps, so that some pixels have a path and some show their neighbours'; then the rest of two paths;
+  // then a whole path.
   for (const uint32_t single : {9u, 32u}) {
     const uint32_t path = PathTracer::kStepsAPath;
     const auto picture = [&](bool tiled) {

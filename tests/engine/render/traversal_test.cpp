@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// traversal_test.cpp - the ray-marcher against a voxel-by-voxel walk in double precision: the same voxel, the same
+// traversal_test.cpp - the ray-marcher against a voxel-by-voxel traversal in double precision: the same voxel, the same
 // depth, for every kind of world and ray.
 #include <catch2/catch.hpp>
 #include <algorithm>
@@ -32,8 +32,8 @@ struct Rays {
   }
 };
 
-// Rays at a world: from around its bounds, from inside them (inside solids too), parallel to axes and nearly so; every second one
-// towards a brick that is there, so that far-off bricks are hit.
+// Rays at a world: from around its bounds, from inside them (inside solids too), parallel to axes and nearly so; every
+// second one towards a brick that is there, so that far-off bricks are hit.
 Rays random_rays(const World& world, const Box3& bounds, size_t count, uint32_t seed) {
   std::vector<Int3> bricks;
   world.for_each_brick([&](Int3 at, const Brick&) { bricks.push_back(at); });
@@ -120,7 +120,7 @@ size_t rays_wanted(size_t quick) {
 
 }  // namespace
 
-TEST_CASE("traverse: 20 kinds of world x random rays give the voxel and depth of the brute-force walk") {
+TEST_CASE("traverse: 20 kinds of world x random rays give the voxel and depth of the brute-force traversal") {
   Device* device = test::test_device();
   if (!device) return;
   auto renderer = Renderer::create(*device);
@@ -245,7 +245,8 @@ TEST_CASE("traverse: more than 128 MiB of materials read right on both sides of 
   CHECK(wrong == 0);
 }
 
-TEST_CASE("traverse: rays that all go one way to the sun meet what rays that each find their own course do, in every octant") {
+TEST_CASE("traverse: rays that share one direction to the sun meet what rays that each find their own ray setup do, in "
+          "every octant") {
   Device* device = test::test_device();
   if (!device) return;
   auto renderer = Renderer::create(*device);

@@ -1,6 +1,7 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
-// compact_find.comp.glsl - keys in, (value, sectors read) out, of a compact table: for the conformance tests against hashgrid::find.
+// compact_find.comp.glsl - keys in, (value, sectors read) out, of a compact table: for the conformance tests against
+// hashgrid::find.
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require

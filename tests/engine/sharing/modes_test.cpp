@@ -69,7 +69,8 @@ TEST_CASE("sharing: every mode gives the same picture, before and after edits, r
     }
     if (first.empty()) {
       first = pictures;
-      for (size_t i = 1; i < first.size(); ++i) CHECK(test::compare_pictures(first[i - 1], first[i]).differing > 0);  // each edit is seen
+      // Each edit is seen.
+      for (size_t i = 1; i < first.size(); ++i) CHECK(test::compare_pictures(first[i - 1], first[i]).differing > 0);
       continue;
     }
     for (size_t i = 0; i < first.size(); ++i) {
@@ -120,7 +121,8 @@ TEST_CASE("sharing: a world in other memory is refused where the device cannot r
   CHECK(point.error().message.find("SharedWorld::memory()") != std::string::npos);
 }
 
-TEST_CASE("grid_find: GLSL and host answer alike, value and sectors read, for present, absent and erased keys in crowded pages", "[cuda]") {
+TEST_CASE("grid_find: GLSL and host answer alike, value and sectors read, for present, absent and erased keys in "
+          "crowded pages", "[cuda]") {
   Device* device = test::test_device();
   if (!device) return;
   test::ShaderFind<QryFindPush> find_in_shader(*device, k_find_spirv);

@@ -64,7 +64,8 @@ TEST_CASE("packed world: every kind of world looks the same to the byte, shaded 
   }
 }
 
-TEST_CASE("packed world: in every sharing mode an edit of a packed world is seen, and the device holds less while it is packed", "[cuda]") {
+TEST_CASE("packed world: in every sharing mode an edit of a packed world is seen, and the device holds less while it "
+          "is packed", "[cuda]") {
   Device* device = test::test_device();
   if (!device) return;
   auto renderer = Renderer::create(*device);
@@ -101,7 +102,8 @@ TEST_CASE("packed world: in every sharing mode an edit of a packed world is seen
   }
 }
 
-TEST_CASE("fitted world: in every sharing mode it looks as before, before and after edits, and the device holds what the world does", "[cuda]") {
+TEST_CASE("fitted world: in every sharing mode it looks as before, before and after edits, and the device holds what "
+          "the world does", "[cuda]") {
   Device* device = test::test_device();
   if (!device) return;
   auto renderer = Renderer::create(*device);

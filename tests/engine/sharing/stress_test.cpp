@@ -4,7 +4,8 @@
 // nothing newer, no mixture.
 //
 // A picture looks at a board of bricks. Every version gives some bricks another material or takes them away, and
-// every version has a palette of its own in which a colour says version and material: a pixel tells what its frame has read.
+// every version has a palette of its own in which a colour says version and material: a pixel tells what its frame has
+// read.
 #include <catch2/catch.hpp>
 #include <array>
 #include <atomic>
@@ -120,7 +121,8 @@ class Board {
   uint32_t version_ = 0, grown_ = 0;
 };
 
-// How many bricks look otherwise, and the first of them. Of bricks larger than a pixel the middle is judged: their sides show at the edges.
+// How many bricks look otherwise, and the first of them. Of bricks larger than a pixel the middle is judged: their
+// sides show at the edges.
 uint32_t count_wrong(const Picture& seen, const std::vector<uint32_t>& expected, uint32_t pixels_a_brick, uint32_t* first, uint32_t* first_color) {
   const uint32_t from = pixels_a_brick / 4, to = pixels_a_brick - from;
   uint32_t wrong = 0;
@@ -149,7 +151,8 @@ uint32_t missed_color(Renderer& renderer, Board& board) {
 
 }  // namespace
 
-TEST_CASE("hand-over: with three frames under way, while bricks come and go and tables grow, every frame shows its own version, whole", "[cuda]") {
+TEST_CASE("hand-over: with three frames under way, while bricks come and go and tables grow, every frame shows its own "
+          "version, whole", "[cuda]") {
   Device* device = test::test_device();
   if (!device) return;
   auto renderer = Renderer::create(*device);
@@ -184,7 +187,8 @@ TEST_CASE("hand-over: with three frames under way, while bricks come and go and 
       const uint32_t bad = count_wrong(slot.offscreen->picture(), slot.expected, pixels_a_brick, &brick, &color);
       if (!bad || wrong++ >= 3) return;
       const uint32_t should = slot.expected[brick];
-      std::printf("%s, frame %u: %u of %u bricks are wrong; number %u shows version %u, material %u, not version %u, material %u\n", to_string(mode),
+      std::printf("%s, frame %u: %u of %u bricks are wrong; number %u shows version %u, material %u, not version %u, "
+                  "material %u\n", to_string(mode),
                   unsigned(slot.frame), bad, kSide * kSide, brick, color >> 8 & 0xFFFFu, color & 255u, should >> 8 & 0xFFFFu, should & 255u);
     };
     const uint32_t pages = board.scene.world().grid().view().page_count;
@@ -196,7 +200,8 @@ TEST_CASE("hand-over: with three frames under way, while bricks come and go and 
       finish(slot);
       const void* table = board.scene.world().grid().block().data;
       const Slot& newest = slots[(frame + kInFlight - 1) % kInFlight];
-      if (newest.frame && !*newest.offscreen->done()) ++still_running;  // the edit meets a frame that reads the version before it
+      // The edit meets a frame that reads the version before it.
+      if (newest.frame && !*newest.offscreen->done()) ++still_running;
       REQUIRE(board.edit(frame, 48));
       swaps += board.scene.world().grid().block().data != table;
       const auto before = std::chrono::steady_clock::now();
@@ -216,8 +221,10 @@ TEST_CASE("hand-over: with three frames under way, while bricks come and go and 
     }
     for (Slot& slot : slots) finish(slot);
     board.scene.shared().frame_completed(frames);
-    CHECK(board.scene.shared().device_bytes() <= board.scene.world().size_bytes());  // no table that was outgrown is left
-    std::printf("%s: %u frames in %.1f s, %u edits met a frame under way, table swapped %u times, publish() took %.0f us on average\n", to_string(mode), frames,
+    // No table that was outgrown is left.
+    CHECK(board.scene.shared().device_bytes() <= board.scene.world().size_bytes());
+    std::printf("%s: %u frames in %.1f s, %u edits met a frame under way, table swapped %u times, publish() took %.0f "
+                "us on average\n", to_string(mode), frames,
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), still_running, swaps, publish_s / frames * 1e6);
     CHECK(wrong == 0);
     // And the table, whole: every brick is found where the world has it, with as many reads.
@@ -255,9 +262,10 @@ TEST_CASE("hand-over: publish returns while a frame that was submitted before it
     REQUIRE(gate);
     REQUIRE(frame_done);
     for (uint32_t round = 0; round < 2; ++round) {
-      // The frame waits for the gate, which the host opens: after the calls have returned or, so that a call that waits fails the test
-      // instead of hanging it, from a second thread when they have not after a minute (a sanitizer on a busy machine needs seconds).
-      // A frame before it, which reads the table that the next edit outgrows, ends in time.
+      // The frame waits for the gate, which the host opens: after the calls have returned or, so that a call that waits
+      // fails the test instead of hanging it, from a second thread when they have not after a minute (a sanitizer on a
+      // busy machine needs seconds). A frame before it, which reads the table that the next edit outgrows, ends in
+      // time.
       const uint64_t opening = (*gate)->next(), before_gate = (*frame_done)->next(), done = (*frame_done)->next();
       REQUIRE(device->submit(VK_NULL_HANDLE, {}, {{(*frame_done)->handle(), before_gate}}));
       board.scene.shared().frame_submitted(before_gate);

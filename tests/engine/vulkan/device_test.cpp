@@ -77,7 +77,8 @@ TEST_CASE("device: a host device created without a required feature is refused b
   CHECK((made.error().message.find("shaderInt64") != std::string::npos) == (adopted.enabled_features == nullptr));
 }
 
-TEST_CASE("device: an adopted device uses the host's lock around every submission and only extensions that the host enabled") {
+TEST_CASE("device: an adopted device uses the host's lock around every submission and only extensions that the host "
+          "enabled") {
   Device* device = test::test_device();
   if (!device) return;
   Features on;

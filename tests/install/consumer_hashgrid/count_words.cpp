@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// count_words.cpp - the hash grid in a program of one's own: hashes of words to how often they were met, by threads that share one table.
+// count_words.cpp - the hash grid in a program of one's own: hashes of words to how often they were met, by threads
+// that share one table.
 #include <hashgrid/grid.hpp>
 
 #include <array>

@@ -15,7 +15,7 @@ __global__ void put_squares(grid::GridView view, uint32_t count, unsigned long l
 }
 __global__ void check_squares(grid::GridView view, uint32_t count, unsigned long long* wrong) {
   const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-  const grid::Found found = grid::kernels::find_in_warp(view, i < count ? i : kQryReservedKey);
+  const grid::Found found = grid::kernels::find_by_warp(view, i < count ? i : kQryReservedKey);
   if (i < count && found.value != i * i) atomicAdd(wrong, 1ull);
 }
 

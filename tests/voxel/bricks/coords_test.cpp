@@ -58,7 +58,7 @@ Int3 random_voxel(std::mt19937& random, int reach) {
 
 }  // namespace
 
-TEST_CASE("brick coordinates: they survive packing, and only the corner brick has the reserved key") {
+TEST_CASE("coords: brick coordinates survive packing, and only the corner brick has the reserved key") {
   for (const int x : {-1024, -1, 0, 5, 1023})
     for (const int y : {-512, -1, 0, 7, 511})
       for (const int z : {-1024, -1, 0, 9, 1023}) {

@@ -195,7 +195,7 @@ TEST_CASE("brick_map: copies may be written by different threads at once while a
   }
 }
 
-TEST_CASE("brick_map: maps of rising parts are joined into one that lives on by itself, and parts out of order are refused") {
+TEST_CASE("brick_map: maps of rising parts are joined into one of its own, and parts out of order are refused") {
   BrickMap whole, joined;
   std::vector<BrickMap> parts(5);
   for (int32_t x = 0; x < 5 * 300; ++x) {

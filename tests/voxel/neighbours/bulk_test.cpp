@@ -70,11 +70,10 @@ void check_answers(Executor& executor, const GridView& view, const World& world,
   }
 }
 
-TEST_CASE("neighbours: they are what a map of coordinates gives, also at the world's corners, in crowded pages and "
-    "for bricks that are not there", "[quick][one-caller]") {
+TEST_CASE("neighbours: are what a map gives, also at the world's corners, in crowded pages and for absent bricks",
+          "[quick][one-caller]") {
   on_each_executor([](Executor& executor) {
-    // 3: a load of 1.03, so that keys are in every kind of place or refused.
-    for (const uint32_t pages : {3u, 4u, 40u}) {
+    for (const uint32_t pages : {3u, 4u, 40u}) {  // 3: a load of 1.03, keys in every kind of place or refused
       INFO(pages << " pages");
       Table table(executor, pages);
       const std::vector<uint32_t> bricks = some_bricks(pages), values = values_of(bricks);

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// ray_setup.hpp - the numbers of shaders/shared/ray_setup.h for a direction.
+#pragma once
+
+#include "shaders/shared/ray_setup.h"
+
+namespace quarry::engine {
+
+QryDirectionSetup direction_setup(const float (&direction)[3]);
+
+}  // namespace quarry::engine

@@ -1,0 +1,32 @@
+#version 460
+// SPDX-License-Identifier: Apache-2.0
+// page_load_factor.comp.glsl - how full each page of the grid is: slots in use, counted for the debug view that shows
+// them. A workgroup a page.
+#extension GL_GOOGLE_include_directive : require
+
+#include "shaders/library/traverse.glsl"
+#include "shaders/shared/frame.h"
+#include "shaders/library/frame_access.glsl"
+
+layout(local_size_x = 64) in;
+layout(buffer_reference, scalar, buffer_reference_align = 4) writeonly buffer QryPageLoads { uint at[]; };
+
+shared uint live;
+
+void main() {
+  const QryFrame frame = given.frame;
+  const QryWorldRoot root = push.root;
+  for (uint page = gl_WorkGroupID.x; page < root.grid_pages; page += gl_NumWorkGroups.x) {
+    if (gl_LocalInvocationIndex == 0u) live = 0u;
+    barrier();
+    QryGridWords words = QryGridWords(root.grid_words + uint64_t(page) * uint64_t(kQryPageBytes));
+    uint mine = 0u;
+    for (uint slot = kQryStateSectors * kQrySlotsPerSector + gl_LocalInvocationIndex; slot < kQryPageWords; slot += 64u)
+      // Of free slots the key is reserved, whatever else they hold.
+      mine += qry_slot(words, slot).x != kQryReservedKey ? 1u : 0u;
+    atomicAdd(live, mine);
+    barrier();
+    if (gl_LocalInvocationIndex == 0u) QryPageLoads(frame.page_loads).at[page] = live;
+    barrier();
+  }
+}

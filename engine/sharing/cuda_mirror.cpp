@@ -113,7 +113,7 @@ Result<void> CudaMirror::State::scatter_regions(const std::vector<CopyRegion>& c
 Result<Device::TimelinePoint> CudaMirror::update(const World& world, WorldChanges changes) {
   State& s = *state_;
   const size_t grid_bytes = size_t(world.grid().view().page_count) * kQryPageBytes;
-  if (!changes.everything && !changes.whole_grid && !changes.whole_pyramid && changes.keys.empty() && changes.regions.empty()) return s.newest;
+  if (!changes.everything && !changes.whole_grid && !changes.whole_pyramid && changes.keys.empty() && changes.level2.empty()) return s.newest;
   if (changes.everything) {  // not what the world that is there grew into: no more than it needs
     s.masks.emplace(*s.memory, sizeof(BrickMask), kBricksPerSlab, "masks (CUDA)");
     s.materials.emplace(*s.memory, sizeof(BrickMaterials), kBricksPerSlab, "materials (CUDA)");

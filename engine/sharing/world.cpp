@@ -186,7 +186,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
 
   WorldChanges changes;
   changes.keys = world.take_dirty_keys();
-  changes.regions = world.take_dirty_regions();
+  changes.level2 = world.take_dirty_level2();
   changes.everything = world.pyramid().id() != s.world_seen || world.version() < s.version_seen;
   changes.whole_pyramid = world.pyramid().block_id() != s.pyramid_seen;
   changes.whole_grid = world.grid().block().data != s.grid_seen || world.grid().view().page_count != s.grid_pages_seen;
@@ -197,7 +197,7 @@ Result<Device::TimelinePoint> SharedWorld::publish(World& world, const Palette& 
   QryWorldRoot root{};
   std::vector<uint8_t> image;
   if (host_side) {
-    if (s.upload && (changes.everything || changes.whole_grid || changes.whole_pyramid || !changes.keys.empty() || !changes.regions.empty()))
+    if (s.upload && (changes.everything || changes.whole_grid || changes.whole_pyramid || !changes.keys.empty() || !changes.level2.empty()))
       QRY_TRY(s.upload_changes(world, changes));
     root.grid_words = world.grid().block().device_address;
   } else {

@@ -99,16 +99,16 @@ std::vector<CopyRegion> collect_copy_regions(const World& world, const WorldChan
     out.add(WorldPart::pyramid, 0, 0, pyramid.nodes(), pyramid.used_bytes());
     return out.take();
   }
-  // Level-3 nodes of what changed, each with its run of regions; then the changed regions' runs of chunks; then those
-  // chunks' tables.
+  // Level-3 nodes of what changed, each with its run of level 2; then the changed ones' runs of level 1; then their
+  // tables.
   const OccupancyNode* nodes = pyramid.nodes();
   std::vector<std::pair<uint64_t, uint64_t>> ranges;  // bytes: where, how many
   const auto add_run = [&](const OccupancyNode& node, uint64_t child_bytes) {
     if (node.mask) ranges.emplace_back(uint64_t(node.child) * kGranuleBytes, uint64_t(std::popcount(node.mask)) * child_bytes);
   };
   uint32_t last_cell = kLevel3Nodes;
-  for (const uint32_t region : changes.regions) {
-    const uint32_t cell = level3_of_region(region), bit = bit_of_region(region);
+  for (const uint32_t level2 : changes.level2) {
+    const uint32_t cell = level3_of_level2(level2), bit = bit_of_level2(level2);
     const OccupancyNode& level3 = nodes[cell];
     if (cell != last_cell) {
       ranges.emplace_back(uint64_t(cell) * kGranuleBytes, kGranuleBytes);
@@ -118,7 +118,7 @@ std::vector<CopyRegion> collect_copy_regions(const World& world, const WorldChan
     if (!(level3.mask >> bit & 1u)) continue;
     const OccupancyNode& node = nodes[level3.child + child_number(level3.mask, bit)];
     add_run(node, sizeof(OccupancyNode));
-    for (int chunk = 0; chunk < std::popcount(node.mask); ++chunk) add_run(nodes[node.child + uint32_t(chunk)], sizeof(uint32_t));
+    for (int level1 = 0; level1 < std::popcount(node.mask); ++level1) add_run(nodes[node.child + uint32_t(level1)], sizeof(uint32_t));
   }
   std::sort(ranges.begin(), ranges.end());
   ranges.erase(std::unique(ranges.begin(), ranges.end()), ranges.end());

@@ -27,7 +27,7 @@ layout(constant_id = QRY_ID_BEAM_LANES) const uint kQryBeamLanes = 32u;
 // Children that a thread looks at: its number, that + kQryBeamLanes, ...
 const uint kQryBeamOwn = 64u / kQryBeamLanes;
 
-const uint kQryBeamVisits = 16u;  // chunks and regions at most; then the nearest that is left to look at is the answer
+const uint kQryBeamVisits = 16u;  // nodes of levels 1 and 2 at most; then the nearest that is left to look at is the answer
 const uint kQryBeamNone = 0xFFFFFFFFu;
 const float kQryBeamNothing = 1e30;
 
@@ -78,14 +78,14 @@ void qry_beam_done(inout QryBeamKeys keys, uint key) {
 
 // The least of `best` and the depths of the bricks in the block of 4x4x4 cells of 512 voxels at `block`.
 uint qry_beam_block(const QryWorldRoot root, const QryBeam beam, vec3 block, uint best, inout uint visits) {
-  QryBeamKeys cells, regions, chunks, bricks;
+  QryBeamKeys cells, level2, level1, bricks;
   for (uint i = 0u; i < kQryBeamOwn; ++i) {
     const uint child = qry_beam_lane_child(i);
     const ivec3 at = (ivec3(block) >> 9) + ivec3(qry_beam_child(child));
     const bool in_world = at.x < (kVoxelExtent.x >> 9) && at.y < (kVoxelExtent.y >> 9) && at.z < (kVoxelExtent.z >> 9);
     const uvec2 mask = qry_node(root, in_world ? uint(at.x | (at.y << 5) | (at.z << 9)) : 0u).xy;
     cells.own[i] = in_world && (mask.x | mask.y) != 0u ? qry_beam_key(beam, child, block, 512.0) : kQryBeamNone;
-    regions.own[i] = chunks.own[i] = kQryBeamNone;
+    level2.own[i] = level1.own[i] = kQryBeamNone;
   }
   for (;;) {
     const uint cell = subgroupMin(qry_beam_own_nearest(cells));
@@ -94,25 +94,25 @@ uint qry_beam_block(const QryWorldRoot root, const QryBeam beam, vec3 block, uin
     const vec3 cell_corner = fma(qry_beam_child(cell & 63u), vec3(512.0), block);
     const uvec3 cell_at = uvec3(cell_corner) >> 9u;
     const uvec3 cell_node = qry_node(root, cell_at.x | (cell_at.y << 5) | (cell_at.z << 9));
-    qry_beam_visit(beam, cell_node.xy, cell_corner, 128.0, regions);
+    qry_beam_visit(beam, cell_node.xy, cell_corner, 128.0, level2);
     for (;;) {
-      const uint region = subgroupMin(qry_beam_own_nearest(regions));
-      if (region >= best) break;
-      qry_beam_done(regions, region);
-      const uvec3 region_node = qry_child(root, cell_node, region & 63u);
-      const vec3 region_corner = fma(qry_beam_child(region & 63u), vec3(128.0), cell_corner);
-      qry_beam_visit(beam, region_node.xy, region_corner, 32.0, chunks);
+      const uint next2 = subgroupMin(qry_beam_own_nearest(level2));
+      if (next2 >= best) break;
+      qry_beam_done(level2, next2);
+      const uvec3 level2_node = qry_child(root, cell_node, next2 & 63u);
+      const vec3 level2_corner = fma(qry_beam_child(next2 & 63u), vec3(128.0), cell_corner);
+      qry_beam_visit(beam, level2_node.xy, level2_corner, 32.0, level1);
       ++visits;
       for (;;) {
-        const uint chunk = subgroupMin(qry_beam_own_nearest(chunks));
-        if (chunk >= best) break;
+        const uint next1 = subgroupMin(qry_beam_own_nearest(level1));
+        if (next1 >= best) break;
         if (visits >= kQryBeamVisits) {  // whatever is left begins no nearer than this, so nothing more is looked at
-          best = min(best, subgroupMin(min(qry_beam_own_nearest(cells), min(qry_beam_own_nearest(regions), qry_beam_own_nearest(chunks)))));
+          best = min(best, subgroupMin(min(qry_beam_own_nearest(cells), min(qry_beam_own_nearest(level2), qry_beam_own_nearest(level1)))));
           break;
         }
-        qry_beam_done(chunks, chunk);
-        const uvec3 chunk_node = qry_child(root, region_node, chunk & 63u);
-        qry_beam_visit(beam, chunk_node.xy, fma(qry_beam_child(chunk & 63u), vec3(32.0), region_corner), 8.0, bricks);
+        qry_beam_done(level1, next1);
+        const uvec3 level1_node = qry_child(root, level2_node, next1 & 63u);
+        qry_beam_visit(beam, level1_node.xy, fma(qry_beam_child(next1 & 63u), vec3(32.0), level2_corner), 8.0, bricks);
         best = min(best, subgroupMin(qry_beam_own_nearest(bricks)));
         ++visits;
       }

@@ -130,7 +130,7 @@ QryRaySetup qry_ray_setup_of(const QryWorldRoot root, const QryDirectionSetup di
 
 // What is known of the levels down to the ray's cell, and the ray's local origin.
 struct QryDdaState {
-  uvec3 level3, region, chunk;  // pyramid nodes
+  uvec3 level3, level2, level1;  // pyramid nodes
   uvec2 octant;
   uint64_t masks;       // of the brick
   uint origin;          // its mirrored cell >> kQryOriginShift: x | y << 8 | z << 16
@@ -164,16 +164,16 @@ uint qry_descend(const QryWorldRoot root, uint flip, uvec3 v, uint changed, inou
           }
           const uint index = qry_index(v, 7u, flip), block = qry_block(dda.level3.xy, index);
           if (!qry_has(block, index)) return qry_empty(block, index, 128u);
-          dda.region = qry_child(root, dda.level3, index);
+          dda.level2 = qry_child(root, dda.level3, index);
         }
-        const uint index = qry_index(v, 5u, flip), block = qry_block(dda.region.xy, index);
+        const uint index = qry_index(v, 5u, flip), block = qry_block(dda.level2.xy, index);
         if (!qry_has(block, index)) return qry_empty(block, index, 32u);
-        dda.chunk = qry_child(root, dda.region, index);
+        dda.level1 = qry_child(root, dda.level2, index);
       }
-      const uint index = qry_index(v, 3u, flip), block = qry_block(dda.chunk.xy, index);
+      const uint index = qry_index(v, 3u, flip), block = qry_block(dda.level1.xy, index);
       if (!qry_has(block, index)) return qry_empty(block, index, 8u);
       if (kQryStopAtBricks) return 0u;
-      dda.masks = qry_mask_address(root, qry_chunk_brick(root, dda.chunk, index));
+      dda.masks = qry_mask_address(root, qry_level1_brick(root, dda.level1, index));
     }
     const uint octant = (((v.x >> (kQryFraction + 2u)) & 1u) | ((v.y >> (kQryFraction + 1u)) & 2u) | ((v.z >> kQryFraction) & 4u)) ^ (flip >> 20);
     dda.octant = QryWords(dda.masks).at[octant];
@@ -270,7 +270,7 @@ ivec3 qry_voxel(const QryRaySetup setup, const QryRayState ray, const QryDdaStat
   return qry_mirrored_cell(dda.origin, ray.v) ^ mix(ivec3(0), kVoxelExtent - 1, qry_negative_axes(setup.flip));
 }
 uint qry_brick(const QryWorldRoot root, const QryRaySetup setup, const QryRayState ray, const QryDdaState dda) {
-  return qry_chunk_brick(root, dda.chunk, qry_index(ray.v, 3u, setup.flip));
+  return qry_level1_brick(root, dda.level1, qry_index(ray.v, 3u, setup.flip));
 }
 
 // Goes from cell to cell to the first set voxel from o, t in [t_min, t_max]. False: there is none. Voxels of

@@ -71,9 +71,9 @@ uint qry_child_number(uvec2 mask, uint index) {
 // another version, but lies in the block of memory that this root knows, as do the bricks below.
 uvec3 qry_child(const QryWorldRoot root, uvec3 node, uint index) { return qry_node(root, min(node.z, root.node_capacity) + qry_child_number(node.xy, index)); }
 
-// Pool index of a chunk's brick whose bit is set.
-uint qry_chunk_brick(const QryWorldRoot root, uvec3 chunk, uint index) {
-  return min(QryUints(root.pyramid).at[min(chunk.z, root.node_capacity) * 4u + qry_child_number(chunk.xy, index)], root.brick_capacity - 1u);
+// Pool index of a level-1 node's brick whose bit is set.
+uint qry_level1_brick(const QryWorldRoot root, uvec3 level1, uint index) {
+  return min(QryUints(root.pyramid).at[min(level1.z, root.node_capacity) * 4u + qry_child_number(level1.xy, index)], root.brick_capacity - 1u);
 }
 
 uint64_t qry_mask_address(const QryWorldRoot root, uint brick) {

@@ -13,7 +13,7 @@ namespace {
 
 static_assert(sizeof(OccupancyNode) == kGranuleBytes);
 
-// One key takes at most a run of regions, one of chunks and one table, each of the largest size; a shader that reads
+// One key takes at most a run of level 2, one of level 1 and one table, each of the largest size; a shader that reads
 // beside a writer may read a run's length beyond its start.
 constexpr uint32_t kSpareGranules = 64 + 64 + 16 + 64;
 
@@ -28,7 +28,7 @@ uint64_t next_number() {
 
 uint32_t child_number(uint64_t mask, uint32_t bit) { return uint32_t(std::popcount(mask & (bit_mask(bit) - 1))); }
 
-OccupancyPyramid::OccupancyPyramid(MemorySource& memory) : memory_(&memory), region_is_dirty_(kRegions) {}
+OccupancyPyramid::OccupancyPyramid(MemorySource& memory) : memory_(&memory), level2_is_dirty_(kLevel2Nodes) {}
 
 Result<OccupancyPyramid> OccupancyPyramid::create(MemorySource& memory) {
   OccupancyPyramid pyramid(memory);
@@ -44,8 +44,8 @@ OccupancyPyramid::OccupancyPyramid(OccupancyPyramid&& other) noexcept
       block_id_(other.block_id_),
       next_(other.next_),
       free_runs_(other.free_runs_),
-      dirty_regions_(std::move(other.dirty_regions_)),
-      region_is_dirty_(std::move(other.region_is_dirty_)) {}
+      dirty_level2_(std::move(other.dirty_level2_)),
+      level2_is_dirty_(std::move(other.level2_is_dirty_)) {}
 
 OccupancyPyramid& OccupancyPyramid::operator=(OccupancyPyramid&& other) noexcept {
   if (this == &other) return *this;
@@ -56,8 +56,8 @@ OccupancyPyramid& OccupancyPyramid::operator=(OccupancyPyramid&& other) noexcept
   block_id_ = other.block_id_;
   next_ = other.next_;
   free_runs_ = other.free_runs_;
-  dirty_regions_ = std::move(other.dirty_regions_);
-  region_is_dirty_ = std::move(other.region_is_dirty_);
+  dirty_level2_ = std::move(other.dirty_level2_);
+  level2_is_dirty_ = std::move(other.level2_is_dirty_);
   return *this;
 }
 
@@ -65,21 +65,21 @@ OccupancyPyramid::~OccupancyPyramid() {
   if (block_.data) memory_->release(block_);
 }
 
-void OccupancyPyramid::mark_dirty(uint32_t region) {
-  if (region_is_dirty_[region]) return;
-  region_is_dirty_[region] = 1;
-  dirty_regions_.push_back(region);
+void OccupancyPyramid::mark_dirty(uint32_t level2) {
+  if (level2_is_dirty_[level2]) return;
+  level2_is_dirty_[level2] = 1;
+  dirty_level2_.push_back(level2);
 }
 
-std::vector<uint32_t> OccupancyPyramid::take_dirty_regions() {
-  for (const uint32_t region : dirty_regions_) region_is_dirty_[region] = 0;
-  std::sort(dirty_regions_.begin(), dirty_regions_.end());
-  return std::exchange(dirty_regions_, {});
+std::vector<uint32_t> OccupancyPyramid::take_dirty_level2() {
+  for (const uint32_t level2 : dirty_level2_) level2_is_dirty_[level2] = 0;
+  std::sort(dirty_level2_.begin(), dirty_level2_.end());
+  return std::exchange(dirty_level2_, {});
 }
 
 void OccupancyPyramid::reserve_changes(size_t keys) {
-  const size_t regions = std::min<size_t>(dirty_regions_.size() + keys, kRegions);
-  if (dirty_regions_.capacity() < regions) dirty_regions_.reserve(std::max(regions, std::min<size_t>(2 * dirty_regions_.capacity(), kRegions)));
+  const size_t level2_nodes = std::min<size_t>(dirty_level2_.size() + keys, kLevel2Nodes);
+  if (dirty_level2_.capacity() < level2_nodes) dirty_level2_.reserve(std::max(level2_nodes, std::min<size_t>(2 * dirty_level2_.capacity(), kLevel2Nodes)));
 }
 
 // Makes the block large enough for one more key. A quarter more each time: what a world has too much stays below what
@@ -172,21 +172,21 @@ Result<void> OccupancyPyramid::add(std::span<const uint32_t> keys, std::span<con
     }
     const PyramidPlace at = pyramid_place(brick_from_key(keys[i]));
     OccupancyNode& level3 = own()[at.level3];
-    auto* region = level3.mask & bit_mask(at.level3_bit) ? own() + level3.child + child_number(level3.mask, at.level3_bit)
+    auto* level2 = level3.mask & bit_mask(at.level3_bit) ? own() + level3.child + child_number(level3.mask, at.level3_bit)
                                                          : static_cast<OccupancyNode*>(insert_child(level3, at.level3_bit, sizeof(OccupancyNode)));
-    auto* chunk = region->mask & bit_mask(at.region_bit) ? own() + region->child + child_number(region->mask, at.region_bit)
-                                                         : static_cast<OccupancyNode*>(insert_child(*region, at.region_bit, sizeof(OccupancyNode)));
+    auto* level1 = level2->mask & bit_mask(at.level2_bit) ? own() + level2->child + child_number(level2->mask, at.level2_bit)
+                                                         : static_cast<OccupancyNode*>(insert_child(*level2, at.level2_bit, sizeof(OccupancyNode)));
     uint32_t* index;
-    if (chunk->mask & bit_mask(at.chunk_bit)) {
-      index = reinterpret_cast<uint32_t*>(own() + chunk->child) + child_number(chunk->mask, at.chunk_bit);
+    if (level1->mask & bit_mask(at.level1_bit)) {
+      index = reinterpret_cast<uint32_t*>(own() + level1->child) + child_number(level1->mask, at.level1_bit);
       if (*index == bricks[i]) continue;
       before.push_back({keys[i], *index});
     } else {
-      index = static_cast<uint32_t*>(insert_child(*chunk, at.chunk_bit, sizeof(uint32_t)));
+      index = static_cast<uint32_t*>(insert_child(*level1, at.level1_bit, sizeof(uint32_t)));
       before.push_back({keys[i], {}});
     }
     *index = bricks[i];
-    mark_dirty(at.region);
+    mark_dirty(at.level2);
   }
   return {};
 }
@@ -195,15 +195,15 @@ void OccupancyPyramid::remove_key(uint32_t key) {
   const PyramidPlace at = pyramid_place(brick_from_key(key));
   OccupancyNode& level3 = own()[at.level3];
   if (!(level3.mask & bit_mask(at.level3_bit))) return;
-  OccupancyNode& region = own()[level3.child + child_number(level3.mask, at.level3_bit)];
-  if (!(region.mask & bit_mask(at.region_bit))) return;
-  OccupancyNode& chunk = own()[region.child + child_number(region.mask, at.region_bit)];
-  if (!(chunk.mask & bit_mask(at.chunk_bit))) return;
-  mark_dirty(at.region);
-  remove_child(chunk, at.chunk_bit, sizeof(uint32_t));
-  if (chunk.mask) return;
-  remove_child(region, at.region_bit, sizeof(OccupancyNode));
-  if (region.mask) return;
+  OccupancyNode& level2 = own()[level3.child + child_number(level3.mask, at.level3_bit)];
+  if (!(level2.mask & bit_mask(at.level2_bit))) return;
+  OccupancyNode& level1 = own()[level2.child + child_number(level2.mask, at.level2_bit)];
+  if (!(level1.mask & bit_mask(at.level1_bit))) return;
+  mark_dirty(at.level2);
+  remove_child(level1, at.level1_bit, sizeof(uint32_t));
+  if (level1.mask) return;
+  remove_child(level2, at.level2_bit, sizeof(OccupancyNode));
+  if (level2.mask) return;
   remove_child(level3, at.level3_bit, sizeof(OccupancyNode));
 }
 
@@ -216,7 +216,7 @@ Box3 OccupancyPyramid::brick_bounds(std::vector<Int3>* outermost) const {
   for (uint32_t i = 0; i < kLevel3Nodes; ++i)
     if (nodes()[i].mask) level.push_back({nodes() + i, {int32_t(i & 31), int32_t(i >> 5 & 15), int32_t(i >> 9)}});
   Box3 box;
-  for (int depth = 0; depth < 3; ++depth) {  // regions, chunks, bricks
+  for (int depth = 0; depth < 3; ++depth) {  // level 2, level 1, bricks
     box = Box3{};
     next.clear();
     for (const Place& p : level) {
@@ -270,11 +270,11 @@ const uint32_t* OccupancyPyramid::index_of(uint32_t key) const {
   const PyramidPlace at = pyramid_place(brick_from_key(key));
   const OccupancyNode& level3 = nodes()[at.level3];
   if (!(level3.mask & bit_mask(at.level3_bit))) return nullptr;
-  const OccupancyNode& region = nodes()[level3.child + child_number(level3.mask, at.level3_bit)];
-  if (!(region.mask & bit_mask(at.region_bit))) return nullptr;
-  const OccupancyNode& chunk = nodes()[region.child + child_number(region.mask, at.region_bit)];
-  if (!(chunk.mask & bit_mask(at.chunk_bit))) return nullptr;
-  return table(chunk) + child_number(chunk.mask, at.chunk_bit);
+  const OccupancyNode& level2 = nodes()[level3.child + child_number(level3.mask, at.level3_bit)];
+  if (!(level2.mask & bit_mask(at.level2_bit))) return nullptr;
+  const OccupancyNode& level1 = nodes()[level2.child + child_number(level2.mask, at.level2_bit)];
+  if (!(level1.mask & bit_mask(at.level1_bit))) return nullptr;
+  return table(level1) + child_number(level1.mask, at.level1_bit);
 }
 
 std::optional<uint32_t> OccupancyPyramid::find_brick(Int3 brick) const {
@@ -295,9 +295,9 @@ std::vector<uint32_t> OccupancyPyramid::keys() const {
   for (uint32_t cell = 0; cell < kLevel3Nodes; ++cell) {
     const OccupancyNode& level3 = nodes()[cell];
     each(level3.mask, cell & 31u, cell >> 5 & 15u, cell >> 9, [&](uint32_t i, uint32_t x3, uint32_t y3, uint32_t z3) {
-      const OccupancyNode& region = nodes()[level3.child + i];
-      each(region.mask, x3, y3, z3, [&](uint32_t j, uint32_t x2, uint32_t y2, uint32_t z2) {
-        each(nodes()[region.child + j].mask, x2, y2, z2, [&](uint32_t, uint32_t x, uint32_t y, uint32_t z) { keys.push_back(x | y << 11 | z << 21); });
+      const OccupancyNode& level2 = nodes()[level3.child + i];
+      each(level2.mask, x3, y3, z3, [&](uint32_t j, uint32_t x2, uint32_t y2, uint32_t z2) {
+        each(nodes()[level2.child + j].mask, x2, y2, z2, [&](uint32_t, uint32_t x, uint32_t y, uint32_t z) { keys.push_back(x | y << 11 | z << 21); });
       });
     });
   }

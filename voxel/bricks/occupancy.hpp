@@ -9,9 +9,9 @@
 // lower bits are set.
 //
 //   level 3   one node per 512^3 voxels, dense: nodes 0 .. 2^14 of the arena          256 KiB
-//   region    128^3 voxels                                                            runs of nodes
-//   chunk     32^3 voxels; its children are bricks                                    runs of nodes
-//   table     one 32-bit brick index (the grid's value) for each brick of a chunk     runs of indices
+//   level 2   128^3 voxels                                                            runs of nodes
+//   level 1   32^3 voxels; its children are bricks                                    runs of nodes
+//   table     one 32-bit brick index (the grid's value) for each brick of level 1     runs of indices
 //
 //   arena: | level 3 | run | run | free run | ...          granules of 16 bytes: one node, or four brick indices
 //   node:  | mask 64 | first granule of the children's run 32 | granules that the run has room for 32 |
@@ -19,8 +19,8 @@
 // One block of memory, so that a shader needs one address; it moves when it grows (block_id() tells). Runs have few
 // sizes, and freed ones are kept in lists by size. About 6 bytes a brick in worlds of surfaces.
 // Coordinates are biased so that the world's corner is 0: cell = (voxel - kWorldMin) >> shift, shift = 3 brick, 5
-// chunk, 7 region, 9 level 3. Dense index: x | y << bits_x | z << (bits_x + bits_y), with the bits of the level: region
-// 7/6/7 (dirty lists only), level 3 5/4/5.
+// level 1, 7 level 2, 9 level 3. Dense index: x | y << bits_x | z << (bits_x + bits_y), with the bits of the level:
+// level 2 7/6/7 (dirty lists only), level 3 5/4/5.
 #pragma once
 
 #include <array>
@@ -40,7 +40,7 @@ struct OccupancyNode {
   uint32_t room;   // granules of that run; 0 while mask is 0
 };
 
-constexpr uint32_t kRegions = 1u << 20, kLevel3Nodes = 1u << 14;
+constexpr uint32_t kLevel2Nodes = 1u << 20, kLevel3Nodes = 1u << 14;
 constexpr uint32_t kGranuleBytes = 16;
 
 class OccupancyPyramid {
@@ -72,10 +72,10 @@ class OccupancyPyramid {
   // faces.
   Box3 brick_bounds(std::vector<Int3>* outermost = nullptr) const;
 
-  // The arena. nodes()[0 .. kLevel3Nodes) are level 3; a node's children start at nodes()[child], a chunk's indices at
-  // table(chunk).
+  // The arena. nodes()[0 .. kLevel3Nodes) are level 3; a node's children start at nodes()[child], the indices of one of
+  // level 1 at table(level1).
   const OccupancyNode* nodes() const { return static_cast<const OccupancyNode*>(block_.data); }
-  const uint32_t* table(const OccupancyNode& chunk) const { return reinterpret_cast<const uint32_t*>(nodes() + chunk.child); }
+  const uint32_t* table(const OccupancyNode& level1) const { return reinterpret_cast<const uint32_t*>(nodes() + level1.child); }
   const MemoryBlock& block() const { return block_; }
   // Another number for every pyramid of this process, and after shrink_to_fit().
   uint64_t id() const { return id_; }
@@ -84,9 +84,9 @@ class OccupancyPyramid {
   uint64_t used_bytes() const { return uint64_t(next_) * kGranuleBytes; }
   uint64_t size_bytes() const { return block_.size_bytes; }
 
-  // Regions of which anything changed since the last call, sorted: what a mirror on a GPU copies, each with its level-3
-  // node, that node's run, its own run and its chunks' tables.
-  std::vector<uint32_t> take_dirty_regions();
+  // Numbers of level-2 nodes of which anything changed since the last call, sorted: what a mirror on a GPU copies, each
+  // with its level-3 node, that node's run, its own run and the tables of its children.
+  std::vector<uint32_t> take_dirty_level2();
 
  private:
   static constexpr std::array<uint32_t, 12> kRooms{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
@@ -101,31 +101,31 @@ class OccupancyPyramid {
   void remove_child(OccupancyNode& node, uint32_t bit, size_t child_bytes);
   void remove_key(uint32_t key);
   const uint32_t* index_of(uint32_t key) const;  // null: there is no such brick
-  void mark_dirty(uint32_t region);
+  void mark_dirty(uint32_t level2);
 
   MemorySource* memory_;
   MemoryBlock block_;
   uint64_t id_ = 0, block_id_ = 0;
   uint32_t next_ = kLevel3Nodes;                       // granules in use, or in a list of free runs
   std::array<uint32_t, kRooms.size()> free_runs_{};    // heads of lists through the runs' first words; 0: none
-  std::vector<uint32_t> dirty_regions_;
-  std::vector<uint8_t> region_is_dirty_;
+  std::vector<uint32_t> dirty_level2_;
+  std::vector<uint8_t> level2_is_dirty_;
 };
 
 // Where a brick's bits are. Shaders do the same arithmetic.
 struct PyramidPlace {
-  uint32_t level3, level3_bit;  // node 0 .. 2^14, and the region in it
-  uint32_t region_bit;          // the chunk in its region
-  uint32_t chunk_bit;           // the brick in its chunk
-  uint32_t region;              // number of the region, for dirty lists
+  uint32_t level3, level3_bit;  // node 0 .. 2^14, and the level-2 node in it
+  uint32_t level2_bit;          // the level-1 node in it
+  uint32_t level1_bit;          // the brick in that
+  uint32_t level2;              // number of the level-2 node, for dirty lists
 };
 inline PyramidPlace pyramid_place(Int3 brick) {
   const uint32_t x = uint32_t(brick.x + 1024), y = uint32_t(brick.y + 512), z = uint32_t(brick.z + 1024);
   const auto bit = [&](uint32_t shift) { return (x >> shift & 3u) | (y >> shift & 3u) << 2 | (z >> shift & 3u) << 4; };
   return {(x >> 6) | (y >> 6) << 5 | (z >> 6) << 9, bit(4), bit(2), bit(0), (x >> 4) | (y >> 4) << 7 | (z >> 4) << 13};
 }
-inline uint32_t level3_of_region(uint32_t region) { return (region >> 2 & 31u) | (region >> 9 & 15u) << 5 | (region >> 15) << 9; }
-inline uint32_t bit_of_region(uint32_t region) { return (region & 3u) | (region >> 7 & 3u) << 2 | (region >> 13 & 3u) << 4; }
+inline uint32_t level3_of_level2(uint32_t level2) { return (level2 >> 2 & 31u) | (level2 >> 9 & 15u) << 5 | (level2 >> 15) << 9; }
+inline uint32_t bit_of_level2(uint32_t level2) { return (level2 & 3u) | (level2 >> 7 & 3u) << 2 | (level2 >> 13 & 3u) << 4; }
 
 // Of the set bits of `mask`, how many are below `bit`: a child's number in its run.
 uint32_t child_number(uint64_t mask, uint32_t bit);

@@ -167,7 +167,7 @@ struct World::State {
     std::vector<std::pair<uint32_t, uint32_t>> places;
     for (const uint32_t key : pyramid.keys()) {
       const PyramidPlace at = pyramid_place(brick_from_key(key));
-      places.emplace_back(at.level3 << 18 | at.level3_bit << 12 | at.region_bit << 6 | at.chunk_bit, key);
+      places.emplace_back(at.level3 << 18 | at.level3_bit << 12 | at.level2_bit << 6 | at.level1_bit, key);
     }
     std::sort(places.begin(), places.end());
     std::vector<uint32_t> keys(places.size());
@@ -340,7 +340,7 @@ uint64_t World::packed_bytes() const {
 const hashgrid::Grid& World::grid() const { return state_->grid; }
 const BrickPool& World::pool() const { return state_->pool; }
 const OccupancyPyramid& World::pyramid() const { return state_->pyramid; }
-std::vector<uint32_t> World::take_dirty_regions() { return state_->pyramid.take_dirty_regions(); }
+std::vector<uint32_t> World::take_dirty_level2() { return state_->pyramid.take_dirty_level2(); }
 Result<hashgrid::Stats> World::stats() const { return state_->grid.stats(); }
 
 std::vector<uint32_t> World::take_dirty_keys() {

@@ -17,7 +17,7 @@ namespace quarry {
 
 struct WorldMemory {
   // null: a host executor owned by the world. Only host executors: the world reads its own tables with host threads (a
-  // GPU reads the same memory where it is shared, or a mirror fed by take_dirty_keys() and take_dirty_regions()).
+  // GPU reads the same memory where it is shared, or a mirror fed by take_dirty_keys() and take_dirty_level2()).
   hashgrid::Executor* executor = nullptr;
   MemorySource* memory = nullptr;          // null: host_memory_source(). Must be host-readable and -writable.
   uint32_t max_bricks = 0xFFFFFFFEu;
@@ -75,7 +75,7 @@ class World {
   // Keys written since the last call, sorted, each once: what a mirror on a GPU copies. Bricks that went are in the
   // list too.
   std::vector<uint32_t> take_dirty_keys();
-  std::vector<uint32_t> take_dirty_regions();
+  std::vector<uint32_t> take_dirty_level2();
   Result<hashgrid::Stats> stats() const;
   void for_each_brick(const std::function<void(Int3, const Brick&)>& visit) const;  // in key order
 

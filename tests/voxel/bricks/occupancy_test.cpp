@@ -182,7 +182,7 @@ TEST_CASE("occupancy: the world's corners have their bits") {
   require_same(*pyramid, bricks);
 }
 
-TEST_CASE("occupancy: a mirror that copies the dirty regions alone finds the same bricks") {
+TEST_CASE("occupancy: a mirror that copies the dirty nodes alone finds the same bricks") {
   test::LimitedMemory memory;
   auto pyramid = OccupancyPyramid::create(memory);
   REQUIRE(pyramid);
@@ -206,24 +206,24 @@ TEST_CASE("occupancy: a mirror that copies the dirty regions alone finds the sam
       pyramid->remove(keys);
       for (const uint32_t key : keys) bricks.erase(key);
     }
-    const auto dirty = pyramid->take_dirty_regions();
+    const auto dirty = pyramid->take_dirty_level2();
     REQUIRE(std::is_sorted(dirty.begin(), dirty.end()));
     REQUIRE(std::adjacent_find(dirty.begin(), dirty.end()) == dirty.end());
     if (std::exchange(block, pyramid->block_id()) != block) {
       mirror.assign(pyramid->size_bytes() / kGranuleBytes, OccupancyNode{});
       copy(0, pyramid->used_bytes());
     } else {
-      for (const uint32_t region : dirty) {
-        const uint32_t cell = level3_of_region(region);
+      for (const uint32_t level2 : dirty) {
+        const uint32_t cell = level3_of_level2(level2);
         copy(cell, kGranuleBytes);
         const OccupancyNode& level3 = pyramid->nodes()[cell];
         if (level3.mask) copy(level3.child, size_t(std::popcount(level3.mask)) * kGranuleBytes);
-        if (!(level3.mask >> bit_of_region(region) & 1)) continue;
-        const OccupancyNode& node = pyramid->nodes()[level3.child + child_number(level3.mask, bit_of_region(region))];
+        if (!(level3.mask >> bit_of_level2(level2) & 1)) continue;
+        const OccupancyNode& node = pyramid->nodes()[level3.child + child_number(level3.mask, bit_of_level2(level2))];
         copy(node.child, size_t(std::popcount(node.mask)) * kGranuleBytes);
         for (uint32_t i = 0; i < uint32_t(std::popcount(node.mask)); ++i) {
-          const OccupancyNode& chunk = pyramid->nodes()[node.child + i];
-          copy(chunk.child, size_t(std::popcount(chunk.mask)) * 4);
+          const OccupancyNode& level1 = pyramid->nodes()[node.child + i];
+          copy(level1.child, size_t(std::popcount(level1.mask)) * 4);
         }
       }
     }
@@ -236,7 +236,7 @@ TEST_CASE("occupancy: a mirror that copies the dirty regions alone finds the sam
   }
   const auto [keys, indices] = taken_apart(bricks);
   REQUIRE(pyramid->add(keys, indices));  // nothing new
-  REQUIRE(pyramid->take_dirty_regions().empty());
+  REQUIRE(pyramid->take_dirty_level2().empty());
 }
 
 TEST_CASE("occupancy: memory refused leaves every brick as it was, and all of it is given back at the end") {

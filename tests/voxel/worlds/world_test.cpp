@@ -231,7 +231,7 @@ TEST_CASE("world: a mirror fed by the dirty keys alone equals the world") {
     REQUIRE((mirror == model));
   }
   REQUIRE(world.take_dirty_keys().empty());
-  REQUIRE_FALSE(world.take_dirty_regions().empty());
+  REQUIRE_FALSE(world.take_dirty_level2().empty());
 }
 
 TEST_CASE("world: an executor that is not the host's is refused by name") {

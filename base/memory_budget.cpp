@@ -76,7 +76,7 @@ uint64_t MemoryBudget::held() const {
   return memory_in_use() + promised_.load(std::memory_order_relaxed);
 }
 
-uint64_t MemoryBudget::room() const {
+uint64_t MemoryBudget::available_bytes() const {
   const uint64_t now = held();
   return limit_ > now ? limit_ - now : 0;
 }

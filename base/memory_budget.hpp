@@ -30,7 +30,7 @@ class MemoryBudget {
   uint64_t limit_bytes() const { return limit_; }
   // What may be taken now: the limit without what is held, and without what was promised and is not taken yet. Looks at /proc (some 50 us); where
   // that is little, what the allocator keeps of freed memory is given back first.
-  uint64_t room() const;
+  uint64_t available_bytes() const;
   // The error for a step that takes at least so much more than is held now. `what` begins the sentence: "reading it".
   Error too_little(uint64_t bytes, const std::string& what) const;
   // The error for a step that has come to the limit; what it takes in all is not known.

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// editor_bench.cpp - how long the editor keeps input waiting, as a user at a screen has it: the built program in a window of an X server of its own
-// (Xvfb), on whatever device it chooses there, driven by the server's own test input (XTEST).
+// editor_bench.cpp - how long the editor keeps input waiting, as a user at a screen has it: the built program in a
+// window of an X server of its own (Xvfb), on whatever device it chooses there, driven by the server's own test input
+// (XTEST).
 //
 //   qry_bench_editor [--quarry PROGRAM] [--tries N] [--drags N] [--size WxH] [--validation] [--json FILE]
 //
-// Keys: an orbit by the right button, a pause of 0 to 0.8 s, a key that chooses a tool; the time until the tool's button has changed on the
-// screen. Sliders: 0.3 s after an orbit, the roughness pressed, drawn and let go of within 0.2 s; lost if the grab is not where it was let go.
-// Beside them what the program itself says of its tiles and frames ($QUARRY_EDITOR_LOG). Nothing else may run meanwhile.
+// Keys: an orbit by the right button, a pause of 0 to 0.8 s, a key that chooses a tool; the time until the tool's
+// button has changed on the screen. Sliders: 0.3 s after an orbit, the roughness pressed, drawn and let go of within
+// 0.2 s; lost if the grab is not where it was let go. Beside them what the program itself says of its tiles and frames
+// ($QUARRY_EDITOR_LOG). Nothing else may run meanwhile.
 #include <X11/Xlib.h>
 #include <X11/Xutil.h>
 #include <X11/keysym.h>
@@ -131,7 +133,8 @@ void orbit(UserScreen& screen, int x, int y) {
   screen.button(3, false);
 }
 
-// The place of the slider's grab in this row: the middle of the pixels that are far bluer than red, as the accent colour is.
+// The place of the slider's grab in this row: the middle of the pixels that are far bluer than red, as the accent
+// colour is.
 double grab_in(UserScreen& screen, int left, int right, int y) {
   const auto row = screen.pixels(left, y, unsigned(right - left), 1);
   double sum = 0, count = 0;

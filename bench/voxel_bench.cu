@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// voxel_bench.cu - bricks out of a list of voxels, and look-ups of single voxels in them, on CUDA and the three scenes of
-// render/scenes.hpp: `qry_bench_voxels [--small]`. A line gives 10^9 voxels (or look-ups) a second, median of five, beside the machine's copy
-// rate; what is built and found is checked against the world that the scene fills, and a wrong one makes the exit code 1.
+// voxel_bench.cu - bricks out of a list of voxels, and look-ups of single voxels in them, on CUDA and the three scenes
+// of render/scenes.hpp: `qry_bench_voxels [--small]`. A line gives 10^9 voxels (or look-ups) a second, median of five,
+// beside the machine's copy rate; what is built and found is checked against the world that the scene fills, and a
+// wrong one makes the exit code 1.
 #include <cub/device/device_radix_sort.cuh>
 
 #include <cstdio>
@@ -67,8 +68,9 @@ __global__ void __launch_bounds__(kThreads) look_up(VoxelBricks bricks, const In
   add_up(found, sum);
 }
 
-// The voxel and its six neighbours. A neighbour in the same brick needs no second look at anything; in which brick the others lie is asked
-// once a brick, by the grid's query for six neighbours, and read from `beside`: six arrays of an index a brick.
+// The voxel and its six neighbours. A neighbour in the same brick needs no second look at anything; in which brick the
+// others lie is asked once a brick, by the grid's query for six neighbours, and read from `beside`: six arrays of an
+// index a brick.
 __global__ void __launch_bounds__(kThreads) look_up_stencil(VoxelBricks bricks, const Int3* positions, uint64_t count, unsigned long long* sum) {
   const uint64_t i = uint64_t(blockIdx.x) * kThreads + threadIdx.x;
   const Int3 p = i < count ? positions[i] : Int3{0, 0, 0};
@@ -99,7 +101,8 @@ __global__ void __launch_bounds__(kThreads) stencil_reference(VoxelBricks bricks
   add_up(found, sum);
 }
 
-// Position as one word in scan order (x fastest), with its material in the low byte; and a word that puts positions in random order.
+// Position as one word in scan order (x fastest), with its material in the low byte; and a word that puts positions in
+// random order.
 __global__ void __launch_bounds__(kThreads) pack_voxels(const Int3* positions, const uint8_t* materials, uint64_t count, bool random, uint64_t* keys,
                                                         uint64_t* words) {
   const uint64_t i = uint64_t(blockIdx.x) * kThreads + threadIdx.x;

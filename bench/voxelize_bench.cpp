@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// voxelize_bench.cpp - how long the voxeliser takes on the host and on CUDA for one mesh: `qry_bench_voxelize FILE [RESOLUTION...]`.
-// Times are from the mesh in host memory to bricks, masks and materials in host memory, median of 7 after 2 of warm-up; "scene" adds the
-// making of a Scene. The two executors' bricks, masks, materials and palettes are compared in every line.
+// voxelize_bench.cpp - how long the voxeliser takes on the host and on CUDA for one mesh: `qry_bench_voxelize FILE
+// [RESOLUTION...]`. Times are from the mesh in host memory to bricks, masks and materials in host memory, median of 7
+// after 2 of warm-up; "scene" adds the making of a Scene. The two executors' bricks, masks, materials and palettes are
+// compared in every line.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,9 +49,9 @@ struct Flat {
 Flat flat(const SurfaceResult& result) {
   Flat out;
   out.palette = result.palette;
-  for (const SurfacePiece& piece : result.pieces) {
-    out.bricks.insert(out.bricks.end(), piece.bricks.begin(), piece.bricks.end());
-    out.materials.insert(out.materials.end(), piece.materials.begin(), piece.materials.end());
+  for (const SurfaceBlock& block : result.blocks) {
+    out.bricks.insert(out.bricks.end(), block.bricks.begin(), block.bricks.end());
+    out.materials.insert(out.materials.end(), block.materials.begin(), block.materials.end());
   }
   return out;
 }

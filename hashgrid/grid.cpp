@@ -98,7 +98,7 @@ struct Grid::State {
 
   Result<MemoryBlock> make_table(uint64_t pages) {
     if (pages > kMostPages)
-      return fail(ErrorCode::out_of_memory, "hash grid: " + std::to_string(pages) + " pages asked for, more than 32-bit keys can fill");
+      return fail(ErrorCode::full, "hash grid: " + std::to_string(pages) + " pages asked for, more than 32-bit keys can fill");
     auto fresh = memory->allocate(size_t(pages) * kQryPageBytes, "hash grid");
     QRY_TRY(fresh);
     const auto cleared = on_layout([&](auto& operations, const auto& view_of) { return operations.clear(view_of(*fresh, uint32_t(pages))); });

@@ -41,7 +41,8 @@ std::string file_part(std::string name) {
 
 bool is_world(const io::Format& format) { return format.kind == io::FormatKind::world; }
 
-// What a reader says of the colours that it had to give up. A world says it of the file that it was made from: that loss is an old one.
+// What a reader says of the colours that it had to give up. A world says it of the file that it was made from: that
+// loss is an old one.
 void palette_loss(const Scene& scene, std::vector<io::ExportLoss>& losses) {
   const auto distinct = scene.metadata.find("palette_distinct"), rms = scene.metadata.find("palette_rms_error");
   if (distinct == scene.metadata.end()) return;
@@ -102,12 +103,12 @@ Result<Scene> coarser(const Scene& scene, bool mesh, int64_t level) {
 Result<void> check_free(const fs::path& file, const ConversionJob& job, const ConversionOptions& options, OutputNames& names, Conversion& done) {
   std::error_code error;
   QRY_TRY(check_output(file, options.overwrite && options.picture != PictureKind::slices));
-  const fs::path beside_it = io::companion_of(file);
+  const fs::path sidecar = io::sidecar_of(file);
   for (const Input& input : job.inputs)
-    if (fs::equivalent(input.file, file, error) || (!beside_it.empty() && fs::equivalent(input.file, beside_it, error)))
+    if (fs::equivalent(input.file, file, error) || (!sidecar.empty() && fs::equivalent(input.file, sidecar, error)))
       return fail(ErrorCode::conflict, shown(input.file) + ": input and output are the same file");
   if (!names.take(file, job)) return fail(ErrorCode::conflict, shown(file) + ": another input or part of this run has this name already");
-  if (std::string beside = replaced_beside(file); !beside.empty()) done.warnings.push_back(std::move(beside));
+  if (std::string sidecars = replaced_sidecars(file); !sidecars.empty()) done.warnings.push_back(std::move(sidecars));
   return {};
 }
 
@@ -135,12 +136,12 @@ class PassingWorld {
   const io::Destination& to() const { return to_; }
 
  private:
-  io::SyncLater never_;  // nobody settles it: what goes again need not come to disk
+  io::DeferredSync never_;  // nobody settles it: what goes again need not come to disk
   io::Destination to_;
 };
 
-// One input without steps. Its bricks are written as they come if the output is a world; else they go into one that only lasts until the output has
-// been made of it, layer by layer.
+// One input without steps. Its bricks are written as they come if the output is a world; else they go into one that
+// only lasts until the output has been made of it, layer by layer.
 Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& options, OutputNames& names, const Progress& progress, Conversion& done) {
   QRY_TRY_ASSIGN(const auto file, job.file());
   QRY_TRY(check_free(file, job, options, names, done));
@@ -149,10 +150,10 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
   if (!from || !to) return tl::unexpected<Error>((from ? to : from).error());
   const bool from_world = is_world(**from), to_world = is_world(**to);
   const PassingWorld passing(file);
-  const io::Destination target(file, options.overwrite, options.sync_later);
+  const io::Destination target(file, options.overwrite, options.deferred_sync);
   io::ReadOptions read = options.load.read_options();
   read.budget = options.budget;
-  read.asked_for = &done.asked_for;
+  read.accessed_files = &done.accessed_files;
   read.warnings = &done.warnings;
   read.progress = progress;
   std::optional<io::StoreWriter> writer;
@@ -162,9 +163,9 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
   quiet.cancel = progress.cancel;
   RegionSink sink;
   sink.beside = file;
-  sink.room = [&] {
+  sink.available_bytes = [&] {
     malloc_trim(0);
-    return options.budget->room();
+    return options.budget->available_bytes();
   };
   sink.begin = [&](const Scene& scene) -> Result<void> {
     if (!from_world) palette_loss(scene, done.losses);
@@ -197,7 +198,7 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
     passing.forget();
     std::vector<Box3> bounds;
     for (const io::VolumeSummary& v : volumes) bounds.push_back(v.bounds);
-    const auto visible = io::VisibleRegions::of(store, bounds, sink.room, progress);
+    const auto visible = io::VisibleRegions::of(store, bounds, sink.available_bytes, progress);
     const auto written = visible ? (*to)->write_regions(*visible, target, progress) : tl::unexpected<Error>(visible.error());
     if (!written) return fail(written.error().code, shown(visible ? file : input) + ": " + written.error().message);
     done.regions = std::max(done.regions, visible->read_regions());
@@ -224,7 +225,7 @@ Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& op
   for (const Input& input : job.inputs) {
     io::ReadOptions read = options.load.read_options();
     read.budget = options.budget;
-    read.asked_for = &done.asked_for;
+    read.accessed_files = &done.accessed_files;
     std::vector<std::string> warnings;
     read.warnings = &warnings;
     read.progress = progress;
@@ -266,7 +267,7 @@ Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& op
   QRY_TRY(check_strict(options, done));
   for (size_t i = 0; i < changed.size(); ++i) {
     Scene& scene = changed[i].scene;
-    QRY_TRY(write(scene, {files[i], options.overwrite, options.sync_later}, options.picture, progress));
+    QRY_TRY(write(scene, {files[i], options.overwrite, options.deferred_sync}, options.picture, progress));
     done.outputs.push_back(files[i]);
     for (const Instance& instance : scene.instances)
       if (instance.volume < scene.volumes.size()) done.voxels += scene.volumes[instance.volume].bricks.voxel_count();
@@ -277,7 +278,7 @@ Result<void> convert_parts(const ConversionJob& job, const ConversionOptions& op
       QRY_TRY_ASSIGN(auto half, coarser(scene, mesh, level));
       scene = std::move(half);
       const fs::path file = lod_file(files[i], level);
-      QRY_TRY(write(scene, {file, options.overwrite, options.sync_later}, options.picture, progress));
+      QRY_TRY(write(scene, {file, options.overwrite, options.deferred_sync}, options.picture, progress));
       done.outputs.push_back(file);
       done.bytes += size_of(file);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// conversion.hpp - one job of `quarry convert`: its inputs read, its steps done, its outputs written whole. Says nothing on any stream and
-// may run beside others; batch/tasks.hpp runs many, batch/log.hpp tells of them.
+// conversion.hpp - one job of `quarry convert`: its inputs read, its steps done, its outputs written whole. Says
+// nothing on any stream and may run beside others; batch/tasks.hpp runs many, batch/log.hpp tells of them.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +13,7 @@
 #include "app/console/load.hpp"
 #include "app/batch/scene_steps.hpp"
 #include "voxel/io/export_loss.hpp"
-#include "voxel/io/files/sync_later.hpp"
+#include "voxel/io/files/deferred_sync.hpp"
 
 namespace quarry::app {
 
@@ -24,13 +24,15 @@ struct ConversionOptions {
   LoadOptions load;
   SceneSteps steps;
   bool overwrite = false;
-  int64_t lod_levels = 0;  // beside each output so many more, each half as fine as the one before: OUT_lod1, OUT_lod2 ...
+  // Beside each output so many more, each half as fine as the one before: OUT_lod1, OUT_lod2 ...
+  int64_t lod_levels = 0;
   bool salvage = false;  // read what is whole of damaged inputs
   bool strict = false;  // a warning or a loss fails the job, before anything is written
   PictureKind picture = PictureKind::top;
   bool in_regions = false;    // convert region by region (only if why_whole() says nothing)
-  const MemoryBudget* budget = nullptr;  // what this process and its children may hold; needed for that, else null is no limit
-  io::SyncLater* sync_later = nullptr;  // waits for the disk at the batch's end; null: each file does
+  // What this process and its children may hold; needed for that, else null is no limit.
+  const MemoryBudget* budget = nullptr;
+  io::DeferredSync* deferred_sync = nullptr;  // waits for the disk at the batch's end; null: each file does
 };
 
 struct ConversionJob {
@@ -38,7 +40,8 @@ struct ConversionJob {
   std::string output;         // a name, or a template for fill_template
   TemplateValues values;      // for it; `part` is empty
 
-  // The file for the whole, or for a part of what was split: its name goes into {part}, or behind the stem if the template has none.
+  // The file for the whole, or for a part of what was split: its name goes into {part}, or behind the stem if the
+  // template has none.
   Result<std::filesystem::path> file(const std::string& part = {}) const;
 };
 
@@ -47,7 +50,8 @@ struct Conversion {
   uint64_t voxels = 0, bytes = 0;  // voxels of all instances of what was written
   uint64_t regions = 0;            // it was converted region by region, in so many; 0: as a whole
   double seconds = 0;
-  std::vector<std::filesystem::path> asked_for;  // beside the inputs: files that reading opened or looked for, absolute
+  // Beside the inputs: files that reading opened or looked for, absolute.
+  std::vector<std::filesystem::path> accessed_files;
   std::vector<std::string> warnings;        // of readers: what was skipped or mended
   std::vector<io::ExportLoss> losses;       // of salvage, of steps and of the format
   bool salvaged = false;                    // an input was damaged, and something of it is missing
@@ -67,13 +71,13 @@ class OutputNames {
   std::map<std::filesystem::path, const ConversionJob*> taken_;
 };
 
-// Why a job can only be converted with its whole scene in memory ("--crop needs the whole scene"); "" if it can be converted region by region. May
-// open the inputs to see what they are.
+// Why a job can only be converted with its whole scene in memory ("--crop needs the whole scene"); "" if it can be
+// converted region by region. May open the inputs to see what they are.
 std::string why_whole(const ConversionJob& job, const ConversionOptions& options);
 
-// Any number of threads, different jobs. `progress` as everywhere. What was written before an error of a job with several outputs stays
-// written and is in `done`. Errors: those of readers, steps and writers; conflict (an output is there already, or is an input);
-// invalid_argument (strict: with what would be lost; a split that gives nothing).
+// Any number of threads, different jobs. `progress` as everywhere. What was written before an error of a job with
+// several outputs stays written and is in `done`. Errors: those of readers, steps and writers; conflict (an output is
+// there already, or is an input); invalid_argument (strict: with what would be lost; a split that gives nothing).
 Result<void> convert(const ConversionJob& job, const ConversionOptions& options, OutputNames& names, const Progress& progress, Conversion& done);
 
 }  // namespace quarry::app

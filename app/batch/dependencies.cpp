@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostDependencies = 4096, kMostDependencyNames = size_t{1} << 20;
 
-int64_t in_nanoseconds(const timespec& time) { return static_cast<int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec; }
+int64_t in_nanoseconds(const timespec& time) { return int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec; }
 
 class DependencyHash {
  public:
@@ -59,8 +59,8 @@ bool add_dependency(const fs::path& file, int64_t since, const std::atomic<bool>
   ssize_t got = 0;
   while (!(cancel && cancel->load(std::memory_order_relaxed)) && ((got = ::read(fd, buffer.data(), buffer.size())) > 0 || (got < 0 && errno == EINTR))) {
     if (got < 0) continue;
-    hash.add({buffer.data(), static_cast<size_t>(got)});
-    total += static_cast<uint64_t>(got);
+    hash.add({buffer.data(), size_t(got)});
+    total += uint64_t(got);
   }
   ::close(fd);
   hash.add(total);
@@ -84,11 +84,11 @@ int64_t file_clock_now() {
   return in_nanoseconds(now);
 }
 
-Dependencies dependencies_now(const fs::path& folder, const std::vector<fs::path>& asked_for, int64_t since, const std::atomic<bool>* cancel) {
+Dependencies dependencies_now(const fs::path& folder, const std::vector<fs::path>& accessed_files, int64_t since, const std::atomic<bool>* cancel) {
   Dependencies out;
   std::error_code ignored;
   const fs::path from = fs::absolute(folder, ignored).lexically_normal();
-  for (const fs::path& file : asked_for) out.files.push_back(file.lexically_proximate(from).generic_string());
+  for (const fs::path& file : accessed_files) out.files.push_back(file.lexically_proximate(from).generic_string());
   std::ranges::sort(out.files);
   out.files.erase(std::unique(out.files.begin(), out.files.end()), out.files.end());
   size_t bytes = 0;

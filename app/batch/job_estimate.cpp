@@ -34,20 +34,21 @@ struct InputNeed {
 InputNeed estimate_input(const fs::path& file, const LoadOptions& load) {
   std::error_code error;
   const uintmax_t size = fs::file_size(file, error);
-  const double bytes = error ? 0 : static_cast<double>(size);
+  const double bytes = error ? 0 : double(size);
   const auto format = io::format_for_reading(file);
   if (!format) return {{1, 0}, 0};
   const io::FormatCost& cost = (*format)->cost;
   double memory = bytes * cost.memory_per_byte, work = bytes * cost.work_per_byte, bricks = bytes * cost.bricks_per_byte;
   if ((*format)->kind == io::FormatKind::world && size >= kCountedFrom) {
     if (const auto world = io::StoreReader::open(file)) {
-      bricks = static_cast<double>(world->bricks());
+      bricks = double(world->bricks());
       memory = bricks * kBrickBytes;
     }
   }
-  const double edge = load.voxel_size > 0 ? 1024 : static_cast<double>(load.resolution);
+  const double edge = load.voxel_size > 0 ? 1024 : double(load.resolution);
   if (is_points(file, **format)) {
-    // Each point 16 bytes while they are sorted, of at least 12 in the file; a third of the box's bricks at most, and none without a point.
+    // Each point 16 bytes while they are sorted, of at least 12 in the file; a third of the box's bricks at most, and
+    // none without a point.
     bricks = std::min(bytes / 12, (edge / 8) * (edge / 8) * (edge / 8) / 3);
     memory = bytes * 16 / 12 + bricks * kBrickBytes;
     work = bytes * 0.05;
@@ -60,7 +61,7 @@ InputNeed estimate_input(const fs::path& file, const LoadOptions& load) {
     memory += all * 650 * 2;
     work += all * 5;
   }
-  return {{static_cast<uint64_t>(std::min(work, 1e15)) + 100, static_cast<uint64_t>(std::min(memory, 1e15)) + kLeast}, bricks};
+  return {{uint64_t(std::min(work, 1e15)) + 100, uint64_t(std::min(memory, 1e15)) + kLeast}, bricks};
 }
 
 // What writing takes beside the scene.
@@ -81,7 +82,7 @@ BatchItem estimate(const ConversionJob& job, const ConversionOptions& options, u
     sum.memory_bytes += one.item.memory_bytes;
     bricks += one.bricks;
   }
-  sum.memory_bytes += static_cast<uint64_t>(std::min(bricks * written_per_brick(job), 1e15));
+  sum.memory_bytes += uint64_t(std::min(bricks * written_per_brick(job), 1e15));
   sum.can_save_memory = why_whole(job, options).empty();
   sum.saves_memory = sum.can_save_memory && memory_in_use() + sum.memory_bytes > memory_limit;
   return sum;

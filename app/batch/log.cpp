@@ -56,7 +56,7 @@ const char* code_name(ErrorCode code) {
 }  // namespace
 
 std::string duration_text(double seconds) {
-  const auto whole = static_cast<uint64_t>(std::max(0.0, seconds) + 0.5);
+  const auto whole = uint64_t(std::max(0.0, seconds) + 0.5);
   if (whole < 60) return fmt::format("{} s", whole);
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
   return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
@@ -92,15 +92,15 @@ void BatchLog::draw() {
   const double seconds = std::chrono::duration<double>(now - start_).count();
   if (now - last_ < (terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10000))) return;
   last_ = now;
-  const double fraction = static_cast<double>(work_done_) / static_cast<double>(std::max<uint64_t>(1, work_all_));
+  const double fraction = double(work_done_) / double(std::max<uint64_t>(1, work_all_));
   const std::string left = work_done_ > 0 && seconds > 0.5 ? fmt::format(", {} left", duration_text(seconds / fraction * (1 - fraction))) : std::string();
-  const std::string text = fmt::format("{} of {} files, {:.1f} a second{}", ended_, work_.size(), static_cast<double>(ended_) / std::max(1e-3, seconds), left);
+  const std::string text = fmt::format("{} of {} files, {:.1f} a second{}", ended_, work_.size(), double(ended_) / std::max(1e-3, seconds), left);
   if (!terminal_) {
     fmt::print(stderr, "quarry: {}\n", text);
     return;
   }
   constexpr int kBar = 24;
-  const int full = static_cast<int>(std::clamp(fraction, 0.0, 1.0) * kBar);
+  const int full = int(std::clamp(fraction, 0.0, 1.0) * kBar);
   fmt::print(stderr, "\r[{:=<{}}{: <{}}] {}\x1b[K", "", full, "", kBar - full, text);
   drawn_ = true;
 }
@@ -172,9 +172,9 @@ void BatchLog::planned(const ConversionJob& what, const std::string& output, con
   json out = start_of("planned", what);
   out.update({{"output", output}, {"memory_bytes", estimate.memory_bytes}, {"in_regions", estimate.saves_memory}, {"note", note}});
   event(what.values.index - 1, std::move(out));
-  std::string said = note;
-  if (estimate.saves_memory) said += fmt::format("{}region by region: as a whole it may need {}", said.empty() ? "" : "; ", bytes_text(estimate.memory_bytes));
-  if (!json_) line(fmt::format("{} -> {}{}", subject(what), output, said.empty() ? "" : " (" + said + ")"));
+  std::string message = note;
+  if (estimate.saves_memory) message += fmt::format("{}region by region: as a whole it may need {}", message.empty() ? "" : "; ", bytes_text(estimate.memory_bytes));
+  if (!json_) line(fmt::format("{} -> {}{}", subject(what), output, message.empty() ? "" : " (" + message + ")"));
 }
 
 Progress BatchLog::progress_of_one(const std::string& subject_name, const std::atomic<bool>* cancel) {
@@ -198,7 +198,7 @@ void BatchLog::summary(const BatchCounts& counts, const std::string& stopped, in
   if (counts.failed > 0) text += fmt::format(", {} of {} inputs failed", counts.failed, counts.inputs);
   if (counts.skipped > 0) text += fmt::format(", {} unchanged and skipped", counts.skipped);
   if (counts.not_started > 0) text += fmt::format(", {} not begun", counts.not_started);
-  text += fmt::format(" in {:.2f} s ({:.1f} a second)", seconds, static_cast<double>(ended_) / std::max(1e-3, seconds));
+  text += fmt::format(" in {:.2f} s ({:.1f} a second)", seconds, double(ended_) / std::max(1e-3, seconds));
   if (!stopped.empty()) text += "; " + stopped;
   // What failed was said when it did; in a long batch that is far up.
   constexpr size_t kNamed = 20;

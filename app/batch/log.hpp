@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// log.hpp - how a batch tells what it does: a line for each file on standard output, or one JSON document a line (--json), a bar with
-// rate and time left on a terminal, plain lines now and then in a log, and at the end a report as one JSON document (--report).
+// log.hpp - how a batch tells what it does: a line for each file on standard output, or one JSON document a line
+// (--json), a bar with rate and time left on a terminal, plain lines now and then in a log, and at the end a report as
+// one JSON document (--report).
 //
-// Events of --json, each with "event": started, finished, failed, skipped, planned (of --dry-run), summary. Calls may come from any thread.
+// Events of --json, each with "event": started, finished, failed, skipped, planned (of --dry-run), summary. Calls may
+// come from any thread.
 #pragma once
 
 #include <chrono>

@@ -15,7 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "voxel/io/files/bytes.hpp"
-#include "voxel/io/files/sync_later.hpp"
+#include "voxel/io/files/deferred_sync.hpp"
 #include "voxel/io/files/temporary_name.hpp"
 
 namespace quarry::app {
@@ -40,8 +40,8 @@ class ContentHash {
     if (!in || fs::is_directory(file, error)) return tl::unexpected(io::error_from_errno(file.string() + ": cannot open it", fs::exists(file, error) ? EACCES : ENOENT));
     std::vector<char> buffer(size_t{1} << 20);
     uint64_t total = 0;
-    while (in.read(buffer.data(), static_cast<std::streamsize>(buffer.size())), in.gcount() > 0) {
-      const auto got = static_cast<size_t>(in.gcount());
+    while (in.read(buffer.data(), std::streamsize(buffer.size())), in.gcount() > 0) {
+      const auto got = size_t(in.gcount());
       XXH3_128bits_update(state_.get(), buffer.data(), got);
       total += got;
       if (cancel && cancel->load(std::memory_order_relaxed)) return fail(ErrorCode::cancelled, "stopped");
@@ -127,7 +127,7 @@ ResumeManifest::Output ResumeManifest::look(const fs::path& file) const {
   std::error_code error;
   output.bytes = fs::is_directory(file, error) ? 0 : fs::file_size(file, error);
   if (error) return output;
-  output.time = static_cast<int64_t>(fs::last_write_time(file, error).time_since_epoch().count());
+  output.time = int64_t(fs::last_write_time(file, error).time_since_epoch().count());
   return output;
 }
 
@@ -216,7 +216,7 @@ Result<void> ResumeManifest::append(std::string line, bool sync) {
     const ssize_t n = ::write(fd, line.data() + at, line.size() - at);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) number = n < 0 ? errno : EIO;
-    else at += static_cast<size_t>(n);
+    else at += size_t(n);
   }
   if (!number && sync) number = io::sync_file(fd);
   if (!number && sync) number = io::sync_folder(folder_, fd);

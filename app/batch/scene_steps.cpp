@@ -28,7 +28,7 @@ std::optional<std::vector<int64_t>> numbers_of(std::string_view text, size_t cou
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error != std::errc() || number < lowest || number > highest) return {};
     out.push_back(number);
-    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    text.remove_prefix(size_t(end - text.data()));
     if (text.empty()) break;
     if (text.front() != ',') return {};
     text.remove_prefix(1);
@@ -63,7 +63,7 @@ Result<Step> crop_step(const std::string& value) {
   const auto n = numbers_of(value, 6, INT32_MIN, INT32_MAX);
   if (!n || (*n)[0] > (*n)[3] || (*n)[1] > (*n)[4] || (*n)[2] > (*n)[5])
     return bad("write the lowest and the highest voxel that stay, X0,Y0,Z0,X1,Y1,Z1");
-  const auto cell = [&](size_t i) { return static_cast<int32_t>((*n)[i]); };
+  const auto cell = [&](size_t i) { return int32_t((*n)[i]); };
   const Box3 box{{cell(0), cell(1), cell(2)}, {cell(3), cell(4), cell(5)}};
   return each([box](const Scene& scene, Losses&) { return crop(scene, box); });
 }
@@ -73,12 +73,12 @@ Result<Step> turn_step(const std::string& value) {
   if (value.size() < 2 || value[0] < 'x' || value[0] > 'z') return expected();
   const auto degrees = number_of(std::string_view(value).substr(1), -3600, 3600);
   if (!degrees || *degrees % 90 != 0) return expected();
-  const auto axis = static_cast<size_t>(value[0] - 'x');
+  const auto axis = size_t(value[0] - 'x');
   // A quarter about an axis: the next axis goes to the one after it, that one to minus the next.
   Rotation quarter, all;
   const size_t a = (axis + 1) % 3, b = (axis + 2) % 3;
-  quarter.axis[a] = static_cast<uint8_t>(b), quarter.sign[a] = -1;
-  quarter.axis[b] = static_cast<uint8_t>(a), quarter.sign[b] = 1;
+  quarter.axis[a] = uint8_t(b), quarter.sign[a] = -1;
+  quarter.axis[b] = uint8_t(a), quarter.sign[b] = 1;
   for (int64_t turns = (*degrees / 90 % 4 + 4) % 4; turns > 0; --turns) all = quarter * all;
   return each([all](const Scene& scene, Losses&) { return turn(scene, all); });
 }
@@ -86,7 +86,7 @@ Result<Step> turn_step(const std::string& value) {
 Result<Step> mirror_step(const std::string& value) {
   if (value.size() != 1 || value[0] < 'x' || value[0] > 'z') return bad("write x, y or z: the coordinate that changes its sign");
   Rotation mirror;
-  mirror.sign[static_cast<size_t>(value[0] - 'x')] = -1;
+  mirror.sign[size_t(value[0] - 'x')] = -1;
   return each([mirror](const Scene& scene, Losses&) { return turn(scene, mirror); });
 }
 
@@ -94,7 +94,7 @@ Result<Step> scale_step(const std::string& value) {
   const bool down = value.starts_with("1/");
   const auto n = number_of(std::string_view(value).substr(down ? 2 : 0), 1, 64);
   if (!n) return bad("write N (each voxel becomes N voxels along each axis) or 1/N, N from 1 to 64");
-  const auto factor = static_cast<uint32_t>(*n);
+  const auto factor = uint32_t(*n);
   return each([down, factor](const Scene& scene, Losses&) { return down ? shrink(scene, factor) : enlarge(scene, factor); });
 }
 
@@ -111,19 +111,19 @@ Result<Step> lod_step(const std::string& value) {
 Result<Step> hollow_step(const std::string& value) {
   const auto thickness = number_of(value, 1, 4096);
   if (!thickness) return bad("write the thickness of the shell in voxels, 1 to 4096");
-  return each([t = static_cast<uint32_t>(*thickness)](const Scene& scene, Losses&) { return hollow(scene, t); });
+  return each([t = uint32_t(*thickness)](const Scene& scene, Losses&) { return hollow(scene, t); });
 }
 
 Result<Step> fill_step(const std::string& value) {
   const auto material = value == "auto" ? std::optional<int64_t>(0) : number_of(value, 1, 255);
   if (!material) return bad("write the number of a material, 1 to 255, or auto for each model's commonest");
-  return each([m = static_cast<uint8_t>(*material)](const Scene& scene, Losses&) { return fill(scene, m); });
+  return each([m = uint8_t(*material)](const Scene& scene, Losses&) { return fill(scene, m); });
 }
 
 Result<Step> materials_step(const std::string& value) {
   const auto count = number_of(value, 1, 255);
   if (!count) return bad("write how many materials may stay, 1 to 255");
-  return each([c = static_cast<uint32_t>(*count)](const Scene& scene, Losses& losses) {
+  return each([c = uint32_t(*count)](const Scene& scene, Losses& losses) {
     PaletteError error;
     auto done = quantise(scene, c, &error);
     say_palette(error, losses);
@@ -171,7 +171,7 @@ Result<Step> split_step(const std::string& value) {
     const auto n = number_of(std::string_view(value).substr(8), 1, 16384);
     if (!n) return bad("write regions:N, the edge of a region in voxels, 1 to 16384");
     kind = SplitKind::regions;
-    edge = static_cast<int32_t>(*n);
+    edge = int32_t(*n);
   } else {
     const std::map<std::string, SplitKind> kinds{{"models", SplitKind::models}, {"instances", SplitKind::instances}, {"layers", SplitKind::layers}, {"colours", SplitKind::materials}, {"colors", SplitKind::materials}};
     const auto it = kinds.find(value);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// scene_steps.hpp - what `quarry convert` does to scenes between reading and writing: --crop, --turn, --merge, --split and the others, in
-// the order in which they stand on the command line. The operations themselves are in voxel/operations/whole_scene.hpp.
+// scene_steps.hpp - what `quarry convert` does to scenes between reading and writing: --crop, --turn, --merge, --split
+// and the others, in the order in which they stand on the command line. The operations themselves are in
+// voxel/operations/whole_scene.hpp.
 //
-// The steps work on a list of parts. It begins with one part for each input of the job; most steps change each part; one that combines
-// (--merge, --union, --intersection, --difference) makes the list one part; --split makes each part several.
+// The steps work on a list of parts. It begins with one part for each input of the job; most steps change each part;
+// one that combines (--merge, --union, --intersection, --difference) makes the list one part; --split makes each part
+// several.
 #pragma once
 
 #include <atomic>
@@ -19,7 +21,8 @@ namespace quarry::app {
 
 class SceneSteps {
  public:
-  // One line each about what a step could not keep: "312 colours became 255 (off by 2.1 of 255 on average, 9 at worst)".
+  // One line each about what a step could not keep: "312 colours became 255 (off by 2.1 of 255 on average, 9 at
+  // worst)".
   using Losses = std::vector<std::string>;
 
   void add_to(Arguments& arguments);
@@ -31,7 +34,8 @@ class SceneSteps {
   bool splits() const { return splits_; }      // a job may have several outputs
   std::string text() const;  // the options as given: the same text, the same steps
 
-  // Names of parts are "" until a --split gives them some; those of a second one are put behind those of the first with a '-'.
+  // Names of parts are "" until a --split gives them some; those of a second one are put behind those of the first with
+  // a '-'.
   Result<std::vector<ScenePart>> apply(std::vector<ScenePart> parts, Losses& losses, const std::atomic<bool>* cancel) const;
 
  private:

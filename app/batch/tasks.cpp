@@ -30,7 +30,8 @@ using std::chrono::milliseconds;
 // Between two looks at the memory in use. A thread that fills fresh memory takes some 2 MiB a millisecond.
 constexpr milliseconds kWatchPause{20}, kWatchPauseNearLimit{4};
 
-// The number behind `key` in a file of lines "key number"; a file with nothing but a number for an empty key. 0: not there, no number.
+// The number behind `key` in a file of lines "key number"; a file with nothing but a number for an empty key. 0: not
+// there, no number.
 uint64_t number_in(const char* file, const std::string& key) {
   std::ifstream in(file);
   if (!key.empty())
@@ -110,7 +111,7 @@ class Scheduler {
       for (const auto& other : running_) other->company = true;
       running->cancel = cancelled();
       const uint64_t work = std::max<uint64_t>(1, items_[item].work);
-      const auto part = static_cast<uint32_t>(std::min<double>(free_threads_, std::max(1.0, std::round(options_.threads * static_cast<double>(work) / static_cast<double>(work_left_)))));
+      const auto part = uint32_t(std::min<double>(free_threads_, std::max(1.0, std::round(options_.threads * double(work) / double(work_left_)))));
       const uint32_t threads = again ? free_threads_ : part;
       free_threads_ -= threads;
       running_.push_back(running);
@@ -132,7 +133,8 @@ class Scheduler {
         again_.push_back(item);
       } else {
         if (for_memory)
-          result = fail(ErrorCode::out_of_memory, fmt::format("needs more memory than there is for it: with {} in use, of which {} before it began, it passed --memory {} and was stopped; "
+          result = fail(ErrorCode::out_of_memory, fmt::format("needs more memory than there is for it: with {} in "
+              "use, of which {} before it began, it passed --memory {} and was stopped; "
                                                               "raise --memory, or make it coarser or smaller", bytes_text(running->memory_seen), bytes_text(base_memory_), bytes_text(options_.memory_bytes)));
         work_left_ -= work;
         lock.unlock();

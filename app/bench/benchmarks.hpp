@@ -32,7 +32,8 @@ struct BenchRequest {
   BenchOptions options;
   bool as_json = false;
 };
-// Where there is nothing to measure, the exit code: help or the list was printed, or the line is wrong and stderr says why.
+// Where there is nothing to measure, the exit code: help or the list was printed, or the line is wrong and stderr says
+// why.
 tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words);
 const char* bench_name(Bench bench);
 

@@ -57,14 +57,14 @@ Result<nlohmann::json> bench_hashgrid(const BenchOptions& options) {
     for (const std::string& name : names) known += (known.empty() ? "'" : ", '") + name + "'";
     return fail(ErrorCode::bad_usage, "no row of the benchmark has '" + options.only + "' in its name. Rows: " + known + ".");
   }
-  bench::HostBenchOptions wanted;
+  bench::HostBenchOptions bench_options;
   ProgressLine line("hashgrid");
-  wanted.progress = line.progress();
-  wanted.rounds = options.repeats;
-  wanted.only = options.only;
-  if (options.keys != 0) wanted.sizes = {options.keys};
-  QRY_TRY_ASSIGN(auto device, bench_on_device(options.only, wanted.progress));
-  QRY_TRY_ASSIGN(auto host, bench::bench_hashgrid_host(wanted));
+  bench_options.progress = line.progress();
+  bench_options.rounds = options.repeats;
+  bench_options.only = options.only;
+  if (options.keys != 0) bench_options.sizes = {options.keys};
+  QRY_TRY_ASSIGN(auto device, bench_on_device(options.only, bench_options.progress));
+  QRY_TRY_ASSIGN(auto host, bench::bench_hashgrid_host(bench_options));
   return nlohmann::json{{"table", device.text + bench::hashgrid_host_table(host)}, {"host", host}, {"cuda", device.record}};
 }
 

@@ -8,30 +8,30 @@
 namespace quarry::app {
 
 Result<nlohmann::json> bench_render(const BenchOptions& options) {
-  bench::RenderBenchOptions wanted;
+  bench::RenderBenchOptions bench_options;
   ProgressLine line("render");
-  wanted.progress = line.progress();
-  wanted.device = options.device;
-  wanted.validation = options.validation;
+  bench_options.progress = line.progress();
+  bench_options.device = options.device;
+  bench_options.validation = options.validation;
   if (options.small) {
-    wanted.full_size = false;
-    wanted.width = 320;
-    wanted.height = 180;
-    wanted.repeats = options.repeats;
+    bench_options.full_size = false;
+    bench_options.width = 320;
+    bench_options.height = 180;
+    bench_options.repeats = options.repeats;
   } else {
-    wanted.repeats = std::max(options.repeats, 20u);
+    bench_options.repeats = std::max(options.repeats, 20u);
   }
   if (!options.scene.empty()) {
-    wanted.scenes.clear();
+    bench_options.scenes.clear();
     std::string known;
     for (int scene = 0; scene < bench::kSceneCount; ++scene) {
       const std::string name = bench::render_scene(scene).name;
-      if (name == options.scene) wanted.scenes.push_back(scene);
+      if (name == options.scene) bench_options.scenes.push_back(scene);
       known += (scene ? ", " : "") + name;
     }
-    if (wanted.scenes.empty()) return fail(ErrorCode::bad_usage, "there is no scene '" + options.scene + "'. Scenes: " + known + ".");
+    if (bench_options.scenes.empty()) return fail(ErrorCode::bad_usage, "there is no scene '" + options.scene + "'. Scenes: " + known + ".");
   }
-  auto result = bench::bench_render(wanted);
+  auto result = bench::bench_render(bench_options);
   if (result) (*result)["table"] = bench::render_table(*result);
   return result;
 }

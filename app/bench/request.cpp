@@ -33,7 +33,8 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
   bool list = false;
   int64_t keys = 0, repeats = 5;
   Arguments arguments("bench", "Measure, and print ratios to rivals measured in the same run.",
-                      "  quarry bench --list\n  quarry bench hashgrid\n  quarry bench hashgrid --keys 16777216 --json\n"
+                      "  quarry bench --list\n  quarry bench hashgrid\n"
+                      "  quarry bench hashgrid --keys 16777216 --json\n"
                       "  quarry bench render --scene sponge\n");
   arguments.text("name", name, "NAME", "Which benchmark; see --list");
   arguments.integer("--keys", keys, "N", "hashgrid: size in keys (65536, 1048576 and 16777216)", 1000, int64_t(1) << 28);
@@ -57,8 +58,8 @@ tl::expected<BenchRequest, int> read_bench_request(const CommandArguments& words
   if (found == known.end()) return tl::unexpected(arguments.wrong(fmt::format("there is no benchmark '{}'.{}", name, did_you_mean(name, known))));
 
   request.bench = Bench(found - known.begin());
-  options.keys = static_cast<uint64_t>(keys);
-  options.repeats = static_cast<uint32_t>(repeats);
+  options.keys = uint64_t(keys);
+  options.repeats = uint32_t(repeats);
   return request;
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// completion.cpp - `quarry completion SHELL` and `quarry man`: texts made from the commands' own definitions (shell_texts.hpp).
+// completion.cpp - `quarry completion SHELL` and `quarry man`: texts made from the commands' own definitions
+// (shell_completion.hpp).
 #include <fmt/format.h>
 
-#include "app/commands/shell_texts.hpp"
+#include "app/commands/shell_completion.hpp"
 #include "app/console/terminal.hpp"
 
 namespace quarry::app {
@@ -19,7 +20,8 @@ std::vector<CommandText> texts_of_commands() {
 int run_completion(const CommandArguments& words) {
   std::string shell;
   Arguments arguments("completion", "Print a completion script for a shell.",
-                      "  quarry completion bash > ~/.local/share/bash-completion/completions/quarry\n  quarry completion zsh > ~/.zfunc/_quarry\n"
+                      "  quarry completion bash > ~/.local/share/bash-completion/completions/quarry\n"
+                      "  quarry completion zsh > ~/.zfunc/_quarry\n"
                       "  quarry completion fish > ~/.config/fish/completions/quarry.fish\n");
   arguments.choice("shell", shell, "SHELL", "bash, zsh or fish", {"bash", "zsh", "fish"});
   if (const auto code = arguments.parse(words)) return *code;

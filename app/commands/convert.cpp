@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// convert.cpp - `quarry convert`: the command line, turned into jobs whose outputs are known to be distinct before the first is begun.
-// inputs.hpp says which files are meant, conversion.hpp does a job, batch/tasks.hpp runs them, batch/log.hpp tells of them.
+// convert.cpp - `quarry convert`: the command line, turned into jobs whose outputs are known to be distinct before the
+// first is begun. inputs.hpp says which files are meant, conversion.hpp does a job, batch/tasks.hpp runs them,
+// batch/log.hpp tells of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -66,128 +67,131 @@ bool parse_shard(const std::string& text, uint32_t& number, uint32_t& count) {
   return second == std::errc() && last == end && number >= 1 && number <= count;
 }
 
-// Which shard an input belongs to: by its relative name alone (FNV-1a, 64 bits, its bits then mixed as splitmix64 does), so that every machine
-// finds the same without looking at the files.
+// Which shard an input belongs to: by its relative name alone (FNV-1a, 64 bits, its bits then mixed as splitmix64
+// does), so that every machine finds the same without looking at the files.
 uint32_t shard_of(const Input& input, uint32_t count) {
   uint64_t h = 0xcbf29ce484222325u;
-  for (const char c : input.relative.generic_string()) h = (h ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
+  for (const char c : input.relative.generic_string()) h = (h ^ uint8_t(c)) * 0x100000001b3u;
   h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u;
   h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
-  return static_cast<uint32_t>((h ^ (h >> 31)) % count);
+  return uint32_t((h ^ (h >> 31)) % count);
 }
 
-void add_options(Arguments& arguments, ConvertArguments& wanted) {
-  arguments.texts("input", wanted.inputs, "IN...", "Files, directories, patterns ('models/**/*.vox'), @LIST with one of these a line");
-  arguments.text("-o,--output", wanted.output, "OUT", "File to write; with --to the directory; or a template: 'out/{dir}/{stem}.glb', also {ext} {index} {part}");
-  arguments.text("--to", wanted.to, "FORMAT", "Format of the files written into the directory OUT");
-  arguments.flag("--list-formats", wanted.list, "Show the formats there are");
+void add_options(Arguments& arguments, ConvertArguments& parsed) {
+  arguments.texts("input", parsed.inputs, "IN...", "Files, directories, patterns ('models/**/*.vox'), @LIST with one of these a line");
+  arguments.text("-o,--output", parsed.output, "OUT", "File to write; with --to the directory; or a template: 'out/{dir}/{stem}.glb', also {ext} {index} {part}");
+  arguments.text("--to", parsed.to, "FORMAT", "Format of the files written into the directory OUT");
+  arguments.flag("--list-formats", parsed.list, "Show the formats there are");
   arguments.group("Reading");
-  wanted.options.load.add_to(arguments);
-  arguments.flag("--salvage", wanted.options.salvage, "Damaged .vox and .quarry: read what is whole and say what is lost (with --strict: write nothing, exit code 3)");
+  parsed.options.load.add_to(arguments);
+  arguments.flag("--salvage", parsed.options.salvage, "Damaged .vox and .quarry: read what is whole and say what is lost (with --strict: write nothing, exit code 3)");
   arguments.group("Steps between reading and writing, done in the order given");
-  wanted.options.steps.add_to(arguments);
+  parsed.options.steps.add_to(arguments);
   arguments.group("Writing");
-  arguments.integer("--lod-levels", wanted.options.lod_levels, "N", "Also write OUT_lod1 ... OUT_lodN, each half as fine as the one before (meshes keep their size)", 1, 12);
-  arguments.flag("--overwrite", wanted.overwrite, "Replace outputs that are there");
-  arguments.flag("--strict", wanted.strict, "Fail, and write nothing, where a file would lose something or a reader had to skip or mend something");
-  arguments.choice("--picture", wanted.picture, "KIND", "PNG: top (colours from above) or height (a height map) (top)", {"top", "height"});
-  arguments.flag("--slices", wanted.slices, "Write a folder OUT of PNG pictures, one a layer, the lowest first");
+  arguments.integer("--lod-levels", parsed.options.lod_levels, "N", "Also write OUT_lod1 ... OUT_lodN, each half as fine as the one before (meshes keep their size)", 1, 12);
+  arguments.flag("--overwrite", parsed.overwrite, "Replace outputs that are there");
+  arguments.flag("--strict", parsed.strict, "Fail, and write nothing, where a file would lose something or a reader had to skip or mend something");
+  arguments.choice("--picture", parsed.picture, "KIND", "PNG: top (colours from above) or height (a height map) (top)", {"top", "height"});
+  arguments.flag("--slices", parsed.slices, "Write a folder OUT of PNG pictures, one a layer, the lowest first");
   arguments.group("Batches");
-  arguments.integer("-j,--jobs", wanted.jobs, "N", "Threads in all: small files side by side, large ones on several (all cores)", 1, 1024);
-  arguments.text("--memory", wanted.memory, "SIZE", "Memory for all of it, reading processes too, as 2G or 512M: files wait for one another, one too large is converted region by region, or refused (three quarters of what is free)");
-  arguments.flag("--keep-going", wanted.keep_going, "Go on with the next input when one fails (exit code 3)");
-  arguments.flag("--resume", wanted.resume, "Skip inputs that were converted before, with these options, and unchanged with all files that they use; .quarry-resume beside the outputs remembers");
-  arguments.text("--shard", wanted.shard, "I/N", "Only the I-th of N parts of the inputs (I from 1): each machine of a cluster its own");
-  arguments.flag("--dry-run", wanted.dry_run, "Say what would be written, and write nothing");
-  arguments.flag("--json", wanted.json, "Print one JSON document a line: started, finished, failed, skipped, summary");
-  arguments.text("--report", wanted.report, "FILE", "Write one JSON document about all files at the end");
+  arguments.integer("-j,--jobs", parsed.jobs, "N", "Threads in all: small files side by side, large ones on several (all cores)", 1, 1024);
+  arguments.text("--memory", parsed.memory, "SIZE", "Memory for all of it, reading processes too, as 2G or 512M: "
+      "files wait for one another, one too large is converted region by region, or refused (three quarters of what "
+      "is free)");
+  arguments.flag("--keep-going", parsed.keep_going, "Go on with the next input when one fails (exit code 3)");
+  arguments.flag("--resume", parsed.resume, "Skip inputs that were converted before, with these options, and "
+      "unchanged with all files that they use; .quarry-resume beside the outputs remembers");
+  arguments.text("--shard", parsed.shard, "I/N", "Only the I-th of N parts of the inputs (I from 1): each machine of a cluster its own");
+  arguments.flag("--dry-run", parsed.dry_run, "Say what would be written, and write nothing");
+  arguments.flag("--json", parsed.json, "Print one JSON document a line: started, finished, failed, skipped, summary");
+  arguments.text("--report", parsed.report, "FILE", "Write one JSON document about all files at the end");
 }
 
 class ConvertCommand {
  public:
-  ConvertCommand(const Arguments& arguments, ConvertArguments& wanted) : arguments_(arguments), wanted_(wanted) {}
+  ConvertCommand(const Arguments& arguments, ConvertArguments& parsed) : arguments_(arguments), parsed_(parsed) {}
 
   int run() {
     if (const auto code = check()) return *code;
     if (const auto code = plan()) return *code;
-    return wanted_.dry_run ? say_plan() : do_jobs();
+    return parsed_.dry_run ? say_plan() : do_jobs();
   }
 
  private:
   // The exit code if the command line makes no sense.
   std::optional<int> check() {
-    if (const auto code = wanted_.options.load.check(arguments_)) return code;
-    if (const auto code = wanted_.options.steps.check(arguments_)) return code;
-    if (wanted_.inputs.empty()) return arguments_.wrong("no input file.");
-    if (wanted_.output.empty()) return arguments_.wrong("-o is missing.");
-    if (!wanted_.memory.empty() && !parse_bytes(wanted_.memory, wanted_.memory_bytes))
-      return arguments_.wrong(fmt::format("--memory '{}' is no size: write 512M, 2G or a number of bytes.", wanted_.memory));
-    if (wanted_.memory_bytes == 0) wanted_.memory_bytes = default_memory_limit();
-    if (!wanted_.shard.empty()) {
-      if (!parse_shard(wanted_.shard, wanted_.shard_number, wanted_.shard_count))
-        return arguments_.wrong(fmt::format("--shard '{}' is not I/N with I from 1 to N.", wanted_.shard));
-      --wanted_.shard_number;
-      if (wanted_.options.steps.combines()) return arguments_.wrong("--shard gives each machine some of the inputs, but this command makes one scene of all.");
+    if (const auto code = parsed_.options.load.check(arguments_)) return code;
+    if (const auto code = parsed_.options.steps.check(arguments_)) return code;
+    if (parsed_.inputs.empty()) return arguments_.wrong("no input file.");
+    if (parsed_.output.empty()) return arguments_.wrong("-o is missing.");
+    if (!parsed_.memory.empty() && !parse_bytes(parsed_.memory, parsed_.memory_bytes))
+      return arguments_.wrong(fmt::format("--memory '{}' is no size: write 512M, 2G or a number of bytes.", parsed_.memory));
+    if (parsed_.memory_bytes == 0) parsed_.memory_bytes = default_memory_limit();
+    if (!parsed_.shard.empty()) {
+      if (!parse_shard(parsed_.shard, parsed_.shard_number, parsed_.shard_count))
+        return arguments_.wrong(fmt::format("--shard '{}' is not I/N with I from 1 to N.", parsed_.shard));
+      --parsed_.shard_number;
+      if (parsed_.options.steps.combines()) return arguments_.wrong("--shard gives each machine some of the inputs, but this command makes one scene of all.");
     }
-    ConversionOptions& options = wanted_.options;
-    options.overwrite = wanted_.overwrite;
-    options.strict = wanted_.strict;
-    if (wanted_.slices && options.lod_levels > 0) return arguments_.wrong("--lod-levels and --slices do not go together.");
-    if (wanted_.slices && wanted_.picture != "top") return arguments_.wrong("--slices and --picture height are different pictures: choose one.");
-    options.picture = wanted_.slices ? PictureKind::slices : wanted_.picture == "height" ? PictureKind::height : PictureKind::top;
-    budget_ = std::make_unique<MemoryBudget>(wanted_.memory_bytes, "--memory");
+    ConversionOptions& options = parsed_.options;
+    options.overwrite = parsed_.overwrite;
+    options.strict = parsed_.strict;
+    if (parsed_.slices && options.lod_levels > 0) return arguments_.wrong("--lod-levels and --slices do not go together.");
+    if (parsed_.slices && parsed_.picture != "top") return arguments_.wrong("--slices and --picture height are different pictures: choose one.");
+    options.picture = parsed_.slices ? PictureKind::slices : parsed_.picture == "height" ? PictureKind::height : PictureKind::top;
+    budget_ = std::make_unique<MemoryBudget>(parsed_.memory_bytes, "--memory");
     options.budget = budget_.get();
     return {};
   }
 
   // Where outputs go: the template, from -o and --to.
   std::optional<int> find_output(size_t inputs, std::string& output) {
-    const bool one = inputs == 1 || wanted_.options.steps.combines();
+    const bool one = inputs == 1 || parsed_.options.steps.combines();
     std::error_code error;
-    output = wanted_.output;
-    if (wanted_.slices && wanted_.to.empty()) {
+    output = parsed_.output;
+    if (parsed_.slices && parsed_.to.empty()) {
       if (!one && !is_template(output)) return arguments_.wrong("several inputs need a template: -o 'layers/{stem}'.");
       return {};
     }
-    if (wanted_.to.empty()) {
+    if (parsed_.to.empty()) {
       if (!one && !is_template(output)) return arguments_.wrong("several inputs need -o DIRECTORY and --to FORMAT, or a template: -o 'out/{stem}.glb'.");
       if (!is_template(output) && fs::is_directory(output, error)) return arguments_.wrong(fmt::format("'{}' is a directory: say --to FORMAT.", output));
       if (const auto format = io::format_for_writing(output); !format) return arguments_.wrong(format.error().message + ".");
-      if (wanted_.options.picture == PictureKind::height && fs::path(output).extension() != ".png") return arguments_.wrong("--picture height needs an output that ends in .png.");
+      if (parsed_.options.picture == PictureKind::height && fs::path(output).extension() != ".png") return arguments_.wrong("--picture height needs an output that ends in .png.");
       return {};
     }
-    const std::string extension = wanted_.slices ? std::string() : extension_of_format(wanted_.to);
-    if (extension.empty() && !wanted_.slices) {
+    const std::string extension = parsed_.slices ? std::string() : extension_of_format(parsed_.to);
+    if (extension.empty() && !parsed_.slices) {
       std::vector<std::string> known;
       for (const io::Format& row : io::formats())
         if (row.write) known.insert(known.end(), row.extensions.begin(), row.extensions.end());
-      return arguments_.wrong(fmt::format("--to '{}' is none of: {}.{}", wanted_.to, fmt::join(known, ", "), did_you_mean(wanted_.to, known)));
+      return arguments_.wrong(fmt::format("--to '{}' is none of: {}.{}", parsed_.to, fmt::join(known, ", "), did_you_mean(parsed_.to, known)));
     }
     if (is_template(output)) return arguments_.wrong("-o is a template, so its ending says the format: leave --to away.");
-    if (wanted_.options.picture == PictureKind::height && extension != "png") return arguments_.wrong("--picture height needs --to png.");
+    if (parsed_.options.picture == PictureKind::height && extension != "png") return arguments_.wrong("--picture height needs --to png.");
     output = (fs::path(without_placeholders(output)) / "{dir}" / "{stem}").string() + (extension.empty() ? "" : "." + extension);
     return {};
   }
 
   std::optional<int> plan() {
-    const auto inputs = expand_inputs(wanted_.inputs);
+    const auto inputs = expand_inputs(parsed_.inputs);
     if (!inputs) {
       say_error("", inputs.error());
       return kExitFailed;
     }
     std::string output;
     if (const auto code = find_output(inputs->size(), output)) return code;
-    const bool splits = wanted_.options.steps.splits();
+    const bool splits = parsed_.options.steps.splits();
     if (!splits && output.find("{part}") != std::string::npos) return arguments_.wrong("{part} in -o needs --split.");
 
     std::vector<ConversionJob> all;
-    if (wanted_.options.steps.combines()) {
+    if (parsed_.options.steps.combines()) {
       all.push_back({*inputs, output, {inputs->front().relative, 1, 1, ""}});
     } else {
       for (size_t i = 0; i < inputs->size(); ++i) all.push_back({{(*inputs)[i]}, output, {(*inputs)[i].relative, i + 1, inputs->size(), ""}});
     }
-    // Two inputs that would become one file are refused before anything is written: the second would silently replace the first. So is an
-    // output that another job still has to read.
+    // Two inputs that would become one file are refused before anything is written: the second would silently replace
+    // the first. So is an output that another job still has to read.
     std::map<fs::path, const ConversionJob*> taken, read;
     for (const ConversionJob& job : all)
       for (const Input& input : job.inputs) read.try_emplace(fs::absolute(input.file).lexically_normal(), &job);
@@ -203,29 +207,30 @@ class ConvertCommand {
         return arguments_.wrong(fmt::format("'{}' would become '{}', which is an input too.", shown(job.inputs[0].file), shown(*file)));
     }
     for (ConversionJob& job : all)
-      if (wanted_.shard_count == 1 || shard_of(job.inputs[0], wanted_.shard_count) == wanted_.shard_number) jobs_.push_back(std::move(job));
-    for (const ConversionJob& job : jobs_) estimates_.push_back(estimate(job, wanted_.options, wanted_.memory_bytes));
+      if (parsed_.shard_count == 1 || shard_of(job.inputs[0], parsed_.shard_count) == parsed_.shard_number) jobs_.push_back(std::move(job));
+    for (const ConversionJob& job : jobs_) estimates_.push_back(estimate(job, parsed_.options, parsed_.memory_bytes));
     makes_folders_ = is_template(output);
     root_ = fs::path(output.substr(0, output.find('{'))).parent_path();
-    if (!wanted_.to.empty()) root_ = wanted_.output;
+    if (!parsed_.to.empty()) root_ = parsed_.output;
     return {};
   }
 
   // Everything that the output's bytes depend on beside the inputs.
   std::string options_text() const {
-    const ConversionOptions& o = wanted_.options;
-    return fmt::format("quarry {} {} {} picture={} salvage={} lod_levels={} to={}", QRY_VERSION, o.load.text(), o.steps.text(), static_cast<int>(o.picture), o.salvage, o.lod_levels, wanted_.output + " " + wanted_.to);
+    const ConversionOptions& o = parsed_.options;
+    return fmt::format("quarry {} {} {} picture={} salvage={} lod_levels={} to={}", QRY_VERSION, o.load.text(), o.steps.text(), int(o.picture), o.salvage, o.lod_levels, parsed_.output + " " + parsed_.to);
   }
-  std::string manifest_suffix() const { return wanted_.shard_count > 1 ? fmt::format("-{}-of-{}", wanted_.shard_number + 1, wanted_.shard_count) : std::string(); }
+  std::string manifest_suffix() const { return parsed_.shard_count > 1 ? fmt::format("-{}-of-{}", parsed_.shard_number + 1, parsed_.shard_count) : std::string(); }
   // A job in the manifest: its output, or for a job of several the beginning of their names.
   std::string job_name(const ConversionJob& job) const { return job.file()->lexically_proximate(root_.empty() ? fs::path(".") : root_).generic_string(); }
 
-  // What --memory can probably not hold, and regions cannot help; "" if it fits or they can. An estimate, so it is tried all the same.
+  // What --memory can probably not hold, and regions cannot help; "" if it fits or they can. An estimate, so it is
+  // tried all the same.
   std::string too_large(size_t job) const {
     const BatchItem& e = estimates_[job];
-    if (e.can_save_memory || memory_in_use() + e.memory_bytes <= wanted_.memory_bytes) return {};
+    if (e.can_save_memory || memory_in_use() + e.memory_bytes <= parsed_.memory_bytes) return {};
     return fmt::format("by estimate it needs {} of memory, more than the {} of --memory, and it cannot be converted region by region: {}", bytes_text(e.memory_bytes),
-                       bytes_text(wanted_.memory_bytes), why_whole(jobs_[job], wanted_.options));
+                       bytes_text(parsed_.memory_bytes), why_whole(jobs_[job], parsed_.options));
   }
 
   // The folder that a job's dependencies are named from.
@@ -235,7 +240,7 @@ class ConvertCommand {
   }
 
   int say_plan() {
-    BatchLog log(wanted_.json, !wanted_.report.empty(), std::vector<uint64_t>(jobs_.size(), 1));
+    BatchLog log(parsed_.json, !parsed_.report.empty(), std::vector<uint64_t>(jobs_.size(), 1));
     const ResumeManifest manifest(root_, manifest_suffix());
     BatchCounts counts;
     counts.inputs = jobs_.size();
@@ -244,25 +249,25 @@ class ConvertCommand {
       const fs::path file = *job.file();
       std::string note;
       const bool there = fs::exists(file, error);
-      const auto hash = wanted_.resume ? content_hash(job.inputs, options_text()) : Result<std::string>("");
+      const auto hash = parsed_.resume ? content_hash(job.inputs, options_text()) : Result<std::string>("");
       const auto missing = std::ranges::find_if(job.inputs, [&](const Input& i) { return !fs::exists(i.file, error); });
       if (missing != job.inputs.end()) note = shown(missing->file) + " is not there: would fail", ++counts.failed;
-      else if (wanted_.resume && hash && is_unchanged(manifest, job, *hash, nullptr)) note = "unchanged: would be skipped", ++counts.skipped;
-      else if (there && !wanted_.overwrite && !(wanted_.resume && manifest.wrote(file))) note = "is there already: would fail without --overwrite", ++counts.failed;
+      else if (parsed_.resume && hash && is_unchanged(manifest, job, *hash, nullptr)) note = "unchanged: would be skipped", ++counts.skipped;
+      else if (there && !parsed_.overwrite && !(parsed_.resume && manifest.wrote(file))) note = "is there already: would fail without --overwrite", ++counts.failed;
       else if (there) note = "would be replaced", ++counts.converted;
       else ++counts.converted;
       const auto at = size_t(&job - jobs_.data());
       if (const std::string large = too_large(at); !large.empty()) note += (note.empty() ? "" : "; ") + large;
       log.planned(job, shown(file), estimates_[at], note);
     }
-    if (!wanted_.json)
+    if (!parsed_.json)
       fmt::print("{} inputs: {} would be converted, {} skipped, {} would fail; nothing was written\n", counts.inputs, counts.converted, counts.skipped, counts.failed);
     return counts.failed == 0 ? kExitDone : kExitFailed;
   }
 
   int do_jobs() {
-    if (makes_folders_ || !wanted_.to.empty()) {
-      if (auto made = root_.empty() ? Result<void>() : sync_later_.make_folders(root_); !made) {
+    if (makes_folders_ || !parsed_.to.empty()) {
+      if (auto made = root_.empty() ? Result<void>() : deferred_sync_.make_folders(root_); !made) {
         say_error("", made.error());
         return kExitFailed;
       }
@@ -271,23 +276,24 @@ class ConvertCommand {
       say_error("", free.error());
       return exit_code_of(free.error());
     }
-    if (const uint64_t own = memory_in_use(); own >= wanted_.memory_bytes) {
+    if (const uint64_t own = memory_in_use(); own >= parsed_.memory_bytes) {
       say_error("", Error{ErrorCode::out_of_memory, fmt::format("--memory is {}, and the program itself holds {} before it reads anything: give --memory {}M or more",
-                                                                memory_text(wanted_.memory_bytes), memory_text(own), (own >> 20) + 20)});
+                                                                memory_text(parsed_.memory_bytes), memory_text(own), (own >> 20) + 20)});
       return kExitFailed;
     }
     std::vector<uint64_t> work;
     for (const BatchItem& e : estimates_) work.push_back(e.work);
-    BatchLog log(wanted_.json, !wanted_.report.empty(), work);
+    BatchLog log(parsed_.json, !parsed_.report.empty(), work);
     // Of one file its writer waits for the disk; several come there together.
-    const bool one_file = jobs_.size() == 1 && !wanted_.options.steps.splits() && wanted_.options.lod_levels == 0;
+    const bool one_file = jobs_.size() == 1 && !parsed_.options.steps.splits() && parsed_.options.lod_levels == 0;
     std::unique_ptr<ResumeManifest> manifest;
-    if (wanted_.resume) {
+    if (parsed_.resume) {
       manifest = std::make_unique<ResumeManifest>(root_, manifest_suffix());
-      for (const fs::path& output : manifest->unsynced()) sync_later_.add(output);
+      for (const fs::path& output : manifest->unsynced()) deferred_sync_.add(output);
     }
     if (manifest && manifest->has_old())
-      say_warning(shown(root_ / ".quarry-resume"), "was begun by Quarry 0.1.1 or older, which did not remember all that an output depends on (textures, headers, logs): what it lists is converted once more");
+      say_warning(shown(root_ / ".quarry-resume"), "was begun by Quarry 0.1.1 or older, which did not remember all "
+          "that an output depends on (textures, headers, logs): what it lists is converted once more");
     const std::string text = options_text();
     OutputNames names;
     std::vector<Conversion> done(jobs_.size());
@@ -302,8 +308,8 @@ class ConvertCommand {
       const fs::path file = *job.file();
       std::string hash;
       const int64_t begin = file_clock_now();
-      ConversionOptions options = wanted_.options;
-      if (!one_file) options.sync_later = &sync_later_;
+      ConversionOptions options = parsed_.options;
+      if (!one_file) options.deferred_sync = &deferred_sync_;
       options.in_regions = context.save_memory;
       if (manifest) {
         QRY_TRY_ASSIGN(const auto hashed, content_hash(job.inputs, text, context.cancel));
@@ -316,14 +322,14 @@ class ConvertCommand {
         options.overwrite = options.overwrite || (!before.empty() && std::ranges::all_of(before, [&](const fs::path& f) { return manifest->wrote(f); }));
       }
       log.started(job, context.threads, context.save_memory, begun[i]++ ? std::string() : too_large(i));
-      if (makes_folders_ || !wanted_.to.empty())
-        QRY_TRY(sync_later_.make_folders(file.has_parent_path() ? file.parent_path() : fs::path(".")));
+      if (makes_folders_ || !parsed_.to.empty())
+        QRY_TRY(deferred_sync_.make_folders(file.has_parent_path() ? file.parent_path() : fs::path(".")));
       Progress progress;
       progress.cancel = context.cancel;
       if (jobs_.size() == 1) progress = log.progress_of_one(shown(file), context.cancel);
       QRY_TRY(convert(job, options, names, progress, done[i]));
       if (!manifest) return {};
-      return manifest->record(job_name(job), hash, done[i].outputs, dependencies_now(folder_of(job), done[i].asked_for, begin, context.cancel));
+      return manifest->record(job_name(job), hash, done[i].outputs, dependencies_now(folder_of(job), done[i].accessed_files, begin, context.cancel));
     };
     const auto ended = [&](size_t i, const Result<void>& result) {
       if (result && skipped[i]) {
@@ -337,23 +343,23 @@ class ConvertCommand {
       } else {
         ++counts.failed;
         counts.failed_names.push_back(shown(jobs_[i].inputs[0].file));
-        last_code = done[i].salvaged && wanted_.options.strict ? int(kExitSomeFailed) : exit_code_of(result.error());
+        last_code = done[i].salvaged && parsed_.options.strict ? int(kExitSomeFailed) : exit_code_of(result.error());
         Error error = result.error();
         if (error.code == ErrorCode::out_of_memory)
-          if (const std::string whole = why_whole(jobs_[i], wanted_.options); !whole.empty()) error.message += "; it cannot be converted region by region: " + whole;
+          if (const std::string whole = why_whole(jobs_[i], parsed_.options); !whole.empty()) error.message += "; it cannot be converted region by region: " + whole;
         log.failed(i, jobs_[i], error, done[i]);
-        return wanted_.keep_going;
+        return parsed_.keep_going;
       }
       return true;
     };
     BatchOptions batch;
-    batch.threads = wanted_.jobs > 0 ? static_cast<uint32_t>(wanted_.jobs) : thread_count();
+    batch.threads = parsed_.jobs > 0 ? uint32_t(parsed_.jobs) : thread_count();
     batch.in_order = batch.threads == 1;
-    batch.memory_bytes = wanted_.memory_bytes;
+    batch.memory_bytes = parsed_.memory_bytes;
     batch.cancel = &interrupt_flag();
     run_batch(estimates_, batch, run, ended);
     // Exit code 0 means that all of it is on disk, and the manifest promises nothing that is not.
-    auto settled = sync_later_.settle();
+    auto settled = deferred_sync_.settle();
     if (manifest)
       if (auto noted = manifest->settled(settled.has_value()); !noted && settled) settled = noted;
 
@@ -363,7 +369,7 @@ class ConvertCommand {
     if (interrupt_flag().load()) stopped = "interrupted; every file that is there is whole, and --resume goes on where this one ended", code = kExitCancelled;
     else if (counts.failed > 0) {
       if (counts.not_started > 0) stopped = "stopped there (--keep-going goes on)";
-      code = jobs_.size() == 1 ? last_code : wanted_.keep_going && counts.converted + counts.skipped > 0 ? int(kExitSomeFailed) : int(kExitFailed);
+      code = jobs_.size() == 1 ? last_code : parsed_.keep_going && counts.converted + counts.skipped > 0 ? int(kExitSomeFailed) : int(kExitFailed);
     }
     if (!settled) {
       if (code == kExitDone) code = kExitFailed;
@@ -371,8 +377,8 @@ class ConvertCommand {
       if (jobs_.size() == 1) say_error("", settled.error());
     }
     log.summary(counts, stopped, code);
-    if (!wanted_.report.empty())
-      if (auto written = write_report(wanted_.report, report_text(log.report())); !written) {
+    if (!parsed_.report.empty())
+      if (auto written = write_report(parsed_.report, report_text(log.report())); !written) {
         say_error("", written.error());
         return code == kExitDone ? int(kExitFailed) : code;
       }
@@ -387,46 +393,49 @@ class ConvertCommand {
 
   // That a report can be written, and into what is nobody's: before any work.
   Result<void> check_report_place() const {
-    if (wanted_.report.empty()) return {};
+    if (parsed_.report.empty()) return {};
     std::vector<fs::path> used;
     for (const ConversionJob& job : jobs_) {
       for (const Input& input : job.inputs) used.push_back(input.file);
       const auto file = job.file();
       if (!file) continue;
       used.push_back(*file);
-      if (fs::path beside = io::companion_of(*file); !beside.empty()) used.push_back(std::move(beside));
+      if (fs::path sidecar = io::sidecar_of(*file); !sidecar.empty()) used.push_back(std::move(sidecar));
     }
-    if (wanted_.resume) used.push_back(ResumeManifest::file_in(root_, manifest_suffix()));
-    return check_report(wanted_.report, used);
+    if (parsed_.resume) used.push_back(ResumeManifest::file_in(root_, manifest_suffix()));
+    return check_report(parsed_.report, used);
   }
 
   const Arguments& arguments_;
-  ConvertArguments& wanted_;
+  ConvertArguments& parsed_;
   std::unique_ptr<MemoryBudget> budget_;  // of all jobs together
   std::vector<ConversionJob> jobs_;
   std::vector<BatchItem> estimates_;
   bool makes_folders_ = false;  // those of a template
-  io::SyncLater sync_later_;
+  io::DeferredSync deferred_sync_;
   fs::path root_;               // of the outputs: where the manifest is
 };
 
 }  // namespace
 
 int run_convert(const CommandArguments& words) {
-  ConvertArguments wanted;
+  ConvertArguments parsed;
   Arguments arguments("convert", "Turn meshes, .vox and other files into worlds, and back.",
-                      "  quarry convert bunny.obj -o bunny.quarry --resolution 512\n  quarry convert castle.vox -o castle.quarry\n"
-                      "  quarry convert models/*.vox -o worlds --to quarry --keep-going\n  quarry convert world.quarry -o world.ply\n"
-                      "  quarry convert 'in/**/*.vox' @more.txt -o 'out/{dir}/{stem}.glb' --resume --report done.json\n"
+                      "  quarry convert bunny.obj -o bunny.quarry --resolution 512\n"
+                      "  quarry convert castle.vox -o castle.quarry\n"
+                      "  quarry convert models/*.vox -o worlds --to quarry --keep-going\n"
+                      "  quarry convert world.quarry -o world.ply\n"
+                      "  quarry convert 'in/**/*.vox' @more.txt -o 'out/{dir}/{stem}.glb' --resume --report "
+                      "done.json\n"
                       "  quarry convert house.vox garden.vox --merge --lod 1 -o both.quarry\n"
                       "  quarry convert castle.vox --split models -o 'parts/{part}.vox'\n");
-  add_options(arguments, wanted);
+  add_options(arguments, parsed);
   if (const auto code = arguments.parse(words)) return *code;
-  if (wanted.list) {
+  if (parsed.list) {
     list_formats();
     return kExitDone;
   }
-  return ConvertCommand(arguments, wanted).run();
+  return ConvertCommand(arguments, parsed).run();
 }
 
 }  // namespace quarry::app

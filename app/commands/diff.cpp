@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// diff.cpp - `quarry diff`: two files compared voxel by voxel (voxel/operations/diff.hpp). Its exit codes are those of diff(1) and cmp(1),
-// so that scripts can tell "different" from "could not be read".
+// diff.cpp - `quarry diff`: two files compared voxel by voxel (voxel/operations/diff.hpp). Its exit codes are those of
+// diff(1) and cmp(1), so that scripts can tell "different" from "could not be read".
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -58,7 +58,8 @@ int run_diff(const CommandArguments& words) {
   bool as_json = false, hidden = false, shape = false;
   LoadOptions load;
   Arguments arguments("diff", "Compare two files voxel by voxel. Exit codes: 0 equal, 1 different, 2 wrong usage or a file that cannot be read.",
-                      "  quarry diff castle.vox castle.quarry\n  quarry diff --json before.quarry after.quarry\n  quarry diff --shape bunny.obj bunny.binvox\n");
+                      "  quarry diff castle.vox castle.quarry\n  quarry diff --json before.quarry after.quarry\n"
+                      "  quarry diff --shape bunny.obj bunny.binvox\n");
   arguments.text("a", a, "A", "The file before", true);
   arguments.text("b", b, "B", "The file after", true);
   arguments.flag("--json", as_json, "Print one JSON document");

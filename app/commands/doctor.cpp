@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// doctor.cpp - `quarry doctor`: what this machine has, and what each lack costs, in sentences. Ends with 1 only if nothing can be
-// rendered; every other lack has a way round it that Quarry takes by itself.
+// doctor.cpp - `quarry doctor`: what this machine has, and what each lack costs, in sentences. Ends with 1 only if
+// nothing can be rendered; every other lack has a way round it that Quarry takes by itself.
 #include <fmt/format.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -59,13 +59,14 @@ std::string machine_text() {
       processor = line.substr(line.find(':') + 2);
       break;
     }
-  const auto bytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
+  const auto bytes = uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGE_SIZE));
   return fmt::format("{}, {} threads for Quarry, {} of memory", processor, thread_count(), bytes_text(bytes));
 }
 
-void look_at_cuda(Report& report) {
+void probe_cuda(Report& report) {
   if (!QRY_WITH_CUDA) {
-    report.lack("cuda", "this build has no CUDA: host threads build the hash grid, and Vulkan reads their memory. Building with a CUDA toolkit "
+    report.lack("cuda", "this build has no CUDA: host threads build the hash grid, and Vulkan reads their memory. "
+        "Building with a CUDA toolkit "
                         "(nvcc on the PATH) makes bulk work on large worlds faster; nothing else is lost.");
     return;
   }
@@ -91,7 +92,7 @@ bool has_validation_layer(const engine::Device& device) {
   return false;
 }
 
-void look_at_vulkan(Report& report) {
+void probe_vulkan(Report& report) {
   const auto devices = engine::list_devices();
   if (!devices) {
     report.fatal("vulkan", devices.error().message + ". Without it nothing can be rendered; convert, info and generate still work.");
@@ -129,7 +130,7 @@ void look_at_vulkan(Report& report) {
   else report.lack("validation", "no validation layers: `--validation` is refused. Package vulkan-validationlayers.");
 }
 
-void look_at_display(Report& report) {
+void probe_display(Report& report) {
   const char* x11 = std::getenv("DISPLAY");
   const char* wayland = std::getenv("WAYLAND_DISPLAY");
   if (x11 && *x11) report.ok("display", fmt::format("X11 at {}", x11));
@@ -138,7 +139,7 @@ void look_at_display(Report& report) {
                               "gives it an invisible one; all other commands need none.");
 }
 
-void look_at_mesh_reader(Report& report) {
+void probe_mesh_reader(Report& report) {
   constexpr const char* kName = "quarry-mesh-reader";
   std::vector<fs::path> places;
   if (const char* given = std::getenv("QUARRY_MESH_READER")) places.emplace_back(given);
@@ -169,10 +170,10 @@ int run_doctor(const CommandArguments& words) {
   uname(&system);
   report.ok("quarry", fmt::format("{}{}", QRY_VERSION, QRY_WITH_CUDA ? " with CUDA" : ""));
   report.ok("machine", fmt::format("{}; {} {}", machine_text(), system.sysname, system.release));
-  look_at_cuda(report);
-  look_at_vulkan(report);
-  look_at_display(report);
-  look_at_mesh_reader(report);
+  probe_cuda(report);
+  probe_vulkan(report);
+  probe_display(report);
+  probe_mesh_reader(report);
 
   bool fatal = false;
   json out = json::array();

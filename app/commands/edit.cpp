@@ -27,10 +27,11 @@ int stop(const Error& error) {
   return exit_code_of(error);
 }
 
-// Frames until the end. A screenshot asked for on the command line is taken when all else is done and the picture is whole.
-Result<void> run(Editor& editor, const EditArguments& wanted, ScriptRunner* script) {
+// Frames until the end. A screenshot asked for on the command line is taken when all else is done and the picture is
+// whole.
+Result<void> run(Editor& editor, const EditArguments& parsed, ScriptRunner* script) {
   int64_t frames = 0;
-  bool pictured = wanted.screenshot.empty();
+  bool pictured = parsed.screenshot.empty();
   while (true) {
     if (interrupt_flag().load()) return fail(ErrorCode::cancelled, "interrupted; no edit is lost");
     const double idle = editor.unattended || (script && !script->finished()) ? 0 : editor.idle_seconds();
@@ -42,7 +43,7 @@ Result<void> run(Editor& editor, const EditArguments& wanted, ScriptRunner* scri
     }
     if (script)
       QRY_TRY(script->before_frame(editor));
-    const bool last = wanted.frames > 0 ? frames + 1 >= wanted.frames : script && script->finished();
+    const bool last = parsed.frames > 0 ? frames + 1 >= parsed.frames : script && script->finished();
     const bool for_script = script && script->wants_screenshot(editor);
     const bool for_user = !for_script && !pictured && (last || editor.quit) && editor.settled();
     if (editor.quit && pictured && !for_script) return {};
@@ -51,15 +52,15 @@ Result<void> run(Editor& editor, const EditArguments& wanted, ScriptRunner* scri
     if (script)
       QRY_TRY(script->after_frame(editor, for_script));
     if (for_user) {
-      QRY_TRY(write_screenshot(editor, wanted.screenshot));
+      QRY_TRY(write_screenshot(editor, parsed.screenshot));
       pictured = true;
     }
-    if (wanted.frames > 0 && frames >= wanted.frames && pictured) return {};
+    if (parsed.frames > 0 && frames >= parsed.frames && pictured) return {};
     // Without `quit`, a script leaves the window to the user; where there is none to come, it ends.
     if (script && script->finished()) {
       if (editor.quit && pictured) return {};
-      if (wanted.frames == 0 && !wanted.screenshot.empty() && pictured) return {};
-      if (wanted.frames == 0 && wanted.screenshot.empty()) {
+      if (parsed.frames == 0 && !parsed.screenshot.empty() && pictured) return {};
+      if (parsed.frames == 0 && parsed.screenshot.empty()) {
         editor.unattended = false;
         editor.window.ignore_user(false);
       }
@@ -70,43 +71,43 @@ Result<void> run(Editor& editor, const EditArguments& wanted, ScriptRunner* scri
 }  // namespace
 
 int run_edit(const CommandArguments& words) {
-  EditArguments wanted;
+  EditArguments parsed;
   LoadOptions load;
   Arguments arguments("edit", "Open the voxel editor.",
                       "  quarry edit\n  quarry edit castle.quarry\n  quarry edit castle.vox\n"
                       "  xvfb-run quarry edit world.quarry --script tour.txt --screenshot last.png\n");
-  arguments.text("file", wanted.file, "FILE", "World or any readable file; without one a new world");
-  arguments.text("--size", wanted.size, "WxH", "Size of the window (1440x900)");
-  arguments.text("--device", wanted.device, "NAME", "Part of the Vulkan device's name (best there is)");
-  wanted.sharing.add_to(arguments);
-  arguments.integer("--frames", wanted.frames, "N", "End after so many frames", 0, 1 << 30);
-  arguments.text("--script", wanted.script, "FILE", "Carry out the commands in FILE (app/README.md lists them)");
-  arguments.text("--screenshot", wanted.screenshot, "PNG", "Picture of the window at the end");
-  arguments.flag("--validation", wanted.validation, "Run under the Vulkan validation layers; their errors fail the command");
+  arguments.text("file", parsed.file, "FILE", "World or any readable file; without one a new world");
+  arguments.text("--size", parsed.size, "WxH", "Size of the window (1440x900)");
+  arguments.text("--device", parsed.device, "NAME", "Part of the Vulkan device's name (best there is)");
+  parsed.sharing.add_to(arguments);
+  arguments.integer("--frames", parsed.frames, "N", "End after so many frames", 0, 1 << 30);
+  arguments.text("--script", parsed.script, "FILE", "Carry out the commands in FILE (app/README.md lists them)");
+  arguments.text("--screenshot", parsed.screenshot, "PNG", "Picture of the window at the end");
+  arguments.flag("--validation", parsed.validation, "Run under the Vulkan validation layers; their errors fail the command");
   if (const auto code = arguments.parse(words)) return *code;
-  if (const auto code = wanted.sharing.check(arguments)) return *code;
+  if (const auto code = parsed.sharing.check(arguments)) return *code;
   uint32_t width = 0, height = 0;
-  if (!parse_size(wanted.size, width, height) || width < 640 || height < 400)
-    return arguments.wrong(fmt::format("--size '{}' is not WIDTHxHEIGHT, at least 640x400.", wanted.size));
+  if (!parse_size(parsed.size, width, height) || width < 640 || height < 400)
+    return arguments.wrong(fmt::format("--size '{}' is not WIDTHxHEIGHT, at least 640x400.", parsed.size));
 
   std::vector<ScriptCommand> commands;
-  if (!wanted.script.empty()) {
-    auto read = read_script(wanted.script);
+  if (!parsed.script.empty()) {
+    auto read = read_script(parsed.script);
     if (!read) {
       say_error("", read.error());
       return exit_code_of(read.error());
     }
     commands = std::move(*read);
   }
-  auto window = Window::create(static_cast<int>(width), static_cast<int>(height), "Quarry");
+  auto window = Window::create(int(width), int(height), "Quarry");
   if (!window) return stop(window.error());
 
   engine::DeviceOptions options;
-  options.prefer = wanted.device;
+  options.prefer = parsed.device;
   options.instance_extensions = Window::instance_extensions();
   options.want_swapchain = true;
-  options.validation = wanted.validation;
-  if (wanted.validation)
+  options.validation = parsed.validation;
+  if (parsed.validation)
     options.log = [](int severity, const char* message) {
       if (severity > 0) fmt::print(stderr, "quarry: validation: {}\n", message);
     };
@@ -116,12 +117,12 @@ int run_edit(const CommandArguments& words) {
 
   int code = kExitDone;
   {
-    Editor editor(**window, **device, wanted.sharing.mode, recovery_dir());
-    editor.unattended = !commands.empty() || wanted.frames > 0 || !wanted.screenshot.empty();
+    Editor editor(**window, **device, parsed.sharing.mode, recovery_dir());
+    editor.unattended = !commands.empty() || parsed.frames > 0 || !parsed.screenshot.empty();
     (*window)->ignore_user(editor.unattended);
     if (auto ready = editor.set_up(); !ready) return stop(ready.error());
-    if (wanted.file.empty()) editor.start_new();
-    else if (!editor.open(wanted.file)) return kExitFailed;
+    if (parsed.file.empty()) editor.start_new();
+    else if (!editor.open(parsed.file)) return kExitFailed;
     if (!editor.session.has_document()) return kExitFailed;
     if (!editor.unattended) {
       std::vector<std::pair<std::filesystem::path, Error>> damaged;
@@ -131,7 +132,7 @@ int run_edit(const CommandArguments& words) {
         for (const std::string& warning : file.warnings) say_warning(shown(file.file), warning);
     }
     ScriptRunner script(std::move(commands));
-    if (auto done = run(editor, wanted, wanted.script.empty() ? nullptr : &script); !done) code = stop(done.error());
+    if (auto done = run(editor, parsed, parsed.script.empty() ? nullptr : &script); !done) code = stop(done.error());
   }
   if (const uint32_t errors = (*device)->validation_errors(); errors > 0 && code == kExitDone) {
     say_error("edit", fmt::format("the validation layers report {} errors", errors));

@@ -51,17 +51,17 @@ int run_generate(const CommandArguments& words) {
     return kExitFailed;
   }
 
-  const std::string beside = replaced_beside(output);
+  const std::string sidecars = replaced_sidecars(output);
   const auto start = std::chrono::steady_clock::now();
   ProgressLine line(output);
-  const auto scene = generate(name, static_cast<int32_t>(size), static_cast<uint32_t>(seed), line.progress());
+  const auto scene = generate(name, int32_t(size), uint32_t(seed), line.progress());
   const Result<void> written = scene ? io::write_scene(*scene, {output, overwrite}, line.progress()) : tl::unexpected<Error>(scene.error());
   line.clear();
   if (!written) {
     say_error(output, written.error());
     return exit_code_of(written.error());
   }
-  if (!beside.empty()) say_warning(output, beside);
+  if (!sidecars.empty()) say_warning(output, sidecars);
   uint64_t voxels = 0;
   for (const Volume& volume : scene->volumes) voxels += volume.bricks.voxel_count();
   fmt::print("{}: {} voxels, {:.2f} s\n", output, with_commas(voxels),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// info.cpp - `quarry info`: what is in a file. A .vox is described in its own axes (z up) with order-free checksums, so that two
-// readers can be compared; everything else in Quarry's axes (y up). All get the statistics of the hash grid they make.
+// info.cpp - `quarry info`: what is in a file. A .vox is described in its own axes (z up) with order-free checksums, so
+// that two readers can be compared; everything else in Quarry's axes (y up). All get the statistics of the hash grid
+// they make.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -57,10 +58,10 @@ void add_vox_facts(json& out, const Scene& scene) {
   out["model_voxels_total"] = voxels;
 }
 
-json scene_json(const std::string& file, const std::string& format, const Scene& scene, const SceneFacts& facts, Axes axes) {
+json scene_json(const std::string& file, const io::Format& format, const Scene& scene, const SceneFacts& facts, Axes axes) {
   json out;
   out["file"] = file;
-  out["format"] = format;
+  out["format"] = format.name;
   out["axes"] = axes == Axes::z_up ? "z-up" : "y-up";
   out["models"] = facts.volumes;
   out["instances"] = facts.instances;
@@ -76,8 +77,9 @@ json scene_json(const std::string& file, const std::string& format, const Scene&
   out["max"] = facts.bounds.empty() ? json() : triple(facts.bounds.max);
   out["pos_sum"] = hex(facts.pos_sum);
   out["col_sum"] = hex(facts.col_sum);
-  if (format == "vox") add_vox_facts(out, scene);
-  // "vox." keys hold what a Scene has no place for, whole chunks among it: add_vox_facts shows what a person can read of it.
+  if (format.has_vox_facts) add_vox_facts(out, scene);
+  // "vox." keys hold what a Scene has no place for, whole chunks among it: add_vox_facts shows what a person can read
+  // of it.
   for (const auto& [key, value] : scene.metadata)
     if (!key.starts_with("vox.")) out["metadata"][key] = value;
   return out;
@@ -114,7 +116,8 @@ int run_info(const CommandArguments& words) {
   bool as_json = false;
   LoadOptions load;
   Arguments arguments("info", "Say what is in a file, and what its hash grid looks like.",
-                      "  quarry info castle.vox\n  quarry info --json world.quarry\n  quarry info bunny.obj --resolution 512\n");
+                      "  quarry info castle.vox\n  quarry info --json world.quarry\n"
+                      "  quarry info bunny.obj --resolution 512\n");
   arguments.text("file", file, "FILE", "File to read", true);
   arguments.flag("--json", as_json, "Print one JSON document");
   load.add_to(arguments);
@@ -125,11 +128,10 @@ int run_info(const CommandArguments& words) {
   if (!format) return failed(file, format.error());
   auto scene = load_scene(file, load);
   if (!scene) return failed(file, scene.error());
-  const std::string name = (*format)->name;
   const Axes axes = (*format)->z_up ? Axes::z_up : Axes::y_up;
   const auto facts = scene_facts(*scene, axes);
   if (!facts) return failed(file, facts.error());
-  json out = scene_json(file, name, *scene, *facts, axes);
+  json out = scene_json(file, **format, *scene, *facts, axes);
 
   // The world is made as the renderer would have it: what the grid says of itself is then true of what is drawn.
   ProgressLine line(file);
@@ -139,16 +141,16 @@ int run_info(const CommandArguments& words) {
   const World& world = document->world();
   const auto stats = world.stats();
   if (!stats) return failed(file, stats.error());
-  const auto bricks = static_cast<double>(std::max(1u, world.brick_count()));
-  const auto voxels = static_cast<double>(std::max<uint64_t>(1, world.voxel_count()));
+  const auto bricks = double(std::max(1u, world.brick_count()));
+  const auto voxels = double(std::max<uint64_t>(1, world.voxel_count()));
   out["bricks"] = world.brick_count();
   out["world"] = {{"bricks", world.brick_count()}, {"voxels", world.voxel_count()}, {"bytes", world.size_bytes()},
-                  {"voxels_per_brick", static_cast<double>(world.voxel_count()) / bricks},
-                  {"bytes_per_voxel", static_cast<double>(world.size_bytes()) / voxels}};
+                  {"voxels_per_brick", double(world.voxel_count()) / bricks},
+                  {"bytes_per_voxel", double(world.size_bytes()) / voxels}};
   out["grid"] = grid_json(*stats);
   if (auto ok = document->world().pack(); !ok) return failed(file, ok.error());
   out["world"]["packed_bytes"] = world.size_bytes();
-  out["world"]["packed_bytes_per_voxel"] = static_cast<double>(world.size_bytes()) / voxels;
+  out["world"]["packed_bytes_per_voxel"] = double(world.size_bytes()) / voxels;
   if (as_json) fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
   else print_text(out);
   return kExitDone;

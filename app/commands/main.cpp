@@ -32,7 +32,8 @@ void print_help() {
   fmt::print(
       "\nOptions:\n  --help     this text; `quarry COMMAND --help` has the options and examples of one command\n"
       "  --version  the version\n"
-      "\nExamples:\n  quarry generate terrain -o terrain.quarry\n  quarry render terrain.quarry -o terrain.png\n  quarry edit terrain.quarry\n"
+      "\nExamples:\n  quarry generate terrain -o terrain.quarry\n  quarry render terrain.quarry -o terrain.png\n"
+      "  quarry edit terrain.quarry\n"
       "\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 some inputs of a batch failed, 130 interrupted.\n");
 }
 

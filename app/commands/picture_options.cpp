@@ -35,7 +35,7 @@ bool parse_color(const std::string& text, float out[3]) {
     unsigned byte = 0;
     const char *first = text.data() + 1 + 2 * i, *last = first + 2;
     if (const auto [end, error] = std::from_chars(first, last, byte, 16); error != std::errc() || end != last) return false;
-    out[i] = static_cast<float>(byte) / 255.0f;
+    out[i] = float(byte) / 255.0f;
   }
   return true;
 }
@@ -105,8 +105,8 @@ std::optional<int> PictureOptions::check(const Arguments& arguments) {
     const auto is_voxel = [](double v) { return std::abs(v) <= 1e6 && v == std::floor(v); };
     if (!fine || !std::all_of(a.begin(), a.end(), is_voxel) || !std::all_of(b.begin(), b.end(), is_voxel))
       return arguments.wrong(fmt::format("--outline '{}' is not X,Y,Z,X,Y,Z: whole numbers, two corners of a box.", outline_));
-    const auto least = [](double v, double w) { return static_cast<int32_t>(std::min(v, w)); };
-    const auto most = [](double v, double w) { return static_cast<int32_t>(std::max(v, w)); };
+    const auto least = [](double v, double w) { return int32_t(std::min(v, w)); };
+    const auto most = [](double v, double w) { return int32_t(std::max(v, w)); };
     s.highlight = true;
     s.highlight_box = {{least(a[0], b[0]), least(a[1], b[1]), least(a[2], b[2])}, {most(a[0], b[0]), most(a[1], b[1]), most(a[2], b[2])}};
   }
@@ -129,33 +129,33 @@ std::optional<int> PictureOptions::check(const Arguments& arguments) {
     s.background = engine::Background::color;
   }
   s.view = *engine::debug_view_from_name(view_name);
-  paths = static_cast<uint32_t>(spp_);
+  paths = uint32_t(spp_);
   if (paths && s.view != engine::DebugView::shaded) return arguments.wrong(fmt::format("--view {} has no light to trace: leave --spp out.", view_name));
   if (paths && s.highlight) return arguments.wrong("--outline is drawn by quick shading and the views: leave --spp out.");
   if (!paths)
     for (const char* option : {"--bounces", "--aperture", "--focus", "--clamp"})
       if (arguments.given(option)) return arguments.wrong(fmt::format("{} needs --spp: quick shading has no paths.", option));
-  s.samples = static_cast<uint32_t>(samples_);
-  s.shadow_rays = static_cast<uint32_t>(shadow_rays_);
-  s.ambient_rays = static_cast<uint32_t>(ambient_rays_);
-  s.ambient_reach = static_cast<float>(ambient_reach_);
-  s.exposure = static_cast<float>(exposure_);
-  s.sun_strength = static_cast<float>(sun_strength_);
-  s.sun_radius = static_cast<float>(sun_size_ / 2 * kRadians);
-  s.sky_strength = static_cast<float>(sky_strength_);
-  s.fog_distance = static_cast<float>(fog_);
-  s.fog_height = static_cast<float>(fog_height_);
+  s.samples = uint32_t(samples_);
+  s.shadow_rays = uint32_t(shadow_rays_);
+  s.ambient_rays = uint32_t(ambient_rays_);
+  s.ambient_reach = float(ambient_reach_);
+  s.exposure = float(exposure_);
+  s.sun_strength = float(sun_strength_);
+  s.sun_radius = float(sun_size_ / 2 * kRadians);
+  s.sky_strength = float(sky_strength_);
+  s.fog_distance = float(fog_);
+  s.fog_height = float(fog_height_);
   s.ground = ground_;
   s.filmic = tone_ == "filmic";
-  s.frame_seed = static_cast<uint32_t>(seed_);
-  s.bounces = static_cast<uint32_t>(bounces_);
-  s.firefly_limit = static_cast<float>(limit_);
-  s.lens_radius = static_cast<float>(aperture_);
+  s.frame_seed = uint32_t(seed_);
+  s.bounces = uint32_t(bounces_);
+  s.firefly_limit = float(limit_);
+  s.lens_radius = float(aperture_);
   return {};
 }
 
 engine::View PictureOptions::view(const Scene& scene, const Box3& bounds, uint32_t frame, uint32_t frames, engine::RenderSettings& with) const {
-  const double aspect = static_cast<double>(settings.width) / settings.height;
+  const double aspect = double(settings.width) / settings.height;
   OrbitCamera orbit;
   orbit.azimuth = azimuth_;
   orbit.elevation = elevation_;
@@ -176,7 +176,7 @@ engine::View PictureOptions::view(const Scene& scene, const Box3& bounds, uint32
   }
   glm::dvec3 eye = orbit.position(), at = orbit.target;
   if (scene_camera >= 0) {
-    const Camera& own = scene.cameras[static_cast<size_t>(scene_camera)];
+    const Camera& own = scene.cameras[size_t(scene_camera)];
     eye = glm::make_vec3(own.position);
     at = glm::make_vec3(own.target);
     fov = own.vertical_fov_degrees;
@@ -184,7 +184,7 @@ engine::View PictureOptions::view(const Scene& scene, const Box3& bounds, uint32
   if (eye_) eye = *eye_;
   if (at_) at = *at_;
   if (frames > 1) eye = turned(eye, at, 2 * std::numbers::pi * frame / frames);
-  with.focus = static_cast<float>(focus_ > 0 ? focus_ : std::hypot(eye.x - at.x, eye.y - at.y, eye.z - at.z));
+  with.focus = float(focus_ > 0 ? focus_ : std::hypot(eye.x - at.x, eye.y - at.y, eye.z - at.z));
   return engine::look_at(eye, at, fov, settings.width, settings.height);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// picture_options.hpp - what `quarry render` lets one say about a picture: light, air, lens, quality, and where one stands.
+// picture_options.hpp - what `quarry render` lets one say about a picture: light, air, lens, quality, and where one
+// stands.
 #pragma once
 
 #include <glm/vec3.hpp>

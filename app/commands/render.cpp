@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// render.cpp - `quarry render`: pictures of any readable files, off-screen, one after another on one device with one set of pipelines.
+// render.cpp - `quarry render`: pictures of any readable files, off-screen, one after another on one device with one
+// set of pipelines.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -43,16 +44,17 @@ struct Job {
 bool is_exr(const fs::path& file) { return file.extension() == ".exr"; }
 
 // Which picture goes where. Every name is checked before anything is rendered.
-Result<std::vector<Job>> plan(const RenderArguments& wanted, const std::vector<Input>& inputs) {
-  const auto frames = static_cast<size_t>(wanted.turntable);
-  const std::string& out = wanted.output;
+Result<std::vector<Job>> plan(const RenderArguments& parsed, const std::vector<Input>& inputs) {
+  const auto frames = size_t(parsed.turntable);
+  const std::string& out = parsed.output;
   std::error_code error;
   const bool picture = out.ends_with(".png") || out.ends_with(".exr");
   const bool directory = !is_template(out) && (inputs.size() > 1 || frames > 1 || (!picture && (out.ends_with('/') || fs::is_directory(out, error))));
   if (directory && picture)
-    return fail(ErrorCode::bad_usage, fmt::format("-o '{}' is one picture, and {} would be made: name a directory, or a template such as 'out/{{stem}}-{{part}}.png'.", out,
+    return fail(ErrorCode::bad_usage, fmt::format("-o '{}' is one picture, and {} would be made: name a directory, "
+        "or a template such as 'out/{{stem}}-{{part}}.png'.", out,
                                                   inputs.size() * frames));
-  const std::string name = directory ? (fs::path(out) / (frames > 1 ? "{dir}/{stem}-{part}." : "{dir}/{stem}.")).string() + wanted.to : out;
+  const std::string name = directory ? (fs::path(out) / (frames > 1 ? "{dir}/{stem}-{part}." : "{dir}/{stem}.")).string() + parsed.to : out;
   if (!name.ends_with(".png") && !name.ends_with(".exr")) return fail(ErrorCode::bad_usage, fmt::format("-o '{}' does not end in .png or .exr.", out));
   std::map<fs::path, std::string> taken;
   std::vector<Job> jobs;
@@ -65,7 +67,7 @@ Result<std::vector<Job>> plan(const RenderArguments& wanted, const std::vector<I
       const auto [at, fresh] = taken.try_emplace(file, shown(inputs[i].file));
       if (!fresh)
         return fail(ErrorCode::bad_usage, fmt::format("'{}' and '{}' would both become '{}'.", at->second, shown(inputs[i].file), shown(file)));
-      if (is_exr(file) && !wanted.picture.paths) return fail(ErrorCode::bad_usage, "an .exr holds light as it was traced: say how many paths with --spp.");
+      if (is_exr(file) && !parsed.picture.paths) return fail(ErrorCode::bad_usage, "an .exr holds light as it was traced: say how many paths with --spp.");
       job.outputs.push_back(std::move(file));
     }
     jobs.push_back(std::move(job));
@@ -76,19 +78,19 @@ Result<std::vector<Job>> plan(const RenderArguments& wanted, const std::vector<I
 class Batch {
  public:
   // `several`: pictures, which come to disk together.
-  Batch(const RenderArguments& wanted, bool several) : wanted_(wanted), several_(several) {}
+  Batch(const RenderArguments& parsed, bool several) : parsed_(parsed), several_(several) {}
 
   Result<void> open_device() {
     engine::DeviceOptions options;
-    options.prefer = wanted_.device;
-    options.validation = wanted_.validation;
-    if (wanted_.validation)
+    options.prefer = parsed_.device;
+    options.validation = parsed_.validation;
+    if (parsed_.validation)
       options.log = [](int severity, const char* message) {
         if (severity > 0) fmt::print(stderr, "quarry: validation: {}\n", message);
       };
     QRY_TRY_ASSIGN(auto device, engine::Device::create(options));
     device_ = std::move(device);
-    if (wanted_.picture.paths) {
+    if (parsed_.picture.paths) {
       QRY_TRY_ASSIGN(auto tracer, engine::PathTracer::create(*device_));
       tracer_ = std::move(tracer);
     } else {
@@ -102,21 +104,22 @@ class Batch {
   Result<void> run(const Job& job, nlohmann::json& report) {
     for (const fs::path& output : job.outputs) {
       if (output.has_parent_path())
-        QRY_TRY(sync_later_.make_folders(output.parent_path()));
+        QRY_TRY(deferred_sync_.make_folders(output.parent_path()));
       QRY_TRY(check_output(output, true));
     }
-    QRY_TRY_ASSIGN(auto shared, engine::SharedWorld::create(*device_, wanted_.sharing.mode));
-    QRY_TRY_ASSIGN(auto scene, load_scene(job.input, wanted_.load));
-    const PictureOptions& picture = wanted_.picture;
-    if (picture.scene_camera >= static_cast<int64_t>(scene.cameras.size()))
+    QRY_TRY_ASSIGN(auto shared, engine::SharedWorld::create(*device_, parsed_.sharing.mode));
+    QRY_TRY_ASSIGN(auto scene, load_scene(job.input, parsed_.load));
+    const PictureOptions& picture = parsed_.picture;
+    if (picture.scene_camera >= int64_t(scene.cameras.size()))
       return fail(ErrorCode::bad_usage, fmt::format("--scene-camera {}: the file has {} cameras", picture.scene_camera, scene.cameras.size()));
     ProgressLine line(shown(job.input));
     QRY_TRY_ASSIGN(auto document, Document::create(std::move(scene), shared->memory(), line.progress()));
     World& world = document.world();
     const engine::RenderedWorld rendered = engine::rendered_world(*shared, document);
-    // Pictures only read: the device gets a third of the bytes. What cannot be packed, for want of memory perhaps, is drawn as it is.
+    // Pictures only read: the device gets a third of the bytes. What cannot be packed, for want of memory perhaps, is
+    // drawn as it is.
     (void)world.pack();
-    const auto frames = static_cast<uint32_t>(job.outputs.size());
+    const auto frames = uint32_t(job.outputs.size());
     for (uint32_t frame = 0; frame < frames; ++frame) {
       const fs::path& output = job.outputs[frame];
       engine::RenderSettings settings = picture.settings;
@@ -134,24 +137,24 @@ class Batch {
                         {"view", picture.view_name}, {"paths", picture.paths}, {"device", device_->info().name}, {"driver", device_->info().driver},
                         {"sharing", engine::to_string(shared->mode())}, {"sharing_reason", shared->sharing_reason()}, {"voxels", world.voxel_count()},
                         {"bricks", world.brick_count()}, {"world_bytes", world.size_bytes()}, {"packed", world.packed()}, {"seconds", seconds}, {"validation_errors", device_->validation_errors()}});
-      if (wanted_.json) continue;
+      if (parsed_.json) continue;
       line.clear();
       fmt::print("{}: {}x{}, {} voxels in {} bricks, {:.3f} s\n", shown(output), settings.width, settings.height, with_commas(world.voxel_count()),
                  with_commas(world.brick_count()), seconds);
     }
-    if (!wanted_.json && !told_) {
+    if (!parsed_.json && !reported_) {
       fmt::print("  device   {}\n  sharing  {}: {}\n", device_->info().name, engine::to_string(shared->mode()), shared->sharing_reason());
-      told_ = true;
+      reported_ = true;
     }
     return {};
   }
 
   uint32_t validation_errors() const { return device_->validation_errors(); }
   // Waits until all pictures are on disk.
-  Result<void> settle() { return sync_later_.settle(); }
+  Result<void> settle() { return deferred_sync_.settle(); }
 
  private:
-  io::SyncLater* together() { return several_ ? &sync_later_ : nullptr; }
+  io::DeferredSync* together() { return several_ ? &deferred_sync_ : nullptr; }
 
   Result<void> make(const engine::RenderedWorld& world, const engine::View& view, const engine::RenderSettings& settings, const fs::path& output,
                     const Progress& progress) {
@@ -160,50 +163,52 @@ class Batch {
       if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
       return engine::write_png(picture, {output, true, together()});
     }
-    QRY_TRY_ASSIGN(const auto traced, tracer_->render(world, view, settings, wanted_.picture.paths, is_exr(output) && wanted_.layers, progress));
+    QRY_TRY_ASSIGN(const auto traced, tracer_->render(world, view, settings, parsed_.picture.paths, is_exr(output) && parsed_.layers, progress));
     return is_exr(output) ? engine::write_exr(traced, {output, true, together()}) : engine::write_png(traced.picture, {output, true, together()});
   }
 
-  const RenderArguments& wanted_;
+  const RenderArguments& parsed_;
   std::unique_ptr<engine::Device> device_;
   std::unique_ptr<engine::Renderer> renderer_;
   std::unique_ptr<engine::PathTracer> tracer_;
-  io::SyncLater sync_later_;
+  io::DeferredSync deferred_sync_;
   const bool several_;
-  bool told_ = false;
+  bool reported_ = false;
 };
 
 }  // namespace
 
 int run_render(const CommandArguments& words) {
-  RenderArguments wanted;
+  RenderArguments parsed;
   Arguments arguments("render", "Make pictures of worlds, meshes and other files, without a window.",
-                      "  quarry render castle.vox -o castle.png\n  quarry render bunny.obj -o bunny.png --resolution 512 --size 1920x1080\n"
+                      "  quarry render castle.vox -o castle.png\n"
+                      "  quarry render bunny.obj -o bunny.png --resolution 512 --size 1920x1080\n"
                       "  quarry render city.quarry -o night.png --spp 512 --sun 200,-20 --exposure 3\n"
                       "  quarry render models/*.vox -o pictures --background none --ground\n"
                       "  quarry render world.quarry -o 'turn/{stem}-{part}.png' --turntable 72\n"
                       "  quarry render world.quarry -o probes.png --view probe_depth\n"
                       "  quarry render world.quarry -o gate.png --camera 40,30,120 --target 0,20,0 --fov 60\n");
-  arguments.texts("input", wanted.inputs, "IN...", "Files, directories, patterns, @lists", true);
-  arguments.text("-o,--output", wanted.output, "OUT",
-                 "Picture (.png, .exr), directory, or template with {stem}, {dir}, {index}, {part}: the frame. One that is there is replaced", true);
-  arguments.text("--to", wanted.to, "FORMAT", "Format of the pictures in a directory: png or exr (png)");
-  arguments.integer("--turntable", wanted.turntable, "N", "N frames once round the world", 1, 100000);
-  wanted.picture.add_to(arguments);
-  arguments.flag("--layers", wanted.layers, "EXR: depth, albedo and normals, too");
-  arguments.text("--device", wanted.device, "NAME", "Part of the Vulkan device's name (best there is)");
-  wanted.sharing.add_to(arguments);
-  arguments.flag("--validation", wanted.validation, "Run under the Vulkan validation layers; their errors fail the command");
-  arguments.flag("--json", wanted.json, "Print one JSON document about what was done");
-  wanted.load.add_to(arguments);
+  arguments.texts("input", parsed.inputs, "IN...", "Files, directories, patterns, @lists", true);
+  arguments.text("-o,--output", parsed.output, "OUT",
+                 "Picture (.png, .exr), directory, or template with {stem}, {dir}, {index}, {part}: the frame. One "
+                 "that is there is replaced", true);
+  arguments.text("--to", parsed.to, "FORMAT", "Format of the pictures in a directory: png or exr (png)");
+  arguments.integer("--turntable", parsed.turntable, "N", "N frames once round the world", 1, 100000);
+  parsed.picture.add_to(arguments);
+  arguments.flag("--layers", parsed.layers, "EXR: depth, albedo and normals, too");
+  arguments.text("--device", parsed.device, "NAME", "Part of the Vulkan device's name (best there is)");
+  parsed.sharing.add_to(arguments);
+  arguments.flag("--validation", parsed.validation, "Run under the Vulkan validation layers; their errors fail the command");
+  arguments.flag("--json", parsed.json, "Print one JSON document about what was done");
+  parsed.load.add_to(arguments);
   if (const auto code = arguments.parse(words)) return *code;
-  if (const auto code = wanted.load.check(arguments)) return *code;
-  if (const auto code = wanted.sharing.check(arguments)) return *code;
-  if (const auto code = arguments.check_name("--to", wanted.to, {"png", "exr"})) return *code;
-  if (const auto code = wanted.picture.check(arguments)) return *code;
-  const auto inputs = expand_inputs(wanted.inputs);
+  if (const auto code = parsed.load.check(arguments)) return *code;
+  if (const auto code = parsed.sharing.check(arguments)) return *code;
+  if (const auto code = arguments.check_name("--to", parsed.to, {"png", "exr"})) return *code;
+  if (const auto code = parsed.picture.check(arguments)) return *code;
+  const auto inputs = expand_inputs(parsed.inputs);
   if (!inputs) return failed("", inputs.error());
-  const auto jobs = plan(wanted, *inputs);
+  const auto jobs = plan(parsed, *inputs);
   if (!jobs) {
     if (jobs.error().code == ErrorCode::bad_usage || jobs.error().code == ErrorCode::invalid_argument) return arguments.wrong(jobs.error().message);
     return failed("", jobs.error());
@@ -216,7 +221,7 @@ int run_render(const CommandArguments& words) {
       }
 
   // Errors of the device come before the long work of reading.
-  Batch batch(wanted, jobs->size() != 1 || jobs->front().outputs.size() != 1);
+  Batch batch(parsed, jobs->size() != 1 || jobs->front().outputs.size() != 1);
   if (auto opened = batch.open_device(); !opened) return failed("", opened.error());
   nlohmann::json report = nlohmann::json::array();
   size_t failures = 0;
@@ -229,7 +234,7 @@ int run_render(const CommandArguments& words) {
     report.push_back({{"input", shown(job.input)}, {"ok", false}, {"error", done.error().message}});
     if (last_code == kExitCancelled) break;
   }
-  if (wanted.json) {
+  if (parsed.json) {
     const bool single = report.size() == 1;
     if (!single || failures == 0) fmt::print("{}\n", (single ? report[0] : report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   }

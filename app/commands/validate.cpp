@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// validate.cpp - `quarry validate`: reads files whole, as every other command would, and says what is wrong with them. Nothing is written.
+// validate.cpp - `quarry validate`: reads files whole, as every other command would, and says what is wrong with them.
+// Nothing is written.
 // Sound: the reader takes it (for a world file that covers every checksum), and its instances lie in the world.
 #include <fmt/format.h>
 
@@ -14,16 +15,16 @@ namespace {
 
 using nlohmann::json;
 
-struct Verdict {
+struct ValidationResult {
   std::string format;
   std::vector<std::string> warnings;
   uint64_t volumes = 0, instances = 0, voxels = 0;
 };
 
-Result<void> judge(const std::string& file, io::ReadOptions options, Verdict& verdict) {
+Result<void> judge(const std::string& file, io::ReadOptions options, ValidationResult& result) {
   QRY_TRY_ASSIGN(const auto format, io::format_for_reading(file));
-  verdict.format = format->name;
-  options.warnings = &verdict.warnings;
+  result.format = format->name;
+  options.warnings = &result.warnings;
   ProgressLine line(file);
   options.progress = line.progress();
   // What an editor would refuse is not sound: of a world file its history counts, too.
@@ -32,9 +33,9 @@ Result<void> judge(const std::string& file, io::ReadOptions options, Verdict& ve
   line.clear();
   QRY_TRY(scene);
   QRY_TRY_ASSIGN(const auto bricks, flatten(*scene, false));
-  verdict.volumes = scene->volumes.size();
-  verdict.instances = scene->instances.size();
-  verdict.voxels = bricks.voxel_count();
+  result.volumes = scene->volumes.size();
+  result.instances = scene->instances.size();
+  result.voxels = bricks.voxel_count();
   return {};
 }
 
@@ -45,7 +46,8 @@ int run_validate(const CommandArguments& words) {
   bool as_json = false, strict = false;
   LoadOptions load;
   Arguments arguments("validate", "Read files whole and say what is wrong with them. Exit codes: 0 all sound, 1 none is, 3 some are not.",
-                      "  quarry validate world.quarry\n  quarry validate --json models/*.vox\n  quarry validate --strict castle.vox\n");
+                      "  quarry validate world.quarry\n  quarry validate --json models/*.vox\n"
+                      "  quarry validate --strict castle.vox\n");
   arguments.texts("file", files, "FILE...", "Files to check", true);
   arguments.flag("--json", as_json, "Print one JSON document");
   arguments.flag("--strict", strict, "A warning (something skipped or mended) is an error too");
@@ -57,21 +59,21 @@ int run_validate(const CommandArguments& words) {
   size_t sound = 0;
   json report = json::array();
   for (const std::string& file : files) {
-    Verdict verdict;
-    const auto judged = judge(file, options, verdict);
-    const bool ok = judged && !(strict && !verdict.warnings.empty());
+    ValidationResult result;
+    const auto judged = judge(file, options, result);
+    const bool ok = judged && !(strict && !result.warnings.empty());
     sound += ok;
-    json entry{{"file", file}, {"format", verdict.format.empty() ? json() : json(verdict.format)}, {"ok", ok}, {"warnings", verdict.warnings}};
-    if (judged) entry.update({{"volumes", verdict.volumes}, {"instances", verdict.instances}, {"voxels", verdict.voxels}});
+    json entry{{"file", file}, {"format", result.format.empty() ? json() : json(result.format)}, {"ok", ok}, {"warnings", result.warnings}};
+    if (judged) entry.update({{"volumes", result.volumes}, {"instances", result.instances}, {"voxels", result.voxels}});
     else entry["error"] = with_salvage_hint(file, judged.error()).message;
     report.push_back(std::move(entry));
-    for (const std::string& warning : verdict.warnings) say_warning(file, warning);
+    for (const std::string& warning : result.warnings) say_warning(file, warning);
     if (!judged) {
       const int code = failed(file, judged.error());
       if (code == kExitCancelled) return code;
     } else if (!as_json) {
-      fmt::print("{}: {} ({}, {} voxels in {} volumes, {} instances)\n", file, ok ? "sound" : "has warnings", verdict.format, with_commas(verdict.voxels),
-                 with_commas(verdict.volumes), with_commas(verdict.instances));
+      fmt::print("{}: {} ({}, {} voxels in {} volumes, {} instances)\n", file, ok ? "sound" : "has warnings", result.format, with_commas(result.voxels),
+                 with_commas(result.volumes), with_commas(result.instances));
     }
   }
   if (as_json) fmt::print("{}\n", report.dump(2, ' ', false, json::error_handler_t::replace));

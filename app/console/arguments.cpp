@@ -188,14 +188,14 @@ bool parse_bytes(const std::string& text, uint64_t& bytes) {
   int shift = 0;
   if (!letters.empty()) {
     constexpr std::string_view kUnits = "KMGT";
-    const char letter = letters[0] >= 'a' ? static_cast<char>(letters[0] - 'a' + 'A') : letters[0];
+    const char letter = letters[0] >= 'a' ? char(letters[0] - 'a' + 'A') : letters[0];
     const size_t at = kUnits.find(letter);
     if (letters.size() != 1 || at == std::string_view::npos) return false;
-    shift = 10 * static_cast<int>(at + 1);
+    shift = 10 * int(at + 1);
   }
   const double size = std::ldexp(number, shift);
   if (size < 1 || size > 1e18) return false;
-  bytes = static_cast<uint64_t>(size);
+  bytes = uint64_t(size);
   return true;
 }
 

@@ -27,7 +27,7 @@ bool known_extension(const fs::path& file) {
   std::string extension = file.extension().string();
   if (extension.size() < 2) return false;
   extension.erase(0, 1);
-  std::ranges::transform(extension, extension.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  std::ranges::transform(extension, extension.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
   if (extension == "png") return false;
   return std::ranges::any_of(io::formats(), [&](const io::Format& format) {
     return format.read && std::ranges::find(format.extensions, extension) != format.extensions.end();

@@ -48,7 +48,7 @@ std::optional<Int3> parse_grid_size(std::string_view text) {
   for (int i = 0; i < 3; ++i) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), edges[i]);
     if (error != std::errc{} || edges[i] < 1 || edges[i] > 16384) return {};
-    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    text.remove_prefix(size_t(end - text.data()));
     if (i == 2) break;
     if (text.empty() || text.front() != 'x') return {};
     text.remove_prefix(1);
@@ -85,15 +85,15 @@ std::optional<int> LoadOptions::check(const Arguments& arguments) {
 
 io::ReadOptions LoadOptions::read_options() const {
   io::ReadOptions read;
-  read.resolution = static_cast<int32_t>(resolution);
+  read.resolution = int32_t(resolution);
   read.voxel_size = voxel_size;
   read.surface = surface;
   read.fill = fill;
   read.executor = executor;
   read.up = up;
-  read.memory_limit_bytes = static_cast<uint64_t>(memory_limit_mib) << 20;
+  read.memory_limit_bytes = uint64_t(memory_limit_mib) << 20;
   read.time_limit_s = time_limit_s;
-  read.height = static_cast<int32_t>(map_height);
+  read.height = int32_t(map_height);
   read.color_map = color_map;
   read.raw_size = parse_grid_size(raw_size).value_or(Int3{});
   return read;
@@ -119,7 +119,8 @@ Error with_salvage_hint(const std::filesystem::path& file, Error error) {
   if (error.code != ErrorCode::malformed_input) return error;
   const auto format = io::format_for_reading(file);
   if (!format || !(*format)->salvages) return error;
-  // Of a small file salvage says itself whether there is anything; in a large one there mostly is, and it may take long.
+  // Of a small file salvage says itself whether there is anything; in a large one there mostly is, and it may take
+  // long.
   constexpr uintmax_t kTried = uintmax_t{4} << 20;
   std::error_code ignored;
   if (std::filesystem::file_size(file, ignored) <= kTried) {

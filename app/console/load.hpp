@@ -11,7 +11,8 @@
 
 namespace quarry::app {
 
-// Adds --resolution, --voxel-size, --surface, --solid, --executor, --up, --memory-limit, --time-limit, --map-height, --color-map and --raw-size to a command.
+// Adds --resolution, --voxel-size, --surface, --solid, --executor, --up, --memory-limit, --time-limit, --map-height,
+// --color-map and --raw-size to a command.
 struct LoadOptions {
   int64_t resolution = 256;
   double voxel_size = 0;
@@ -37,7 +38,8 @@ struct LoadOptions {
 // Reads any known file. Prints warnings, not the error.
 Result<Scene> load_scene(const std::filesystem::path& file, const LoadOptions& options);
 
-// The error of a damaged file, with the way out where there is one (`quarry convert --salvage`, and something left for it).
+// The error of a damaged file, with the way out where there is one (`quarry convert --salvage`, and something left for
+// it).
 Error with_salvage_hint(const std::filesystem::path& file, Error error);
 
 // Prints the error of a command's one input and gives the exit code.

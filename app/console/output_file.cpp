@@ -18,7 +18,7 @@
 #include "voxel/io/formats.hpp"
 #include "voxel/io/quarry/store.hpp"
 #include "voxel/io/files/temporary_name.hpp"
-#include "voxel/io/files/whole_file.hpp"
+#include "voxel/io/files/atomic_file.hpp"
 #include "voxel/io/files/names.hpp"
 
 namespace quarry::app {
@@ -33,10 +33,10 @@ void remove_left_in(const fs::path& folder) {
   static std::set<fs::path> seen;
   const std::scoped_lock lock(mutex);
   if (!seen.insert(fs::absolute(folder).lexically_normal()).second) return;
-  std::vector<std::string> mended;
-  if (const size_t removed = io::remove_stale_temporaries(folder, &mended); removed > 0)
+  std::vector<std::string> repaired;
+  if (const size_t removed = io::remove_stale_temporaries(folder, &repaired); removed > 0)
     fmt::print(stderr, "quarry: {}: removed {} unfinished file{} that a killed quarry had left there\n", folder.string(), removed, removed == 1 ? "" : "s");
-  for (const std::string& sentence : mended) fmt::print(stderr, "quarry: {}: {}\n", folder.string(), sentence);
+  for (const std::string& sentence : repaired) fmt::print(stderr, "quarry: {}: {}\n", folder.string(), sentence);
 }
 
 Error named(const fs::path& file, Error error) { return {error.code, file.string() + ": " + error.message}; }
@@ -57,7 +57,8 @@ bool same_file(const fs::path& a, const fs::path& b) {
   return to_a && to_b && to_a->filename() == to_b->filename() && FileIdentity(io::folder_of(*to_a)).same(FileIdentity(io::folder_of(*to_b)));
 }
 
-// What a report is written into without replacing it: a descriptor of this program, or what has to be opened. Neither: a file.
+// What a report is written into without replacing it: a descriptor of this program, or what has to be opened. Neither:
+// a file.
 struct ReportStream {
   int own = -1;
   bool open = false;
@@ -89,7 +90,8 @@ Result<void> check_report_file(const fs::path& report) {
   std::error_code error;
   if (!fs::is_directory(io::folder_of(target), error)) return fail(ErrorCode::io, "there is no directory " + io::folder_of(target).string());
   if (fs::exists(target, error) && !is_report(target))
-    return fail(ErrorCode::conflict, "is there already and is no report of quarry's, so it is not replaced; give --report another name, or take the file away");
+    return fail(ErrorCode::conflict, "is there already and is no report of quarry's, so it is not replaced; give "
+        "--report another name, or take the file away");
   return {};
 }
 
@@ -108,17 +110,17 @@ Result<void> check_output(const fs::path& output, bool overwrite) {
   if (!fs::is_directory(parent, error)) return fail(ErrorCode::io, output.string() + ": there is no directory " + parent.string());
   remove_left_in(parent);
   if (!overwrite && fs::exists(output, error)) return fail(ErrorCode::conflict, output.string() + ": is there already; give --overwrite to replace it");
-  if (const fs::path beside = io::companion_of(output); !beside.empty())
-    if (const auto free = io::find_target({beside, overwrite}); !free) return fail(free.error().code, fmt::format("{}: {}, which belongs to it: {}", output.string(), beside.string(), free.error().message));
+  if (const fs::path sidecar = io::sidecar_of(output); !sidecar.empty())
+    if (const auto free = io::find_target({sidecar, overwrite}); !free) return fail(free.error().code, fmt::format("{}: {}, which belongs to it: {}", output.string(), sidecar.string(), free.error().message));
   return {};
 }
 
-std::string replaced_beside(const fs::path& output) {
+std::string replaced_sidecars(const fs::path& output) {
   const auto format = io::format_for_writing(output);
   if (!format || (*format)->kind != io::FormatKind::world) return {};
-  const std::string damage = io::Store::damaged_beside(output);
+  const std::string damage = io::Store::damaged_sidecars(output);
   if (!damage.empty()) return fmt::format("replacing the world {} takes away edits beside it: {}", output.string(), damage);
-  const std::string kept = io::Store::foreign_beside(output);
+  const std::string kept = io::Store::foreign_sidecars(output);
   return kept.empty() ? kept : fmt::format("{}: {}", output.string(), kept);
 }
 
@@ -137,7 +139,7 @@ Result<void> write_report(const fs::path& report, const std::string& text) {
   if (stream.own < 0 && !stream.open) {
     Result<void> done = check_report_file(report);
     if (done) {
-      auto out = io::WholeFile::create(report);
+      auto out = io::AtomicFile::create(report);
       if (out) out->put(text);
       done = out ? out->commit() : tl::unexpected<Error>(out.error());
     }
@@ -157,7 +159,7 @@ Result<void> write_report(const fs::path& report, const std::string& text) {
     const ssize_t n = ::write(fd, text.data() + at, text.size() - at);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) number = n < 0 ? errno : EIO;
-    else at += static_cast<size_t>(n);
+    else at += size_t(n);
   }
   if (stream.open && ::close(fd) != 0 && errno != EINTR && !number) number = errno;
   if (number) return refused("cannot write into it", number);

@@ -15,7 +15,8 @@ namespace quarry::app {
 
 int run_program(int count, char** values, int (*run)(const CommandArguments& words)) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file larger than `ulimit -f` allows is an error of its write, and has a message
-  // Modules answer with Result; what can still be thrown is the standard library's want of memory, and it ends in a message too.
+  // Modules answer with Result; what can still be thrown is the standard library's want of memory, and it ends in a
+  // message too.
   try {
     const int code = run({values + 1, values + count});
     if (std::fflush(stdout) != 0 && code == kExitDone) {

@@ -23,8 +23,8 @@ static_assert(std::atomic<bool>::is_always_lock_free, "set inside a signal handl
 std::atomic<int64_t> interrupted_ms{0};
 static_assert(std::atomic<int64_t>::is_always_lock_free, "set inside a signal handler");
 
-// The first asks for a clean end. One a second later or more wants it now; sooner, it is the same one again: timeout(1) and job managers send
-// theirs to the program and to its group.
+// The first asks for a clean end. One a second later or more wants it now; sooner, it is the same one again: timeout(1)
+// and job managers send theirs to the program and to its group.
 void on_interrupt(int) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -36,7 +36,7 @@ void on_interrupt(int) {
 
 // "45 s", "3:07", "1:02:40"
 std::string time_text(double seconds) {
-  const auto s = static_cast<int64_t>(seconds + 0.5);
+  const auto s = int64_t(seconds + 0.5);
   if (s < 60) return fmt::format("{} s", s);
   return s < 3600 ? fmt::format("{}:{:02}", s / 60, s % 60) : fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
 }
@@ -111,23 +111,23 @@ void ProgressLine::show(std::string_view stage, double fraction) {
   constexpr int kBar = 24;
   std::string line;
   if (fraction >= 0) {
-    const int full = static_cast<int>(std::clamp(fraction, 0.0, 1.0) * kBar);
+    const int full = int(std::clamp(fraction, 0.0, 1.0) * kBar);
     line = fmt::format("[{:=<{}}{: <{}}] {:3.0f}%  ", "", full, "", kBar - full, std::clamp(fraction, 0.0, 1.0) * 100);
   }
   line += fmt::format("{}: {}{}", subject_, stage, left);
-  line.resize(std::min(line.size(), static_cast<size_t>(terminal_columns() - 1)));
+  line.resize(std::min(line.size(), size_t(terminal_columns() - 1)));
   fmt::print(stderr, "\r{}\x1b[K", line);
   drawn_ = true;
 }
 
 std::string with_commas(uint64_t number) {
   std::string text = std::to_string(number);
-  for (int at = static_cast<int>(text.size()) - 3; at > 0; at -= 3) text.insert(static_cast<size_t>(at), ",");
+  for (int at = int(text.size()) - 3; at > 0; at -= 3) text.insert(size_t(at), ",");
   return text;
 }
 
 std::string bytes_text(uint64_t bytes) {
-  const double kib = static_cast<double>(bytes) / 1024;
+  const double kib = double(bytes) / 1024;
   if (kib < 1) return fmt::format("{} B", bytes);
   if (kib < 1024) return fmt::format("{:.1f} KiB", kib);
   if (kib < 1024 * 1024) return fmt::format("{:.1f} MiB", kib / 1024);

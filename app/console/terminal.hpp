@@ -23,8 +23,8 @@ int exit_code_of(const Error& error);
 const std::atomic<bool>& interrupt_flag();
 void listen_for_interrupts();
 
-// A progress bar on a terminal; in a log, plain lines for what takes longer than two seconds. Says how long a stage will still take once it
-// has taken two seconds. Ends clean when destroyed.
+// A progress bar on a terminal; in a log, plain lines for what takes longer than two seconds. Says how long a stage
+// will still take once it has taken two seconds. Ends clean when destroyed.
 class ProgressLine {
  public:
   explicit ProgressLine(std::string subject);

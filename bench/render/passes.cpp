@@ -291,12 +291,12 @@ nlohmann::json row_of(uint64_t rays, double us) { return {{"rays", rays}, {"micr
 }  // namespace
 
 Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
-  engine::DeviceOptions wanted;
-  wanted.prefer = options.device;
-  wanted.validation = options.validation;
-  wanted.pipeline_statistics = true;
-  wanted.log = [](int severity, const char* message) { if (severity > 0) fmt::print(stderr, "{}\n", message); };
-  QRY_TRY_ASSIGN(auto device, engine::Device::create(wanted));
+  engine::DeviceOptions device_options;
+  device_options.prefer = options.device;
+  device_options.validation = options.validation;
+  device_options.pipeline_statistics = true;
+  device_options.log = [](int severity, const char* message) { if (severity > 0) fmt::print(stderr, "{}\n", message); };
+  QRY_TRY_ASSIGN(auto device, engine::Device::create(device_options));
   if (!device->info().beam_lanes)
     return fail(ErrorCode::unsupported, device->info().name + " has no arithmetic over subgroups in compute shaders, which beams need");
   QRY_TRY_ASSIGN(auto passes, Passes::create(*device, options.width, options.height));
@@ -308,7 +308,7 @@ Result<nlohmann::json> bench_render(const RenderBenchOptions& options) {
     QRY_TRY_ASSIGN(auto shared, engine::SharedWorld::create(*device));
     QRY_TRY_ASSIGN(auto world, World::create(shared->memory()));
     QRY_TRY(fill_scene(world, scene, size, [&] { return options.progress.cancelled(); }));
-    QRY_TRY(world.fit());  // as worlds are that were read from files
+    QRY_TRY(world.shrink_to_fit());  // as worlds are that were read from files
     if (options.full_size && (world.voxel_count() != about.voxels || world.brick_count() != about.bricks))
       return fail(ErrorCode::device, fmt::format("{}: {} voxels in {} bricks instead of {} in {}: the measurement is void", about.name, world.voxel_count(),
                                                  world.brick_count(), about.voxels, about.bricks));

@@ -56,7 +56,7 @@ qry_result qry_world_trim(qry_world* world) {
     if (!world) return refuse(QRY_ERROR_INVALID_ARGUMENT, "%s: world is NULL", function);
     World& voxels = world->document->world();
     if (voxels.packed()) return refuse(QRY_NOTHING_TO_DO, "%s: the world is packed, with nothing to spare", function);
-    if (auto ok = voxels.fit(); !ok) return refuse(ok.error());
+    if (auto ok = voxels.shrink_to_fit(); !ok) return refuse(ok.error());
     return QRY_OK;
   });
 }

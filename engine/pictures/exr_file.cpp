@@ -15,7 +15,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "voxel/io/files/whole_file.hpp"
+#include "voxel/io/files/atomic_file.hpp"
 #endif
 
 namespace quarry::engine {
@@ -47,7 +47,7 @@ Result<void> write_exr(const PathPicture& picture, const io::Destination& to) {
   const size_t width = picture.picture.width, height = picture.picture.height, pixels = width * height;
   if (!pixels || picture.radiance.size() != pixels * 4)
     return fail(ErrorCode::invalid_argument, "'" + file.string() + "': the picture's radiance is not " + std::to_string(width) + "x" + std::to_string(height));
-  auto whole = io::WholeFile::create(to);
+  auto whole = io::AtomicFile::create(to);
   if (!whole) return fail(whole.error().code, "cannot write '" + file.string() + "': " + whole.error().message);
   std::string why;
   // The library reports by exceptions; they end here.

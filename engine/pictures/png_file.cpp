@@ -14,7 +14,7 @@ Result<void> write_png(const Picture& picture, const io::Destination& to) {
   if (!picture.width || !picture.height || picture.rgba.size() != size_t(picture.width) * picture.height * 4)
     return fail(ErrorCode::invalid_argument, name + "a picture of " + std::to_string(picture.width) + "x" + std::to_string(picture.height) + " needs width*height*4 bytes, it has " +
                                                  std::to_string(picture.rgba.size()));
-  auto whole = io::WholeFile::create(to);
+  auto whole = io::AtomicFile::create(to);
   if (!whole) return fail(whole.error().code == ErrorCode::conflict ? ErrorCode::conflict : ErrorCode::io, "cannot write " + name + whole.error().message);
   auto written = io::write_png({picture.width, picture.height, 4, 8, picture.rgba, true}, *whole);
   if (written) written = whole->commit();

@@ -5,11 +5,11 @@
 #include <filesystem>
 
 #include "engine/render/ray_marcher.hpp"
-#include "voxel/io/files/whole_file.hpp"
+#include "voxel/io/files/atomic_file.hpp"
 
 namespace quarry::engine {
 
-// Whole or not at all (voxel/io/files/whole_file.hpp).
+// Whole or not at all (voxel/io/files/atomic_file.hpp).
 Result<void> write_png(const Picture& picture, const io::Destination& to);
 Result<Picture> read_png(const std::filesystem::path& file);
 

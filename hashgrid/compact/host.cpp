@@ -13,7 +13,7 @@
 namespace quarry::hashgrid {
 namespace {
 
-constexpr size_t kCompactKeysPerPiece = 4096;  // what a thread takes at a time
+constexpr size_t kCompactKeysPerTask = 4096;  // what a thread takes at a time
 constexpr size_t kCompactKeysPerGroup = 16;    // as many cache misses as a core keeps in flight
 constexpr uint32_t kPageWords = kQryPageBytes / 4;
 
@@ -217,11 +217,11 @@ class HostCompact final : public BulkOperations<CompactView> {
 
   Result<Stats> stats(const CompactView& view) override {
     QRY_TRY(detail::check_view(view));
-    constexpr uint32_t kPagesPerPiece = 64;
-    std::vector<Stats> pieces((view.page_count + kPagesPerPiece - 1) / kPagesPerPiece);
+    constexpr uint32_t kPagesPerTask = 64;
+    std::vector<Stats> pieces((view.page_count + kPagesPerTask - 1) / kPagesPerTask);
     parallel_for(pieces.size(), 1, [&](size_t begin, size_t end) {
       for (size_t piece = begin; piece < end; ++piece)
-        for (size_t page = piece * kPagesPerPiece; page < std::min<size_t>(view.page_count, (piece + 1) * kPagesPerPiece); ++page)
+        for (size_t page = piece * kPagesPerTask; page < std::min<size_t>(view.page_count, (piece + 1) * kPagesPerTask); ++page)
           add_page_stats(pieces[piece], view, uint32_t(page));
     }, threads_);
     Stats sum;
@@ -271,8 +271,8 @@ class HostCompact final : public BulkOperations<CompactView> {
   Result<BulkReport> for_keys(const CompactView& view, const uint32_t* keys, const uint32_t* inputs, size_t count, Outcome* outcomes,
                               const Operation& operation) const {
     QRY_TRY(detail::check_batch(view, keys, inputs, count));
-    std::vector<BulkReport> reports((count + kCompactKeysPerPiece - 1) / kCompactKeysPerPiece);
-    parallel_for(count, kCompactKeysPerPiece, [&](size_t begin, size_t end) {
+    std::vector<BulkReport> reports((count + kCompactKeysPerTask - 1) / kCompactKeysPerTask);
+    parallel_for(count, kCompactKeysPerTask, [&](size_t begin, size_t end) {
       BulkReport report;
       for (size_t group = begin; group < end; group += kCompactKeysPerGroup) {
         const size_t last = std::min(group + kCompactKeysPerGroup, end);
@@ -284,7 +284,7 @@ class HostCompact final : public BulkOperations<CompactView> {
           add(report, outcome);
         }
       }
-      reports[begin / kCompactKeysPerPiece] = report;
+      reports[begin / kCompactKeysPerTask] = report;
     }, threads_);
     BulkReport sum;
     for (const BulkReport& one : reports) add(sum, one);

@@ -46,8 +46,8 @@ Tree tree_of(const std::filesystem::path& folder);
 void put_tree(const Tree& tree, const std::filesystem::path& folder);
 bool is_temporary(const std::string& name);
 
-// Whether two files of this name say the same: byte for byte but for what is another in each run (an OpenVDB file's number, the times in a
-// report); a .quarry file by its scene and history.
+// Whether two files of this name say the same: byte for byte but for what is another in each run (an OpenVDB file's
+// number, the times in a report); a .quarry file by its scene and history.
 bool same_file(const std::string& name, const std::string& a, const std::string& b);
 // The same of worlds where they lie, each with the log or journal beside it.
 bool same_world(const std::filesystem::path& a, const std::filesystem::path& b);

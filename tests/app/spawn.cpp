@@ -73,13 +73,13 @@ Process::~Process() {
 bool Process::read_some(double seconds) {
   pollfd fds[2] = {{out_, POLLIN, 0}, {err_, POLLIN, 0}};
   if (out_ < 0 && err_ < 0) return false;
-  if (poll(fds, 2, static_cast<int>(seconds * 1000)) <= 0) return true;
+  if (poll(fds, 2, int(seconds * 1000)) <= 0) return true;
   char buffer[4096];
   for (int i = 0; i < 2; ++i) {
     if (!(fds[i].revents & (POLLIN | POLLHUP))) continue;
     const ssize_t count = read(fds[i].fd, buffer, sizeof buffer);
     if (count > 0) {
-      (i == 0 ? outcome_.out : outcome_.err).append(buffer, static_cast<size_t>(count));
+      (i == 0 ? outcome_.out : outcome_.err).append(buffer, size_t(count));
     } else if (count == 0) {
       close(fds[i].fd);
       (i == 0 ? out_ : err_) = -1;

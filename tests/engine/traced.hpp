@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// traced.hpp - what the tests of light paths share: boxes of one material, chalk, light from everywhere, means.
+// traced.hpp - what the tests of light paths share: boxes of one material, diffuse_white, light from everywhere, means.
 #pragma once
 
 #include <algorithm>
@@ -25,14 +25,14 @@ inline void fill_box(SceneWorld& world, Int3 low, Int3 high, uint8_t material) {
 }
 
 // Purely diffuse, white unless said otherwise.
-inline Material chalk(uint8_t grey = 255) {
+inline Material diffuse_white(uint8_t grey = 255) {
   Material m;
   m.r = m.g = m.b = grey;
   m.roughness = 1;
   return m;
 }
 inline Material lamp(float emission, uint8_t grey = 255) {
-  Material m = chalk(grey);
+  Material m = diffuse_white(grey);
   m.emission = emission;
   return m;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gltf_fuzz.cpp - any bytes as a .glb or .gltf file. What it names beside itself is its own bytes, and every picture is one texel: no file is
-// opened. Draco and meshoptimizer are linked as they are installed, without instruments.
+// gltf_fuzz.cpp - any bytes as a .glb or .gltf file. What it names beside itself is its own bytes, and every picture is
+// one texel: no file is opened. Draco and meshoptimizer are linked as they are installed, without instruments.
 #include <cstdlib>
 
 #include "voxel/foreign/gltf/reader.hpp"

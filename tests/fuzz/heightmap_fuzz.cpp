@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// heightmap_fuzz.cpp - any bytes as a PNG height map, and again as its colour map. Checksums and compression would keep the fuzzer out of the
-// pictures, so they are made here, as a program that went mad would make them: an even first byte stands before a file whose chunks'
-// checksums are put right, an odd one before a header's five numbers and the rows to be compressed.
+// heightmap_fuzz.cpp - any bytes as a PNG height map, and again as its colour map. Checksums and compression would keep
+// the fuzzer out of the pictures, so they are made here, as a program that went mad would make them: an even first byte
+// stands before a file whose chunks' checksums are put right, an odd one before a header's five numbers and the rows to
+// be compressed.
 #include <zlib.h>
 
 #include <algorithm>

@@ -65,8 +65,8 @@ bool store_files(const fs::path& dir) {
   };
   if (!io::Store::save(Scene{}, file) || !shrink()) return false;
   add("empty", 0, file_bytes(small));
-  test::EditStory story;
-  Scene scene = story.scene();
+  test::EditScenario scenario;
+  Scene scene = scenario.scene();
   scene.layers = {{"layer", true}};
   scene.cameras.resize(1);
   if (!io::Store::save(scene, file)) return false;
@@ -74,15 +74,15 @@ bool store_files(const fs::path& dir) {
     auto store = io::Store::open(file);
     if (!store) return false;
     for (int i = 0; i < 4; ++i)
-      if (!story.next(&*store)) return false;
+      if (!scenario.next(&*store)) return false;
   }
   if (!shrink()) return false;
   add("story", 0, file_bytes(small));
   // A stroke of two edits and a change of the palette.
   {
     auto store = io::Store::open(file);
-    if (!store || !story.next(&*store)) return false;
-    scene = story.scene();
+    if (!store || !scenario.next(&*store)) return false;
+    scene = scenario.scene();
     UndoRecord more;
     more.label = "more";
     more.continues = true;
@@ -101,13 +101,13 @@ bool store_files(const fs::path& dir) {
     const bool wal = mode[0] == 'w';
     if (!run(db, wal ? "DELETE FROM chunks WHERE volume = 0 AND x < 0; UPDATE palette SET name = 'x' WHERE id = 3" : "BEGIN; DELETE FROM chunks WHERE volume = 0; UPDATE palette SET name = 'y'")) return false;
     std::vector<uint8_t> bytes = file_bytes(small);
-    const std::vector<uint8_t> beside = file_bytes(small.string() + (wal ? "-wal" : "-journal"));
-    bytes.insert(bytes.end(), beside.begin(), beside.end());
-    add(mode, 4, bytes, beside.size() / 8);
+    const std::vector<uint8_t> sidecar = file_bytes(small.string() + (wal ? "-wal" : "-journal"));
+    bytes.insert(bytes.end(), sidecar.begin(), sidecar.end());
+    add(mode, 4, bytes, sidecar.size() / 8);
     if (wal) {  // the same beside the file as it would be after closing, and a log with another number than the file's
       std::vector<uint8_t> closed = bytes;
       closed[18] = closed[19] = 1;
-      add("closed", 4, closed, beside.size() / 8);
+      add("closed", 4, closed, sidecar.size() / 8);
       const std::vector<uint8_t> file_then = file_bytes(small);
       if (!run(db, "UPDATE state SET value = value + 1 WHERE key = 'log_number'")) return false;
       const std::vector<uint8_t> other = file_bytes(small.string() + "-wal");
@@ -167,17 +167,17 @@ void stream_files(const fs::path& dir) {
   bytes = {1};
   write_error_stream({ErrorCode::malformed_input, "an error"}, {}, {}, sink);
   write_bytes(dir / "error", bytes);
-  for (const uint32_t looks : {0u, 1u, 4u}) {
+  for (const uint32_t values : {0u, 1u, 4u}) {
     bytes = {0};
     io::VoxelStreamWriter stream(sink);
     stream.metadata("key", "text");
     stream.palette(Palette::standard());
     io::StreamGrid grid;
-    grid.record.look_bytes = looks;
+    grid.record.value_bytes = values;
     stream.grid(grid);
-    stream.brick({1, -2, 3}, BrickMask{5}, std::vector<uint8_t>(2 * looks, 7));
+    stream.brick({1, -2, 3}, BrickMask{5}, std::vector<uint8_t>(2 * values, 7));
     stream.finish();
-    write_bytes(dir / ("voxels" + std::to_string(looks)), bytes);
+    write_bytes(dir / ("voxels" + std::to_string(values)), bytes);
   }
 }
 
@@ -268,10 +268,12 @@ void raw_files(const fs::path& dir) {
 
 void text_files(const fs::path& dir) {
   const auto text = [&](const char* name, uint8_t which, const std::string& words) { seeds(dir, kind(which, {{name, {words.begin(), words.end()}}})); };
-  text("script", 0, "# a comment\nsphere add 1 2.5 -3 4 7\nbox remove 0 0 0 5 5 5 1\nline paint 1 1 1 9 9 9 2 3\nundo\ncamera 30 45\ntype two words\nquit\n");
+  text("script", 0, "# a comment\nsphere add 1 2.5 -3 4 7\nbox remove 0 0 0 5 5 5 1\nline paint 1 1 1 9 9 9 2 3\n"
+      "undo\ncamera 30 45\ntype two words\nquit\n");
   text("list", 1, "# inputs\n\nhouse_vox\r\nhouse_vox\n two words \n");
   text("resume needs", 2, "{\"job\":\"a\",\"hash\":\"b\",\"needs\":{\"files\":[\"t.png\"],\"hash\":\"c\"},\"outputs\":[{\"file\":\"c.glb\",\"bytes\":12,\"time\":-3}]}\n");
-  text("resume", 2, "{\"job\":\"a\",\"hash\":\"b\",\"outputs\":[{\"file\":\"c.glb\",\"bytes\":12,\"time\":-3}]}\n{\"job\":\"a\",\"hash\"");
+  text("resume", 2, "{\"job\":\"a\",\"hash\":\"b\",\"outputs\":[{\"file\":\"c.glb\",\"bytes\":12,\"time\":-3}]}\n"
+      "{\"job\":\"a\",\"hash\"");
   text("template", 3, "out/{dir}/{{{stem}}}-{index}{part}.{ext}");
   text("head", 4, "ply\nformat ascii 1.0\n");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// store_fuzz.cpp - any bytes as a .quarry file, sound or to be salvaged, with a log or a journal beside it; or (the first byte says which) as
-// the bytes inside its blobs. Checksums would keep the fuzzer out of the blobs, so these are given to the decoder directly, compressed here as
-// a writer would.
+// store_fuzz.cpp - any bytes as a .quarry file, sound or to be salvaged, with a log or a journal beside it; or (the
+// first byte says which) as the bytes inside its blobs. Checksums would keep the fuzzer out of the blobs, so these are
+// given to the decoder directly, compressed here as a writer would.
 #include <sqlite3.h>
 #include <zstd.h>
 
@@ -24,44 +24,44 @@ void put_big(uint8_t* at, uint32_t v) {
 }
 
 // Makes the checksums of a log or a journal right, as a program that went mad would write them.
-void make_right(std::vector<uint8_t>& beside, size_t page) {
-  if (beside.size() > 32 && beside[0] == 0x37) {
+void make_right(std::vector<uint8_t>& sidecar, size_t page) {
+  if (sidecar.size() > 32 && sidecar[0] == 0x37) {
     uint32_t s0 = 0, s1 = 0;
     const auto add = [&](size_t at, size_t length) {
       for (size_t i = at; i + 8 <= at + length; i += 8) {
-        s0 += __builtin_bswap32(big(&beside[i])) + s1;
-        s1 += __builtin_bswap32(big(&beside[i + 4])) + s0;
+        s0 += __builtin_bswap32(big(&sidecar[i])) + s1;
+        s1 += __builtin_bswap32(big(&sidecar[i + 4])) + s0;
       }
     };
-    beside[3] = 0x82;
+    sidecar[3] = 0x82;
     add(0, 24);
-    put_big(&beside[24], s0);
-    put_big(&beside[28], s1);
-    for (size_t at = 32; at + 24 + page <= beside.size(); at += 24 + page) {
-      std::memcpy(&beside[at + 8], &beside[16], 8);
+    put_big(&sidecar[24], s0);
+    put_big(&sidecar[28], s1);
+    for (size_t at = 32; at + 24 + page <= sidecar.size(); at += 24 + page) {
+      std::memcpy(&sidecar[at + 8], &sidecar[16], 8);
       add(at, 8);
       add(at + 24, page);
-      put_big(&beside[at + 16], s0);
-      put_big(&beside[at + 20], s1);
+      put_big(&sidecar[at + 16], s0);
+      put_big(&sidecar[at + 20], s1);
     }
-  } else if (beside.size() > 512 && beside[0] == 0xd9) {
-    for (size_t at = 512; at + page + 8 <= beside.size(); at += page + 8) {
-      uint32_t sum = big(&beside[12]);
-      for (int64_t b = int64_t(page) - 200; b > 0; b -= 200) sum += beside[at + 4 + size_t(b)];
-      put_big(&beside[at + 4 + page], sum);
+  } else if (sidecar.size() > 512 && sidecar[0] == 0xd9) {
+    for (size_t at = 512; at + page + 8 <= sidecar.size(); at += page + 8) {
+      uint32_t sum = big(&sidecar[12]);
+      for (int64_t b = int64_t(page) - 200; b > 0; b -= 200) sum += sidecar[at + 4 + size_t(b)];
+      put_big(&sidecar[at + 4 + page], sum);
     }
   }
 }
 
-// Rows from pages of the database, and of what lies beside it: the last `beside_bytes` are a log or a journal.
-void salvage(std::span<const uint8_t> bytes, size_t beside_bytes, bool right) {
-  const auto database = bytes.first(bytes.size() - std::min(bytes.size(), beside_bytes));
-  std::vector<uint8_t> beside(bytes.begin() + int64_t(database.size()), bytes.end());
-  if (right && database.size() >= 100) make_right(beside, std::max<size_t>(512, size_t(database[16]) << 8 | database[17]));
-  const bool journal = !beside.empty() && beside[0] == 0xd9;
+// Rows from pages of the database, and of what lies beside it: the last `sidecar_bytes` are a log or a journal.
+void salvage(std::span<const uint8_t> bytes, size_t sidecar_bytes, bool right) {
+  const auto database = bytes.first(bytes.size() - std::min(bytes.size(), sidecar_bytes));
+  std::vector<uint8_t> sidecar(bytes.begin() + int64_t(database.size()), bytes.end());
+  if (right && database.size() >= 100) make_right(sidecar, std::max<size_t>(512, size_t(database[16]) << 8 | database[17]));
+  const bool journal = !sidecar.empty() && sidecar[0] == 0xd9;
   io::Salvage salvage;
   std::vector<std::string> warnings;
-  const auto scene = salvage_database(database, {journal ? std::span<const uint8_t>() : beside, journal ? beside : std::span<const uint8_t>()}, kMemoryLimit, salvage, &warnings);
+  const auto scene = salvage_database(database, {journal ? std::span<const uint8_t>() : sidecar, journal ? sidecar : std::span<const uint8_t>()}, kMemoryLimit, salvage, &warnings);
   if (!scene && scene.error().message.empty()) std::abort();
   if (!scene) return;
   for (const Instance& i : scene->instances)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// stream_fuzz.cpp - any bytes as what another process sends: the first byte says whether a mesh or voxels. The checksum at a stream's end is
-// made right first, as a program that went mad would make it.
+// stream_fuzz.cpp - any bytes as what another process sends: the first byte says whether a mesh or voxels. The checksum
+// at a stream's end is made right first, as a program that went mad would make it.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -46,17 +46,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (mesh && !check_mesh(*mesh)) __builtin_trap();
   } else {
     uint64_t voxels = 0;
-    uint32_t look_bytes = 0;
+    uint32_t value_bytes = 0;
     io::VoxelStreamEvents events;
     events.grid = [&](const io::StreamGrid& grid) -> Result<void> {
-      look_bytes = grid.record.look_bytes;
+      value_bytes = grid.record.value_bytes;
       return {};
     };
-    events.brick = [&](Int3, const BrickMask& mask, std::span<const uint8_t> looks) -> Result<void> {
+    events.brick = [&](Int3, const BrickMask& mask, std::span<const uint8_t> values) -> Result<void> {
       size_t count = 0;
       for (const uint64_t word : mask) count += size_t(std::popcount(word));
-      if (looks.size() != count * look_bytes) __builtin_trap();
-      for (const uint8_t look : looks) voxels += look;
+      if (values.size() != count * value_bytes) __builtin_trap();
+      for (const uint8_t value : values) voxels += value;
       return {};
     };
     const auto parsed = io::parse_voxel_stream(bytes, "the fuzzer", events, &warnings);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// text_fuzz.cpp - any bytes as a text that the program reads: an editor's script, a list of inputs, the record of an earlier batch, the
-// template of a name (the first byte says which); and as the head of a file whose format is to be guessed.
+// text_fuzz.cpp - any bytes as a text that the program reads: an editor's script, a list of inputs, the record of an
+// earlier batch, the template of a name (the first byte says which); and as the head of a file whose format is to be
+// guessed.
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// vox_fuzz.cpp - any bytes as a .vox file: a scene that holds together, or an error with a message; little memory, no crash.
+// vox_fuzz.cpp - any bytes as a .vox file: a scene that holds together, or an error with a message; little memory, no
+// crash.
 #include <cstdlib>
 #include <span>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// vox_regions_fuzz.cpp - any bytes as a .vox file read model by model: what it gives, says and refuses is what a whole reading does; and a sink that
-// refuses, a file that changes meanwhile and a wish to stop end it with an error that says so. Dictionary and first inputs are those of `vox`.
+// vox_regions_fuzz.cpp - any bytes as a .vox file read model by model: what it gives, says and refuses is what a whole
+// reading does; and a sink that refuses, a file that changes meanwhile and a wish to stop end it with an error that
+// says so. Dictionary and first inputs are those of `vox`.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -22,8 +23,8 @@ using namespace quarry;
 
 namespace {
 
-// So that no input takes a second: bytes, of which 44 may be a model that costs 7 ms here, and steps of a walk through the scene graph, whose own limit
-// would take seconds.
+// So that no input takes a second: bytes, of which 44 may be a model that costs 7 ms here, and steps of a walk through
+// the scene graph, whose own limit would take seconds.
 constexpr size_t kLongest = 4096;
 constexpr uint64_t kMostSteps = 50000;
 
@@ -189,11 +190,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   static const FileInMemory file;
   file.set(bytes);
-  std::vector<std::string> said, said_whole;
-  const auto whole = io::parse_vox(bytes, &said_whole);
+  std::vector<std::string> warnings, warnings_whole;
+  const auto whole = io::parse_vox(bytes, &warnings_whole);
   Parts parts;
-  const auto done = io::read_vox_regions(file.path(), kLongest, &said, {}, parts.sink());
-  require(said == said_whole && done.has_value() == whole.has_value() && parts.scene.has_value() == whole.has_value());
+  const auto done = io::read_vox_regions(file.path(), kLongest, &warnings, {}, parts.sink());
+  require(warnings == warnings_whole && done.has_value() == whole.has_value() && parts.scene.has_value() == whole.has_value());
   if (!whole) {
     require(done.error().code == whole.error().code && done.error().message == whole.error().message && !done.error().message.empty());
     return 0;

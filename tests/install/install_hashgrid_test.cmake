@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The hash grid alone as strangers use it: installs it to a prefix where no other part of Quarry is, moves that
+# The hash grid alone as consumers use it: installs it to a prefix where no other part of Quarry is, moves that
 # elsewhere (it must be relocatable), builds and runs a program in C++17, and one in CUDA where the build has CUDA. And
 # configures the grid alone with every package out of reach that it has no need of.
 #   cmake -DBUILD_DIR= -DSOURCE_DIR= -DWORK_DIR= -DCXX_COMPILER= -DCUDA_COMPILER= -DCUDA_ARCHITECTURES= -DWITH_CUDA=

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The installed package as strangers use it: installs to a temporary folder, moves it elsewhere (it must be
+# The installed package as consumers use it: installs to a temporary folder, moves it elsewhere (it must be
 # relocatable), and builds and runs the programs of docs/plugin.md against it, through find_package in C and in C++ and
 # through pkg-config.
 #   cmake -DBUILD_DIR= -DSOURCE_DIR= -DWORK_DIR= -DC_COMPILER= -DCXX_COMPILER= -DLIBDIR= -DCONFIG= -DGENERATOR= -P

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// foreign_file.hpp - what every reader of foreign bytes must stand: files cut after any byte, and thousands of seeded mutations. The
-// seeds are the same that the fuzzers begin with (<format>_seeds.hpp).
+// foreign_file.hpp - what every reader of foreign bytes must stand: files cut after any byte, and thousands of seeded
+// mutations. The seeds are the same that the fuzzers begin with (<format>_seeds.hpp).
 #pragma once
 
 #include <catch2/catch.hpp>

@@ -87,11 +87,11 @@ void OccupancyPyramid::reserve_changes(size_t keys) {
 Result<void> OccupancyPyramid::ensure_room() {
   const uint64_t wanted = uint64_t(next_) + kSpareGranules;
   if (block_.data && wanted * kGranuleBytes <= block_.size_bytes) return {};
-  if (wanted > 0xFFFFFFFFu) return fail(ErrorCode::out_of_memory, "the occupancy pyramid: more nodes than 32 bits can number");
+  if (wanted > 0xFFFFFFFFu) return fail(ErrorCode::full, "the occupancy pyramid: more nodes than 32 bits can number");
   return move_to(wanted + (next_ - kLevel3Nodes) / 4 + 1024);
 }
 
-Result<void> OccupancyPyramid::fit(bool edits_to_come) {
+Result<void> OccupancyPyramid::shrink_to_fit(bool edits_to_come) {
   const uint64_t spare = edits_to_come ? kSpareGranules + (next_ - kLevel3Nodes) / 64 : 64;
   if (const uint64_t granules = next_ + spare; granules * kGranuleBytes < block_.size_bytes)
     QRY_TRY(move_to(granules));

@@ -51,9 +51,8 @@ class OccupancyPyramid {
   OccupancyPyramid& operator=(OccupancyPyramid&&) noexcept;
   ~OccupancyPyramid();
 
-  // Keys whose bricks now exist, with their pool indices / no longer exist. A brick that is there gets the new index;
-  // one that is not there is not removed. One thread at a time. Errors: out_of_memory, and then every brick is as
-  // before.
+  // Keys whose bricks now exist, with their pool indices / no longer exist. A brick that is there gets the new index; one that is not there
+  // is not removed. One thread at a time. Errors: full (more nodes than 32 bits can number), out_of_memory; then every brick is as before.
   Result<void> add(std::span<const uint32_t> keys, std::span<const uint32_t> bricks);
   // Takes the memory that add() and remove() of so many keys need for their notes; remove() then needs none.
   void reserve_changes(size_t keys);
@@ -61,7 +60,7 @@ class OccupancyPyramid {
   void clear();
   // Moves to a smaller block, without room to spare or, where edits are to come, with a sixty-fourth; has another id() from then on.
   // Errors: out_of_memory, and then nothing has changed.
-  Result<void> fit(bool edits_to_come);
+  Result<void> shrink_to_fit(bool edits_to_come);
   Result<void> rebuild(std::span<const uint32_t> keys, std::span<const uint32_t> bricks);
 
   // The pool index of a brick, found as a shader finds it.
@@ -77,7 +76,7 @@ class OccupancyPyramid {
   const OccupancyNode* nodes() const { return static_cast<const OccupancyNode*>(block_.data); }
   const uint32_t* table(const OccupancyNode& chunk) const { return reinterpret_cast<const uint32_t*>(nodes() + chunk.child); }
   const MemoryBlock& block() const { return block_; }
-  uint64_t id() const { return id_; }              // another number for every pyramid of this process, and after fit()
+  uint64_t id() const { return id_; }              // another number for every pyramid of this process, and after shrink_to_fit()
   uint64_t block_id() const { return block_id_; }  // and for every block that any of them ever had
   // Of the block, from its start; behind it are at least 64 granules.
   uint64_t used_bytes() const { return uint64_t(next_) * kGranuleBytes; }

@@ -34,12 +34,12 @@ Result<std::vector<uint32_t>> BrickPool::allocate(size_t count) {
     return fail(ErrorCode::full, "brick pool: " + std::to_string(count) + " bricks asked for, " + std::to_string(live_) + " of at most " +
                                      std::to_string(max_bricks_) + " are in use; remove voxels or allow more bricks");
   if (more) {
-    masks_.cut(end);  // an exception may have ended an earlier attempt
+    masks_.trim(end);  // an exception may have ended an earlier attempt
     auto ok = masks_.grow(more);
     if (ok) ok = materials_.grow(more);
     if (!ok) {
-      masks_.cut(end);
-      materials_.cut(end);
+      masks_.trim(end);
+      materials_.trim(end);
       return tl::unexpected(ok.error());
     }
   }
@@ -72,14 +72,14 @@ void BrickPool::free(uint32_t index) {
   --live_;
 }
 
-Result<void> BrickPool::fit(uint32_t count) {
-  QRY_TRY(masks_.fit(count));
-  return materials_.fit(count);
+Result<void> BrickPool::shrink_to_fit(uint32_t count) {
+  QRY_TRY(masks_.shrink_to_fit(count));
+  return materials_.shrink_to_fit(count);
 }
 
-void BrickPool::cut() {
-  masks_.cut(high_water_);
-  materials_.cut(high_water_);
+void BrickPool::trim() {
+  masks_.trim(high_water_);
+  materials_.trim(high_water_);
 }
 
 Result<BrickPool> BrickPool::pack(MemorySource& memory, const BrickPool& from, std::span<const uint32_t> indices) {
@@ -93,8 +93,8 @@ Result<BrickPool> BrickPool::pack(MemorySource& memory, const BrickPool& from, s
     words += (set_voxels(from.mask(indices[i])) + 3) / 4;
   }
   if (words > 0xFFFFFFFFu) return fail(ErrorCode::full, "brick pool: more than 16 GiB of materials cannot be packed; keep the world as it is");
-  QRY_TRY(pool.masks_.fit(count));
-  QRY_TRY(pool.materials_.fit((words * 4 + sizeof(BrickMaterials) - 1) / sizeof(BrickMaterials)));
+  QRY_TRY(pool.masks_.shrink_to_fit(count));
+  QRY_TRY(pool.materials_.shrink_to_fit((words * 4 + sizeof(BrickMaterials) - 1) / sizeof(BrickMaterials)));
   parallel_for(count, 256, [&](size_t begin, size_t end) {
     for (auto i = uint32_t(begin); i < end; ++i) {
       const Brick brick = from.get(indices[i]);

@@ -42,10 +42,10 @@ class BrickPool {
   // Empties the brick and gives its index back. The index must be in use.
   void free(uint32_t index);
   // For a pool that has nothing yet: the memory of that many bricks and no more. Errors: out_of_memory.
-  Result<void> fit(uint32_t count);
+  Result<void> shrink_to_fit(uint32_t count);
   // Gives back the memory behind the last index that was ever used. No index changes; what comes next has an index that is up to a slab's
   // number of bricks higher, and other blocks may lie where the last ones did.
-  void cut();
+  void trim();
 
   BrickMaterials& materials(uint32_t index) { return *static_cast<BrickMaterials*>(materials_.at(index)); }
   void put(uint32_t index, const Brick& brick) { mask(index) = brick.mask; materials(index) = brick.materials; }

@@ -74,7 +74,7 @@ Result<void> SlabArray::grow(uint64_t count) {
   return {};
 }
 
-Result<void> SlabArray::fit(uint64_t count) {
+Result<void> SlabArray::shrink_to_fit(uint64_t count) {
   const uint64_t most = std::max<uint64_t>(kBlockBytes / element_bytes_ >> shift_, 1) << shift_;
   while (capacity_ < count)
     QRY_TRY(add(std::min(count - capacity_, most)));
@@ -92,7 +92,7 @@ Result<void> SlabArray::follow(const SlabArray& other) {
   return {};
 }
 
-void SlabArray::cut(uint64_t count) {
+void SlabArray::trim(uint64_t count) {
   if (count >= capacity_) return;
   while (!blocks_.empty() && blocks_.back().first_slab << shift_ >= count) {
     memory_->release(blocks_.back().memory);

@@ -32,12 +32,12 @@ class SlabArray {
   Result<void> grow(uint64_t count);
   uint64_t grows_at() const { return uint64_t(slabs_.size()) << shift_; }
   // For an array that has nothing yet: elements [0, count) and no more.
-  Result<void> fit(uint64_t count);
+  Result<void> shrink_to_fit(uint64_t count);
   // For an array that is to mirror another: slabs for those that `other` has more, of the same sizes.
   Result<void> follow(const SlabArray& other);
   // Elements from `count` on are no more. What they took is given back, and the block that ends inside moves to a smaller one if memory
   // for that can be had.
-  void cut(uint64_t count);
+  void trim(uint64_t count);
 
   void* at(uint64_t index) const {
     return static_cast<char*>(slabs_[index >> shift_].data) + (index & mask_) * element_bytes_;

@@ -19,16 +19,17 @@ Result<Mesh> read_mesh(const fs::path& file, const io::ReadOptions& options) {
   if (options.up != "" && options.up != "y" && options.up != "z")
     return about({ErrorCode::invalid_argument, "the up axis must be y or z, not '" + options.up + "'."});
 
-  // However it is written, a mesh takes a quarter of its file at least: text of three numbers and a line's end is 12 bytes then, of three indices 16.
+  // However it is written, a mesh takes a quarter of its file at least: text of three numbers and a line's end is 12
+  // bytes then, of three indices 16.
   constexpr uint64_t kLeastProgramBytes = uint64_t(16) << 20;
   std::error_code no_size;
   const uint64_t least = kLeastProgramBytes + fs::file_size(file, no_size) / 4;
-  if (options.budget && options.budget->room() < least) return about(options.budget->too_little(least, "reading it, in a process of its own,"));
+  if (options.budget && options.budget->available_bytes() < least) return about(options.budget->too_little(least, "reading it, in a process of its own,"));
 
   auto answer = run_reader(kReader, {"--up", options.up.empty() ? "auto" : options.up, "--", fs::absolute(file).string()}, options);
   if (!answer) return about(answer.error());
   std::vector<std::string> warnings;
-  auto mesh = parse_mesh_stream(std::move(answer->stream), &warnings, options.asked_for);
+  auto mesh = parse_mesh_stream(std::move(answer->stream), &warnings, options.accessed_files);
   if (options.warnings)
     for (const std::string& warning : warnings) options.warnings->push_back(file.filename().string() + ": " + warning);
   if (!mesh && mesh.error().code == ErrorCode::out_of_memory && options.budget && answer->memory_limit_bytes < options.memory_limit_bytes)

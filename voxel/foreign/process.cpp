@@ -142,7 +142,7 @@ Result<pid_t> spawn(const fs::path& reader, const std::vector<std::string>& argu
 }
 
 void append_to(std::vector<uint8_t>& into, std::span<const uint8_t> bytes) { into.insert(into.end(), bytes.begin(), bytes.end()); }
-void append_to(ByteStore& into, std::span<const uint8_t> bytes) { into.append(bytes); }
+void append_to(ByteBuffer& into, std::span<const uint8_t> bytes) { into.append(bytes); }
 
 // Reads what is there. False at the end of the stream.
 template <class Bytes>
@@ -179,7 +179,7 @@ bool feed(Fd& fd, const ByteSource& input, std::span<const uint8_t>& piece) {
 }
 
 struct Run {
-  ByteStore stream;
+  ByteBuffer stream;
   std::vector<uint8_t> complaints;
   int status = 0;
   uint64_t memory_limit_bytes = 0;  // that the program was given
@@ -200,9 +200,9 @@ Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::v
   Run run;
   run.memory_limit_bytes = options.memory_limit_bytes;
   if (options.budget) {
-    const uint64_t room = options.budget->room();
-    if (room < program.own_bytes) return tl::unexpected(options.budget->too_little(program.own_bytes, std::string("reading it in ") + program.role + "'s process"));
-    run.memory_limit_bytes = std::min(run.memory_limit_bytes, room);
+    const uint64_t available_bytes = options.budget->available_bytes();
+    if (available_bytes < program.own_bytes) return tl::unexpected(options.budget->too_little(program.own_bytes, std::string("reading it in ") + program.role + "'s process"));
+    run.memory_limit_bytes = std::min(run.memory_limit_bytes, available_bytes);
   }
   std::vector<std::string> all{path.string(), "--memory", std::to_string(run.memory_limit_bytes), "--cpu-seconds",
                                std::to_string(uint64_t(std::ceil(std::min(time_limit, 1e9))) + 1)};
@@ -234,7 +234,7 @@ Result<Run> run(const ReaderProgram& program, const fs::path& path, const std::v
     // What the program holds, what is held here, and what is still to come, together.
     if (options.budget && run.stream.size() - looked_at >= kStreamLookBytes) {
       looked_at = run.stream.size();
-      if (options.budget->room() < kStreamLookBytes + kStreamSpareBytes)
+      if (options.budget->available_bytes() < kStreamLookBytes + kStreamSpareBytes)
         return tl::unexpected(options.budget->used_up("the " + std::string(program.subject) + ", beside " + program.role + "'s process,"));
     }
     if (too_much)
@@ -250,15 +250,16 @@ Error death(const ReaderProgram& program, const Run& run, const io::ReadOptions&
     const int number = WTERMSIG(run.status);
     if (number == SIGXCPU)
       return {ErrorCode::io, "it took longer than the limit of " + seconds_text(options.time_limit_s) +
-                                 " s of processor time and was stopped; the file may be malformed, or raise the time limit."};
+                                 " s of processor time and was stopped; the file may be malformed, or raise the time "
+                                 "limit."};
     if (number == SIGKILL || number == SIGTERM)
       return {ErrorCode::io, std::string(program.role) + " was killed from outside (signal " + signal_name(number) + "); the machine may have run out of memory."};
     return {ErrorCode::malformed_input, std::string(program.library) + " crashed (signal " + signal_name(number) +
                                             ") while reading it; the file is probably malformed. Try re-exporting it."};
   }
-  const std::string said = last_line(run.complaints);
+  const std::string message = last_line(run.complaints);
   return {ErrorCode::io, std::string(program.role) + " ended with exit code " + std::to_string(WEXITSTATUS(run.status)) + " and no " + program.subject +
-                             (said.empty() ? "." : ": " + said)};
+                             (message.empty() ? "." : ": " + message)};
 }
 
 }  // namespace

@@ -12,34 +12,39 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "base/byte_store.hpp"
+#include "base/byte_buffer.hpp"
 #include "voxel/io/streams/format.hpp"
 
 namespace quarry {
 
 struct ReaderProgram {
-  const char* name;      // "quarry-mesh-reader": beside this executable or library, in ../libexec/quarry of it, or where it was installed
+  // "quarry-mesh-reader": beside this executable or library, in ../libexec/quarry of it, or where it was installed.
+  const char* name;
   const char* variable;  // environment: its path, which wins
   const char* role;      // "the mesh reader"
   const char* task;      // "reads meshes"
   const char* library;   // "the mesh library"
   const char* subject;   // "mesh"
-  uint64_t own_bytes = uint64_t(16) << 20;  // what it holds of its own, code and libraries, before it reads much: less room is refused
+  // What it holds of its own, code and libraries, before it reads much: less room is refused.
+  uint64_t own_bytes = uint64_t(16) << 20;
 };
 
 struct ReaderAnswer {
-  ByteStore stream;
+  ByteBuffer stream;
   std::optional<Error> end;  // what to say if the stream turns out not to be whole
-  uint64_t memory_limit_bytes = 0;  // that the program was given: ReadOptions::memory_limit_bytes, or the budget's room if that was less
+  // That the program was given: ReadOptions::memory_limit_bytes, or the budget's room if that was less.
+  uint64_t memory_limit_bytes = 0;
 };
 
-// Bytes for the program's standard input, piece by piece; an empty piece ends them. Each piece stays valid until the next call.
+// Bytes for the program's standard input, piece by piece; an empty piece ends them. Each piece stays valid until the
+// next call.
 using ByteSource = std::function<std::span<const uint8_t>()>;
 
-// Runs `program` with --memory and --cpu-seconds after `options`, then `arguments`. Blocks; any number of threads may call at once; heeds
-// options.progress.cancel. Under options.budget the program may take what room there is, and the stream what the program leaves of it: while the
-// stream comes, both are looked at together. Errors: not_found (no such program), malformed_input (the library crashed), out_of_memory (no room
-// for the program, a stream longer than the memory limit or than there is room for), io (time limit, pipes, killed from outside), cancelled.
+// Runs `program` with --memory and --cpu-seconds after `options`, then `arguments`. Blocks; any number of threads may
+// call at once; heeds options.progress.cancel. Under options.budget the program may take what room there is, and the
+// stream what the program leaves of it: while the stream comes, both are looked at together. Errors: not_found (no such
+// program), malformed_input (the library crashed), out_of_memory (no room for the program, a stream longer than the
+// memory limit or than there is room for), io (time limit, pipes, killed from outside), cancelled.
 Result<ReaderAnswer> run_reader(const ReaderProgram& program, const std::vector<std::string>& arguments, const io::ReadOptions& options, const ByteSource& input = {});
 
 // That `file` is there, a regular file, readable and not empty. The message lacks the file's name.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// canvas.hpp - what the generators paint on and with: slabs of voxels painted in parallel, integer noise, a palette that
-// fills itself. Nothing here depends on threads or on a machine's mathematics library: integers, and + - * / of doubles.
+// canvas.hpp - what the generators paint on and with: slabs of voxels painted in parallel, integer noise, a palette
+// that fills itself. Nothing here depends on threads or on a machine's mathematics library: integers, and + - * / of
+// doubles.
 #pragma once
 
 #include <algorithm>
@@ -15,14 +16,15 @@
 
 namespace quarry::generate_detail {
 
-// Eight layers of voxels across the whole scene, x in [x0, x0 + 8): painting outside of it, or of the scene, does nothing, so a painter may
-// draw a whole tree and get the part of it that lies here. Coordinates: 0 .. size - 1.
+// Eight layers of voxels across the whole scene, x in [x0, x0 + 8): painting outside of it, or of the scene, does
+// nothing, so a painter may draw a whole tree and get the part of it that lies here. Coordinates: 0 .. size - 1.
 class Slab {
  public:
   Slab(Int3 size, int32_t x0)
       : size_(size), x0_(x0), width_(uint32_t(std::min(8, size.x - x0))), cells_(size_t(8) * size_t(size.y) * size_t(size.z)) {}
   int32_t x0() const { return x0_; }
-  bool meets(int32_t low, int32_t high) const { return low < x0_ + 8 && high >= x0_; }  // some x of [low, high] lies here
+  // Some x of [low, high] lies here.
+  bool meets(int32_t low, int32_t high) const { return low < x0_ + 8 && high >= x0_; }
   void set(int32_t x, int32_t y, int32_t z, uint8_t material) {
     if (uint32_t(x - x0_) < width_ && uint32_t(y) < uint32_t(size_.y) && uint32_t(z) < uint32_t(size_.z)) cells_[at(x, y, z)] = material;
   }
@@ -45,8 +47,9 @@ class Slab {
   std::vector<uint8_t> cells_;
 };
 
-// A scene of one volume at the origin: `size` voxels painted slab by slab, then moved so that x and z are centred on 0 (nearly: by whole
-// bricks). `paint` is called from several threads at once, each time with a slab of its own. Errors: cancelled, out_of_memory.
+// A scene of one volume at the origin: `size` voxels painted slab by slab, then moved so that x and z are centred on 0
+// (nearly: by whole bricks). `paint` is called from several threads at once, each time with a slab of its own. Errors:
+// cancelled, out_of_memory.
 Result<Scene> paint_scene(const char* name, Int3 size, uint32_t seed, const Palette& palette, const std::function<void(Slab&)>& paint, const Progress& progress);
 Camera camera_at(const std::string& name, std::array<double, 3> position, std::array<double, 3> target, double fov_degrees);
 
@@ -62,8 +65,8 @@ inline uint64_t hashed(uint64_t seed, int64_t a, int64_t b = 0, int64_t c = 0) {
 // 0 .. n - 1.
 inline int32_t pick(uint64_t hash, int32_t n) { return int32_t((hash >> 32) * uint64_t(n) >> 32); }
 
-// Gradient noise in fixed point (16 bits of fraction) in about [-1, 1]; x and z in lattice cells. Smooth, 0 on lattice points.
-// After K. Perlin, "Improving Noise", 2002; our change: eight gradients from a hash, in integers.
+// Gradient noise in fixed point (16 bits of fraction) in about [-1, 1]; x and z in lattice cells. Smooth, 0 on lattice
+// points. After K. Perlin, "Improving Noise", 2002; our change: eight gradients from a hash, in integers.
 int32_t noise(int64_t x_16, int64_t z_16, uint64_t seed);
 // Sum of `octaves` noises, each twice as fine and half as high.
 int32_t fractal_noise(int64_t x_16, int64_t z_16, int octaves, uint64_t seed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// city.cpp - blocks of buildings on a grid of streets: towers in the middle, houses outside, parks between, lit windows,
-// lamps, cars. The size says how many blocks there are; a voxel is always about two feet.
+// city.cpp - blocks of buildings on a grid of streets: towers in the middle, houses outside, parks between, lit
+// windows, lamps, cars. The size says how many blocks there are; a voxel is always about two feet.
 #include <algorithm>
 #include <cstdlib>
 
@@ -11,7 +11,8 @@ namespace {
 
 constexpr int32_t kPitch = 72, kRoad = 20, kBlock = kPitch - kRoad;  // a block with its pavement
 constexpr int32_t kPavement = 5;                                    // of each side of a block
-constexpr int32_t kGround = 4;                                      // y of the roads' top layer; the pavement is one higher
+// Y of the roads' top layer; the pavement is one higher.
+constexpr int32_t kGround = 4;
 constexpr int32_t kTall = 288;
 
 struct CityColours {
@@ -124,7 +125,8 @@ class City {
       return;
     }
     const int32_t inner = kBlock - 2 * kPavement, gap = 2;
-    const int32_t split = centre > 800 ? pick(mixed(hash + 1), 2) : 1 + pick(mixed(hash + 1), 2);  // 0: one lot, 1: two, 2: four
+    // 0: one lot, 1: two, 2: four.
+    const int32_t split = centre > 800 ? pick(mixed(hash + 1), 2) : 1 + pick(mixed(hash + 1), 2);
     const bool along_x = mixed(hash + 2) % 2 == 0;
     const int32_t nx = split == 2 || (split == 1 && along_x) ? 2 : 1, nz = split == 2 || (split == 1 && !along_x) ? 2 : 1;
     for (int32_t b = 0; b < nz; ++b)
@@ -171,7 +173,8 @@ class City {
       const int32_t across = bx < 0 ? in_road(x) : in_road(z), along = bx < 0 ? bz : bx;
       if (along < 6 || along >= kBlock - 6) {
         const int32_t stripe = along < 6 ? along : kBlock - 1 - along;
-        if (stripe >= 1 && stripe <= 4 && across % 3 != 0 && across > 0 && across < kRoad - 1) paint = c_.line;  // zebra
+        // zebra.
+        if (stripe >= 1 && stripe <= 4 && across % 3 != 0 && across > 0 && across < kRoad - 1) paint = c_.line;
       } else if (across == kRoad / 2 - 1 || across == kRoad / 2) {
         paint = c_.amber_line;
       } else if ((across == kRoad / 4 || across == kRoad * 3 / 4 - 1) && along % 8 < 4) {

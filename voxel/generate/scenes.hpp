@@ -19,8 +19,8 @@ struct Generator {
 };
 std::span<const Generator> generators();
 
-// Deterministic in (name, size, seed), whatever the number of threads. size 0: the default. Errors: not_found (with the nearest
-// name), invalid_argument (size), cancelled.
+// Deterministic in (name, size, seed), whatever the number of threads. size 0: the default. Errors: not_found (with the
+// nearest name), invalid_argument (size), cancelled.
 Result<Scene> generate(std::string_view name, int32_t size, uint32_t seed, const Progress& progress = {});
 
 }  // namespace quarry

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// terrain.cpp - a valley cut out like a model: mountains in the far corner, a lake open to the near side, forest between.
-// All lengths scale with the size; the numbers below are voxels at 512.
+// terrain.cpp - a valley cut out like a model: mountains in the far corner, a lake open to the near side, forest
+// between. All lengths scale with the size; the numbers below are voxels at 512.
 #include <algorithm>
 #include <cstdlib>
 

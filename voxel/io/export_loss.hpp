@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// export_loss.hpp - what of a scene a file format has no place for, counted, so that nothing is lost in silence. Which formats hold what
-// is data in the registry (Format::keeps); what every row of a kind loses by its nature (a mesh its inside) is docs/formats.md's to say.
+// export_loss.hpp - what of a scene a file format has no place for, counted, so that nothing is lost in silence. Which
+// formats hold what is data in the registry (Format::keeps); what every row of a kind loses by its nature (a mesh its
+// inside) is docs/formats.md's to say.
 #pragma once
 
 #include <array>
@@ -28,8 +29,8 @@ struct VolumeSummary {
 // For a scene whose bricks are elsewhere.
 std::vector<ExportLoss> export_losses(const Scene& scene, const std::vector<VolumeSummary>& volumes, const Format& format);
 
-// In the order of their weight; empty if the file will hold all of the scene. Looks at every brick once if the format does not keep
-// all that voxels can have.
+// In the order of their weight; empty if the file will hold all of the scene. Looks at every brick once if the format
+// does not keep all that voxels can have.
 std::vector<ExportLoss> export_losses(const Scene& scene, const Format& format);
 
 }  // namespace quarry::io

@@ -11,11 +11,11 @@
 namespace quarry {
 namespace {
 
-constexpr size_t kBricksPerPiece = 4096;  // what a thread takes at a time
+constexpr size_t kBricksPerTask = 4096;  // what a thread takes at a time
 
 template <Neighbourhood kWhich>
 void find_on_host(const hashgrid::Executor& executor, const hashgrid::GridView& view, const uint32_t* bricks, size_t count, uint32_t* values_out) {
-  parallel_for(count, kBricksPerPiece, [&](size_t begin, size_t end) {
+  parallel_for(count, kBricksPerTask, [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
       uint32_t values[uint32_t(kWhich)];
       neighbour_detail::find_neighbours_of<hashgrid::detail::SharedWords, kWhich>(view, bricks[i], values);

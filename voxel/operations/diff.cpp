@@ -10,7 +10,7 @@
 namespace quarry {
 namespace {
 
-bool same_look(const Material& a, const Material& b) {
+bool looks_alike(const Material& a, const Material& b) {
   return a.r == b.r && a.g == b.g && a.b == b.b && a.a == b.a && a.roughness == b.roughness && a.metalness == b.metalness && a.emission == b.emission &&
          a.transparency == b.transparency && a.ior == b.ior;
 }
@@ -35,7 +35,7 @@ Result<SceneDiff> diff_scenes(const Scene& a, const Scene& b, const SceneDiffOpt
   // alike[m * 256 + n]: material m of `a` looks like n of `b`.
   const auto alike = std::make_unique<std::array<bool, 65536>>();
   for (size_t m = 0; m < 256; ++m)
-    for (size_t n = 0; n < 256; ++n) (*alike)[m * 256 + n] = options.shape_only || same_look(a.palette.materials[m], b.palette.materials[n]);
+    for (size_t n = 0; n < 256; ++n) (*alike)[m * 256 + n] = options.shape_only || looks_alike(a.palette.materials[m], b.palette.materials[n]);
 
   SceneDiff out;
   for (const auto& [at, brick] : first.bricks()) {

@@ -11,14 +11,15 @@ namespace quarry {
 namespace operations_detail {
 namespace {
 
-// A look as a point: sRGB bytes, and properties on the same scale (a mirror is as far from a wall as black from white).
+// A material as a point: sRGB bytes, and properties on the same scale (a mirror is as far from a wall as black from
+// white).
 constexpr size_t kAxes = 9;
-using Look = std::array<double, kAxes>;
-Look look_of(const Material& m) {
+using MaterialPoint = std::array<double, kAxes>;
+MaterialPoint point_of(const Material& m) {
   return {double(m.r), double(m.g), double(m.b), double(m.a), 64.0 * double(m.roughness), 255.0 * double(m.metalness), 255.0 * std::log2(1 + std::max(0.0, double(m.emission))),
           255.0 * double(m.transparency), 64.0 * double(m.ior)};
 }
-Material material_of(const Look& l, const Material& like) {
+Material material_of(const MaterialPoint& l, const Material& like) {
   const auto byte = [](double v) { return uint8_t(std::clamp(std::lround(v), 0l, 255l)); };
   Material m = like;
   m.r = byte(l[0]), m.g = byte(l[1]), m.b = byte(l[2]), m.a = byte(l[3]);
@@ -28,7 +29,7 @@ Material material_of(const Look& l, const Material& like) {
 }
 
 struct Cluster {
-  Look mean{};
+  MaterialPoint mean{};
   double weight = 0;
   uint32_t commonest = 0;
   uint32_t members = 1;
@@ -88,7 +89,7 @@ QuantisedMaterials quantise_materials(const std::vector<WeightedMaterial>& input
   std::iota(joined.begin(), joined.end(), 0u);
   size_t alive = inputs.size();
   for (size_t i = 0; i < inputs.size(); ++i) {
-    clusters[i].mean = look_of(inputs[i].material);
+    clusters[i].mean = point_of(inputs[i].material);
     clusters[i].weight = double(inputs[i].voxels);
     clusters[i].commonest = uint32_t(i);
     out.error.before += inputs[i].voxels > 0;

@@ -60,7 +60,8 @@ Scene single(BrickMap bricks, const Palette& palette, const char* name) {
   return out;
 }
 
-// Voxels of `a` that also are (or are not) in `b`: the inner (or left) join of the two maps' keys, which both have in order.
+// Voxels of `a` that also are (or are not) in `b`: the inner (or left) join of the two maps' keys, which both have in
+// order.
 BrickMap filtered(const BrickMap& a, const BrickMap& b, bool in_b) {
   BrickMap out;
   const auto theirs_end = b.bricks().end();

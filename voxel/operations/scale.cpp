@@ -19,7 +19,7 @@ constexpr uint32_t kMaxFactor = 64;
 BrickMap enlarged(const BrickMap& bricks, int32_t n) {
   BrickMap out;
   std::vector<std::pair<Int3, const Brick*>> slab;  // source bricks of one x: their images fill x slabs in rising order
-  const auto lay = [&] {
+  const auto enlarge_slab = [&] {
     for (int32_t x = 0; x < n; ++x)
       for (const auto& [at, brick] : slab)
         for (int32_t y = 0; y < n; ++y)
@@ -34,10 +34,10 @@ BrickMap enlarged(const BrickMap& bricks, int32_t n) {
     slab.clear();
   };
   for (const auto& [at, brick] : bricks.bricks()) {
-    if (!slab.empty() && slab.front().first.x != at.x) lay();
+    if (!slab.empty() && slab.front().first.x != at.x) enlarge_slab();
     slab.emplace_back(at, &brick);
   }
-  lay();
+  enlarge_slab();
   return out;
 }
 
@@ -45,10 +45,12 @@ BrickMap enlarged(const BrickMap& bricks, int32_t n) {
 BrickMap shrunk(const BrickMap& bricks, Int3 phase, int64_t n, uint32_t threshold) {
   const auto floor_div = [n](int64_t a) { return int32_t(a >= 0 ? a / n : -((-a + n - 1) / n)); };
   BrickMap out;
-  std::map<Int3, std::vector<uint32_t>> coarse;  // of the bricks that later ones can still reach: place in the brick << 8 | material
+  // Of the bricks that later ones can still reach: place in the brick << 8 | material.
+  std::map<Int3, std::vector<uint32_t>> coarse;
   std::vector<uint8_t> materials;
   const auto finish = [&](Int3 at, const std::vector<uint32_t>& voxels) {
-    std::array<uint32_t, kVoxelsPerBrick> ends{};  // of each place's materials, once those of the places before are counted and it is filled
+    // Of each place's materials, once those of the places before are counted and it is filled.
+    std::array<uint32_t, kVoxelsPerBrick> ends{};
     for (const uint32_t v : voxels)
       if (v >> 8 < kVoxelsPerBrick - 1) ++ends[(v >> 8) + 1];
     std::partial_sum(ends.begin(), ends.end(), ends.begin());
@@ -145,8 +147,9 @@ Result<Scene> shrink(const Scene& scene, uint32_t n, uint32_t threshold) {
   Scene out = scene;
   if (n == 1) return out;
   out.volumes.clear();
-  // World cell w = s * c + o (one axis; -1 more if s < 0). With o = n * q + r, 0 <= r < n: floor(w / n) = floor((c + r) / n) + q where s > 0, and
-  // where s < 0, w = -1 - (c - o), so floor(w / n) = -1 - floor((c - r) / n) + q = -1 - floor((c + n - r) / n) + q + 1, with phase n - r unless r is 0.
+  // World cell w = s * c + o (one axis; -1 more if s < 0). With o = n * q + r, 0 <= r < n: floor(w / n) = floor((c + r)
+  // / n) + q where s > 0, and where s < 0, w = -1 - (c - o), so floor(w / n) = -1 - floor((c - r) / n) + q = -1 -
+  // floor((c + n - r) / n) + q + 1, with phase n - r unless r is 0.
   const auto edge = int32_t(n);
   std::map<std::pair<uint32_t, Int3>, uint32_t> made;
   for (Instance& i : out.instances) {

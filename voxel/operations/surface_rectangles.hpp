@@ -18,7 +18,8 @@ using Coords = std::array<int32_t, 3>;
 constexpr int32_t kBias = 1 << 20;  // makes coordinates positive; far beyond the world
 constexpr size_t kGrain = 4096;     // rectangles made into triangles in one go
 
-// A face rectangle: across `axis` at plane w, [u0, u1) x [v0, v1) on the next two axes. `up`: seen from the positive side.
+// A face rectangle: across `axis` at plane w, [u0, u1) x [v0, v1) on the next two axes. `up`: seen from the positive
+// side.
 struct Rectangle {
   int32_t w, u0, v0, u1, v1;
   uint8_t axis, up, material, reserved;
@@ -42,8 +43,8 @@ class FaceFinder {
   bool any_clear_ = false;
 };
 
-// Makes faces of one plane, seen from one side, into rectangles: runs of a row (along u), merged with equal runs of the row before. Rows may come in
-// several calls, each row whole and behind (in v) all before.
+// Makes faces of one plane, seen from one side, into rectangles: runs of a row (along u), merged with equal runs of the
+// row before. Rows may come in several calls, each row whole and behind (in v) all before.
 class RowMerger {
  public:
   // Sorts the faces and adds the rectangles that are done, rising by v1, then u0.
@@ -56,7 +57,8 @@ class RowMerger {
   std::vector<Rectangle> open_, row_;  // rising u0
 };
 inline int32_t plane_of_slice(int32_t along, int32_t slice) { return along * 8 + (slice >> 1) + (slice & 1); }
-// Adds the rectangles of a layer's slices; `along` is its brick coordinate. They rise by plane, from above first, then v1, then u0.
+// Adds the rectangles of a layer's slices; `along` is its brick coordinate. They rise by plane, from above first, then
+// v1, then u0.
 void merge_slices(Slices& slices, uint32_t axis, int32_t along, std::vector<Rectangle>& out);
 
 // Corners packed into 63 bits, so that they sort by the first coordinate, then the second, then the third.
@@ -76,9 +78,9 @@ struct CornerOnLine {
   uint32_t index;  // of the corner
 };
 
-// A rectangle with corners on its edges into triangles, none of them without area: fans close the left and the right edge, a strip
-// between the bottom and the top chain does the rest. Corners has between(from, axis, end, out): those from `from` (a corner) to `end` along
-// `axis` on its line, both included.
+// A rectangle with corners on its edges into triangles, none of them without area: fans close the left and the right
+// edge, a strip between the bottom and the top chain does the rest. Corners has between(from, axis, end, out): those
+// from `from` (a corner) to `end` along `axis` on its line, both included.
 template <class Corners>
 class Triangulation {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bricks.cpp - pieces of surface to bricks in parallel, and the inside joined to them layer by layer.
+// bricks.cpp - blocks of surface to bricks in parallel, and the inside joined to them layer by layer.
 #include "voxel/voxelize/bricks.hpp"
 
 #include <algorithm>
@@ -30,32 +30,32 @@ void keep_only(Brick& brick, const BrickMask& inside) {
 
 }  // namespace
 
-Brick PieceWalk::take() {
-  SurfacePiece& piece = pieces_[piece_];
+Brick BlockWalk::take() {
+  SurfaceBlock& block = blocks_[block_];
   Brick out;
-  out.mask = piece.bricks[brick_].second;
+  out.mask = block.bricks[brick_].second;
   for (uint32_t word = 0; word < 8; ++word)
     for (uint64_t bits = out.mask[word]; bits; bits &= bits - 1)
-      out.materials[word * 64 + uint32_t(std::countr_zero(bits))] = piece.materials.empty() ? uint8_t(1) : piece.materials[voxel_++];
+      out.materials[word * 64 + uint32_t(std::countr_zero(bits))] = block.materials.empty() ? uint8_t(1) : block.materials[voxel_++];
   ++brick_;
   skip_empty();
   return out;
 }
 
-void PieceWalk::skip_empty() {
-  while (piece_ < end_ && brick_ == pieces_[piece_].bricks.size()) {
-    pieces_[piece_++] = SurfacePiece{};
+void BlockWalk::skip_empty() {
+  while (block_ < end_ && brick_ == blocks_[block_].bricks.size()) {
+    blocks_[block_++] = SurfaceBlock{};
     brick_ = voxel_ = 0;
   }
 }
 
-// Each thread makes maps of some pieces; pieces follow each other, so that the maps do too.
-Result<void> build_shell(VoxelizeJob& job, std::vector<SurfacePiece>& pieces, BrickMap& bricks) {
-  constexpr size_t kPieces = 16;
-  std::vector<BrickMap> parts((pieces.size() + kPieces - 1) / kPieces);
-  job.in_parallel(0.94, 1, pieces.size(), kPieces, [&](size_t begin, size_t end) {
-    BrickMap& part = parts[begin / kPieces];
-    for (PieceWalk walk(pieces, begin, end); !walk.done();) {
+// Each thread makes maps of some blocks; blocks follow each other, so that the maps do too.
+Result<void> build_shell(VoxelizeJob& job, std::vector<SurfaceBlock>& blocks, BrickMap& bricks) {
+  constexpr size_t kBlocks = 16;
+  std::vector<BrickMap> parts((blocks.size() + kBlocks - 1) / kBlocks);
+  job.in_parallel(0.94, 1, blocks.size(), kBlocks, [&](size_t begin, size_t end) {
+    BrickMap& part = parts[begin / kBlocks];
+    for (BlockWalk walk(blocks, begin, end); !walk.done();) {
       const Int3 where = walk.where();
       part.put(where, walk.take());
     }
@@ -64,10 +64,10 @@ Result<void> build_shell(VoxelizeJob& job, std::vector<SurfacePiece>& pieces, Br
   return job.going();
 }
 
-uint8_t most_frequent(const std::vector<SurfacePiece>& pieces) {
+uint8_t most_frequent(const std::vector<SurfaceBlock>& blocks) {
   std::array<uint64_t, 256> counts{};
-  for (const SurfacePiece& piece : pieces)
-    for (const uint8_t m : piece.materials) ++counts[m];
+  for (const SurfaceBlock& block : blocks)
+    for (const uint8_t m : block.materials) ++counts[m];
   return most_frequent(counts);
 }
 

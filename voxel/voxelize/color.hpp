@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// color.hpp - a mesh's textures with the smaller copies that filtering reads, its materials and tables: what the views of
-// voxelize/texturing.hpp point to on the host, and what is copied to a device.
+// color.hpp - a mesh's textures with the smaller copies that filtering reads, its materials and tables: what the views
+// of voxelize/texturing.hpp point to on the host, and what is copied to a device.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,15 @@ class Surface {
   Surface(const Surface&) = delete;
   Surface& operator=(const Surface&) = delete;
 
-  // True if every triangle looks the same everywhere: then any look is the look.
+  // True if every triangle has the same colour everywhere: then any point gives it.
   bool uniform() const { return uniform_; }
   // Pointers into this object and the mesh.
   const SurfaceView& view() const { return view_; }
   const Mesh& mesh() const { return mesh_; }
   const std::vector<MaterialView>& materials() const { return materials_; }
   const std::vector<TextureView>& textures() const { return textures_; }
-  size_t smaller_size(size_t image) const { return smaller_[image].size(); }  // 16-bit numbers that textures()[image].smaller points to
+  // 16-bit numbers that textures()[image].smaller points to.
+  size_t smaller_size(size_t image) const { return smaller_[image].size(); }
 
  private:
   const Mesh& mesh_;

@@ -2,10 +2,11 @@
 // cuda.cu - the surface's voxels on a CUDA device: the same voxels and colours as on the host, bit for bit.
 //
 //   vertices --snap--> triangles --cells of 512, 64, 8 bricks--> (brick, triangle) pairs --radix sort--> bricks
-//      pairs -> a mask each -> masks of bricks -> a look a voxel -> sorted: distinct looks -> palette (host) -> a material a voxel
+//      pairs -> a mask each -> masks of bricks -> a packed material a voxel -> sorted, distinct -> palette (host) -> a material a voxel
 //
-// Memory on the device: 88 bytes a pair, 140 a brick, and where there are colours 17 a voxel: it grows with the surface and the triangles.
-// One stream and one context a process; a job has them to itself. Nothing here waits but for its own stream.
+// Memory on the device: 88 bytes a pair, 140 a brick, and where there are colours 17 a voxel: it grows with the surface
+// and the triangles. One stream and one context a process; a job has them to itself. Nothing here waits but for its own
+// stream.
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_select.cuh>
@@ -32,7 +33,8 @@ void need(const Result<void>& done) {
 }
 void need(cudaError_t error, const char* doing) { need(gpu::check(error, doing)); }
 
-constexpr uint64_t kKeptBytes = uint64_t{1} << 30;  // a batch's next job takes the memory of the last one without asking the driver
+// A batch's next job takes the memory of the last one without asking the driver.
+constexpr uint64_t kKeptBytes = uint64_t{1} << 30;
 
 // The process's device, once it was found to work: the first, as nothing is said about it.
 struct Device {
@@ -133,9 +135,9 @@ class CudaSurface {
     if (job_.surface.uniform()) {
       const SurfaceView& view = job_.surface.view();
       const double middle[3] = {1.0 / 3, 1.0 / 3, 1.0 / 3};
-      out.palette = quantise({{pack(*view.srgb, look_at(view, 0, middle, 0)), 1}}, job_.threads).palette;
+      out.palette = quantise({{pack(*view.srgb, surface_color_at(view, 0, middle, 0)), 1}}, job_.threads).palette;
     } else {
-      find_looks();
+      find_packed_materials();
       step(0.7);
       find_materials(out);
     }
@@ -200,7 +202,7 @@ class CudaSurface {
         fits = fits && found[level] <= capacity[level];
         capacity[level] = std::max<uint64_t>(capacity[level], found[level]);
       }
-      if (found[0] >= uint64_t(1) << 31) throw Failure{{ErrorCode::out_of_memory, "more than 2^31 pairs of brick and triangle; voxelise on the host"}};
+      if (found[0] >= uint64_t(1) << 31) throw Failure{{ErrorCode::full, "more than 2^31 pairs of brick and triangle; voxelise on the host"}};
       if (!fits) continue;
       pair_count_ = uint32_t(found[0]);
       pairs_ = sorted(cells[0].get(), pair_count_, kTriangleBits, kPairBits);
@@ -242,7 +244,7 @@ class CudaSurface {
            shared_.get(), keys_.get(), voxel_counts_.get());
   }
 
-  void find_looks() {
+  void find_packed_materials() {
     Array<uint32_t> offsets = array<uint32_t>(bricks_);
     need(with_temporary(stream_, "counting voxels", [&](void* temporary, size_t& bytes) {
       return cub::DeviceScan::ExclusiveSum(temporary, bytes, voxel_counts_.get(), offsets.get(), bricks_, s_);
@@ -256,11 +258,11 @@ class CudaSurface {
     const auto triangles = uint32_t(job_.mesh.triangle_count());
     const Array<uint8_t> levels = array<uint8_t>(triangles);
     launch("choosing texture levels", triangles, kernels::texture_levels, surface.view(), triangles, job_.frame.scale, levels.get());
-    looks_ = array<PackedLook>(voxels_);
+    packed_ = array<PackedMaterial>(voxels_);
     if (voxels_ == 0) return;
     const kernels::ColorJob job{surface.view(), mesh_,         levels.get(),  pairs_.get(), pair_masks_.get(), starts_.get(),
                                 offsets.get(),  masks_.get(), shared_.get(), bricks_,      pair_count_};
-    launch("colouring voxels", voxels_, kernels::looks_of_voxels, job, voxels_, looks_.get());
+    launch("colouring voxels", voxels_, kernels::packed_materials_of_voxels, job, voxels_, packed_.get());
     wait("colouring voxels");  // `surface` and `levels` are this call's, and so are the mesh's copies
     pair_masks_ = {};
     pairs_ = {};
@@ -268,32 +270,32 @@ class CudaSurface {
 
   void find_materials(SurfaceResult& out) {
     if (voxels_ == 0) return;
-    Array<PackedLook> copy = array<PackedLook>(voxels_);
-    need(cudaMemcpyAsync(copy.get(), looks_.get(), size_t(voxels_) * sizeof(PackedLook), cudaMemcpyDeviceToDevice, s_), "copying looks");
-    constexpr int kLookBits = 56;
-    const Array<PackedLook> rising = sorted(copy.get(), voxels_, 0, kLookBits);
+    Array<PackedMaterial> copy = array<PackedMaterial>(voxels_);
+    need(cudaMemcpyAsync(copy.get(), packed_.get(), size_t(voxels_) * sizeof(PackedMaterial), cudaMemcpyDeviceToDevice, s_), "copying looks");
+    constexpr int kMaterialBits = 56;
+    const Array<PackedMaterial> rising = sorted(copy.get(), voxels_, 0, kMaterialBits);
     uint32_t count = 0;
     const Array<uint32_t> positions = runs(rising.get(), voxels_, 0, count);
-    const Array<PackedLook> distinct = array<PackedLook>(count);
+    const Array<PackedMaterial> distinct = array<PackedMaterial>(count);
     launch("gathering looks", count, kernels::gather_words, rising.get(), positions.get(), count, distinct.get());
-    std::vector<PackedLook> looks(count);
+    std::vector<PackedMaterial> packed(count);
     std::vector<uint32_t> first(count);
-    distinct.download(looks.data(), count);
+    distinct.download(packed.data(), count);
     positions.download(first.data(), count);
     wait("gathering looks");
-    std::vector<LookCount> counted(count);
-    for (uint32_t i = 0; i < count; ++i) counted[i] = {looks[i], (i + 1 < count ? first[i + 1] : voxels_) - first[i]};
+    std::vector<MaterialCount> counted(count);
+    for (uint32_t i = 0; i < count; ++i) counted[i] = {packed[i], (i + 1 < count ? first[i + 1] : voxels_) - first[i]};
     const Quantised quantised = quantise(std::move(counted), job_.threads);
     out.palette = quantised.palette;
     out.rms_error = quantised.rms_error;
     out.distinct = count;
-    std::vector<uint8_t> of_look(count);
+    std::vector<uint8_t> index_of(count);
     parallel_for(count, 4096, [&](size_t begin, size_t end) {
-      for (size_t i = begin; i < end; ++i) of_look[i] = quantised.of(looks[i]);
+      for (size_t i = begin; i < end; ++i) index_of[i] = quantised.of(packed[i]);
     }, job_.threads);
-    const Array<uint8_t> materials(stream_, of_look.data(), count);
+    const Array<uint8_t> materials(stream_, index_of.data(), count);
     materials_ = array<uint8_t>(voxels_);
-    launch("choosing materials", voxels_, kernels::materials_of_voxels, looks_.get(), voxels_, distinct.get(), materials.get(), count, materials_.get());
+    launch("choosing materials", voxels_, kernels::materials_of_voxels, packed_.get(), voxels_, distinct.get(), materials.get(), count, materials_.get());
     wait("choosing materials");
   }
 
@@ -305,16 +307,16 @@ class CudaSurface {
     need(cudaMemcpyAsync(masks.data(), masks_.get(), masks.size() * sizeof(BrickMask), cudaMemcpyDeviceToHost, s_), "copying the voxels back");
     if (!materials.empty()) materials_.download(materials.data(), materials.size());
     wait("copying the voxels back");
-    constexpr size_t kBricksPerPiece = 1024;
+    constexpr size_t kBricksPerBlock = 1024;
     size_t voxel = 0;
     for (size_t b = 0; b < keys.size(); ++b) {
       uint32_t set = 0;
       for (const uint64_t word : masks[b]) set += uint32_t(std::popcount(word));
       if (set == 0) continue;
-      if (out.pieces.empty() || out.pieces.back().bricks.size() == kBricksPerPiece) out.pieces.emplace_back().bricks.reserve(kBricksPerPiece);
-      SurfacePiece& piece = out.pieces.back();
-      piece.bricks.emplace_back(brick_of_pair(Pair(keys[b]) << kTriangleBits), masks[b]);
-      if (!materials.empty()) piece.materials.insert(piece.materials.end(), materials.begin() + ptrdiff_t(voxel), materials.begin() + ptrdiff_t(voxel + set));
+      if (out.blocks.empty() || out.blocks.back().bricks.size() == kBricksPerBlock) out.blocks.emplace_back().bricks.reserve(kBricksPerBlock);
+      SurfaceBlock& block = out.blocks.back();
+      block.bricks.emplace_back(brick_of_pair(Pair(keys[b]) << kTriangleBits), masks[b]);
+      if (!materials.empty()) block.materials.insert(block.materials.end(), materials.begin() + ptrdiff_t(voxel), materials.begin() + ptrdiff_t(voxel + set));
       voxel += set;
     }
   }
@@ -329,7 +331,7 @@ class CudaSurface {
   Array<Pair> pairs_;  // sorted by brick
   Array<uint64_t> pair_masks_, masks_, shared_;
   Array<uint32_t> starts_, keys_, voxel_counts_;
-  Array<PackedLook> looks_;
+  Array<PackedMaterial> packed_;
   Array<uint8_t> materials_;
   uint32_t pair_count_ = 0, bricks_ = 0, voxels_ = 0;
 };

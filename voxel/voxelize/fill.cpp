@@ -11,10 +11,11 @@
 namespace quarry::voxelize_detail {
 namespace {
 
-constexpr size_t kFillTrianglesPerPiece = 2048;
+constexpr size_t kFillTrianglesPerTask = 2048;
 
-// A crossing of a centre line: +1 or -1 by direction, from the first voxel on whose centre is not below it. One word; its order groups
-// lines: along x within a layer of bricks (each layer is swept once), along y and z over their whole length. Local coordinates, 15 bits.
+// A crossing of a centre line: +1 or -1 by direction, from the first voxel on whose centre is not below it. One word;
+// its order groups lines: along x within a layer of bricks (each layer is swept once), along y and z over their whole
+// length. Local coordinates, 15 bits.
 //   x: x >> 3 | y | z | x & 7 | down       y: x | z | y | down       z: x | y | z | down
 using Crossing = uint64_t;
 Crossing crossing_of(int axis, const uint32_t at[3], bool down) {
@@ -23,8 +24,8 @@ Crossing crossing_of(int axis, const uint32_t at[3], bool down) {
 }
 int direction(Crossing c) { return c & 1 ? -1 : 1; }
 
-// Crossings of one triangle inside one block of cells. Each belongs to the cell that it lies in (with its lower face), which lies in
-// one block only.
+// Crossings of one triangle inside one block of cells. Each belongs to the cell that it lies in (with its lower face),
+// which lies in one block only.
 template <class Wide>
 void find_crossings(const CellRange& range, const int64_t v[3][3], const int32_t base[3],
                     std::array<std::vector<Crossing>, 3>& out) {
@@ -76,7 +77,8 @@ struct InsideLayers::State {
   int32_t bricks[3];   // of the bounds
   std::array<std::vector<Crossing>, 3> crossings;  // of the layers that are loaded
   std::array<size_t, 3> cursor{};
-  std::array<bool, 3> holes{};   // whether any line of this axis has no vote; those along y and z of the layers that are loaded
+  // Whether any line of this axis has no vote; those along y and z of the layers that are loaded.
+  std::array<bool, 3> holes{};
   int32_t layer = 0, loaded = 0;
   std::vector<Crossing> later;   // along x, found in a layer's last voxels and counted from the next layer on
   std::vector<int32_t> count_x;  // winding: crossings so far of each line along x, by y and z
@@ -91,13 +93,13 @@ struct InsideLayers::State {
   size_t line_x(uint32_t y, uint32_t z) const { return size_t(y) * size_t(bricks[2]) * 8 + z; }
   static uint64_t bit_x(uint32_t y, uint32_t z) { return uint64_t(1) << ((y & 7u) | (z & 7u) << 3); }
 
-  // Lines along x are met layer by layer, so what they come out at is needed before the first. Every column of a triangle as seen along
-  // x has one crossing, wherever it is.
+  // Lines along x are met layer by layer, so what they come out at is needed before the first. Every column of a
+  // triangle as seen along x has one crossing, wherever it is.
   void find_open_x() {
     std::vector<uint64_t> open(sides());
     if (rule == FillRule::winding) count_x.assign(sides() * 64, 0);
     for (size_t t = 0; t < job.mesh.triangle_count(); ++t) {
-      if (t % kFillTrianglesPerPiece == 0 && !job.going()) return;
+      if (t % kFillTrianglesPerTask == 0 && !job.going()) return;
       const FixedTriangle f = mesh.triangle(t);
       const CellRange range = cells_of(f, kFractionBits);
       int64_t v[3][3], n[3];
@@ -138,9 +140,9 @@ struct InsideLayers::State {
   void load(const uint32_t* triangles, size_t count, int32_t layers) {
     const int32_t first = base[0] / 8 + loaded;
     loaded += layers;
-    std::vector<std::array<std::vector<Crossing>, 3>> found((count + kFillTrianglesPerPiece - 1) / kFillTrianglesPerPiece);
-    job.in_parallel(0.94, 0.95, count, kFillTrianglesPerPiece, [&](size_t begin, size_t end) {
-      auto& out = found[begin / kFillTrianglesPerPiece];
+    std::vector<std::array<std::vector<Crossing>, 3>> found((count + kFillTrianglesPerTask - 1) / kFillTrianglesPerTask);
+    job.in_parallel(0.94, 0.95, count, kFillTrianglesPerTask, [&](size_t begin, size_t end) {
+      auto& out = found[begin / kFillTrianglesPerTask];
       for (size_t i = begin; i < end; ++i) {
         const FixedTriangle f = mesh.triangle(triangles ? triangles[i] : i);
         CellRange touched = cells_of(f, kBrickShift);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// host.cpp - the surface's voxels on host threads. The same text decides as on CUDA (voxelize/overlap.hpp, voxelize/texturing.hpp);
-// here are the walk over pairs of brick and triangle, and the palette.
+// host.cpp - the surface's voxels on host threads. The same text decides as on CUDA (voxelize/overlap.hpp,
+// voxelize/texturing.hpp); here are the walk over pairs of brick and triangle, and the palette.
 #include <array>
 #include <bit>
 #include <unordered_map>
@@ -10,7 +10,7 @@
 namespace quarry::voxelize_detail {
 namespace {
 
-constexpr size_t kTrianglesPerPiece = 2048, kBricksPerPiece = 128;
+constexpr size_t kTrianglesPerTask = 2048, kBricksPerTask = 128;
 
 class HostSurface {
  public:
@@ -32,9 +32,9 @@ class HostSurface {
     const size_t count = region_.triangle_count;
     const Box3& box = region_.bricks;
     const int32_t low[3] = {box.min.x, box.min.y, box.min.z}, high[3] = {box.max.x, box.max.y, box.max.z};
-    std::vector<std::vector<Pair>> found((count + kTrianglesPerPiece - 1) / kTrianglesPerPiece);
-    job_.in_parallel(0.02, 0.2, count, kTrianglesPerPiece, [&](size_t begin, size_t end) {
-      std::vector<Pair>& out = found[begin / kTrianglesPerPiece];
+    std::vector<std::vector<Pair>> found((count + kTrianglesPerTask - 1) / kTrianglesPerTask);
+    job_.in_parallel(0.02, 0.2, count, kTrianglesPerTask, [&](size_t begin, size_t end) {
+      std::vector<Pair>& out = found[begin / kTrianglesPerTask];
       for (size_t i = begin; i < end; ++i) {
         const uint32_t t = region_.triangles ? region_.triangles[i] : uint32_t(i);
         const FixedTriangle f = mesh_.triangle(t);
@@ -59,18 +59,18 @@ class HostSurface {
 
   void voxelize_bricks() {
     const size_t count = starts_.size() - 1;
-    out_.pieces.resize((count + kBricksPerPiece - 1) / kBricksPerPiece);
-    if (!job_.surface.uniform()) out_.counts.resize(out_.pieces.size());
-    job_.in_parallel(0.3, 0.9, count, kBricksPerPiece, [&](size_t begin, size_t end) {
-      SurfacePiece& piece = out_.pieces[begin / kBricksPerPiece];
-      piece.bricks.reserve(end - begin);
+    out_.blocks.resize((count + kBricksPerTask - 1) / kBricksPerTask);
+    if (!job_.surface.uniform()) out_.counts.resize(out_.blocks.size());
+    job_.in_parallel(0.3, 0.9, count, kBricksPerTask, [&](size_t begin, size_t end) {
+      SurfaceBlock& block = out_.blocks[begin / kBricksPerTask];
+      block.bricks.reserve(end - begin);
       std::vector<BrickMask> masks;
-      for (size_t b = begin; b < end; ++b) voxelize_brick(b, masks, piece);
-      if (!job_.surface.uniform()) out_.counts[begin / kBricksPerPiece] = counted(piece.looks);
+      for (size_t b = begin; b < end; ++b) voxelize_brick(b, masks, block);
+      if (!job_.surface.uniform()) out_.counts[begin / kBricksPerTask] = counted(block.packed);
     });
   }
 
-  void voxelize_brick(size_t b, std::vector<BrickMask>& masks, SurfacePiece& piece) const {
+  void voxelize_brick(size_t b, std::vector<BrickMask>& masks, SurfaceBlock& block) const {
     const Int3 brick = brick_of_pair(pairs_[starts_[b]]);
     const int32_t first[3] = {brick.x * 8, brick.y * 8, brick.z * 8};
     masks.assign(starts_[b + 1] - starts_[b], BrickMask{});
@@ -90,13 +90,13 @@ class HostSurface {
     uint64_t any = 0;
     for (const uint64_t word : all) any |= word;
     if (!any) return;
-    piece.bricks.emplace_back(brick, all);
-    if (!job_.surface.uniform()) color_brick(b, brick, masks, all, shared, piece.looks);
+    block.bricks.emplace_back(brick, all);
+    if (!job_.surface.uniform()) color_brick(b, brick, masks, all, shared, block.packed);
   }
 
   void color_brick(size_t b, Int3 brick, const std::vector<BrickMask>& masks, const BrickMask& all, const BrickMask& shared,
-                   std::vector<PackedLook>& looks) const {
-    std::array<LookSum, kVoxelsPerBrick> sums{};
+                   std::vector<PackedMaterial>& packed) const {
+    std::array<SurfaceColorSum, kVoxelsPerBrick> sums{};
     for (size_t i = starts_[b]; i < starts_[b + 1]; ++i) {
       const uint32_t t = triangle_of_pair(pairs_[i]);
       double corner[3][3];
@@ -111,19 +111,19 @@ class HostSurface {
           nearest_point(corner, centre, w);
           // The area matters only where triangles share the voxel.
           const bool one = !(shared[word] >> (index & 63u) & 1u);
-          sums[index].add(look_at(view_, t, w, level), one ? 1 : weight_in_cell(corner, cell));
+          sums[index].add(surface_color_at(view_, t, w, level), one ? 1 : weight_in_cell(corner, cell));
         }
     }
     for (uint32_t word = 0; word < 8; ++word)
       for (uint64_t bits = all[word]; bits; bits &= bits - 1)
-        looks.push_back(pack(*view_.srgb, sums[word * 64 + uint32_t(std::countr_zero(bits))].mean()));
+        packed.push_back(pack(*view_.srgb, sums[word * 64 + uint32_t(std::countr_zero(bits))].mean()));
   }
 
-  static std::vector<LookCount> counted(std::vector<PackedLook> looks) {
-    std::sort(looks.begin(), looks.end());
-    std::vector<LookCount> out;
-    for (const PackedLook look : looks) {
-      if (out.empty() || out.back().look != look) out.push_back({look, 0});
+  static std::vector<MaterialCount> counted(std::vector<PackedMaterial> packed) {
+    std::sort(packed.begin(), packed.end());
+    std::vector<MaterialCount> out;
+    for (const PackedMaterial material : packed) {
+      if (out.empty() || out.back().material != material) out.push_back({material, 0});
       ++out.back().count;
     }
     return out;
@@ -162,22 +162,22 @@ RegionSurface surface_in_region(VoxelizeJob& job, const FixedMesh& mesh, const S
 Palette uniform_palette(const VoxelizeJob& job) {
   const SurfaceView& view = job.surface.view();
   const double middle[3] = {1.0 / 3, 1.0 / 3, 1.0 / 3};
-  return quantise({{pack(*view.srgb, look_at(view, 0, middle, 0)), 1}}, job.threads).palette;
+  return quantise({{pack(*view.srgb, surface_color_at(view, 0, middle, 0)), 1}}, job.threads).palette;
 }
 
-void give_materials(VoxelizeJob& job, const Quantised& quantised, std::vector<SurfacePiece>& pieces) {
-  job.in_parallel(0.92, 0.94, pieces.size(), 16, [&](size_t begin, size_t end) {
+void give_materials(VoxelizeJob& job, const Quantised& quantised, std::vector<SurfaceBlock>& blocks) {
+  job.in_parallel(0.92, 0.94, blocks.size(), 16, [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
-      SurfacePiece& piece = pieces[i];
-      piece.materials.reserve(piece.looks.size());
-      PackedLook last = 0;
+      SurfaceBlock& block = blocks[i];
+      block.materials.reserve(block.packed.size());
+      PackedMaterial last = 0;
       uint8_t material = 0;  // of `last`; neighbours often look the same
-      for (const PackedLook look : piece.looks) {
-        if (material == 0 || look != last) material = quantised.of(look);
-        last = look;
-        piece.materials.push_back(material);
+      for (const PackedMaterial packed : block.packed) {
+        if (material == 0 || packed != last) material = quantised.of(packed);
+        last = packed;
+        block.materials.push_back(material);
       }
-      std::vector<PackedLook>().swap(piece.looks);
+      std::vector<PackedMaterial>().swap(block.packed);
     }
   });
 }
@@ -190,23 +190,23 @@ Result<SurfaceResult> surface_on_host(VoxelizeJob& job) {
   }
   QRY_TRY(job.going());
   SurfaceResult out;
-  out.pieces = std::move(surface.pieces);
+  out.blocks = std::move(surface.blocks);
   if (job.surface.uniform()) {
     out.palette = uniform_palette(job);
   } else {
-    std::unordered_map<PackedLook, uint64_t> counts;
-    for (std::vector<LookCount>& part : surface.counts) {
-      for (const LookCount& l : part) counts[l.look] += l.count;
-      std::vector<LookCount>().swap(part);
+    std::unordered_map<PackedMaterial, uint64_t> counts;
+    for (std::vector<MaterialCount>& part : surface.counts) {
+      for (const MaterialCount& l : part) counts[l.material] += l.count;
+      std::vector<MaterialCount>().swap(part);
     }
     out.distinct = counts.size();
-    std::vector<LookCount> looks;
-    looks.reserve(counts.size());
-    for (const auto& [look, count] : counts) looks.push_back({look, count});
-    const Quantised quantised = quantise(std::move(looks), job.threads);
+    std::vector<MaterialCount> materials;
+    materials.reserve(counts.size());
+    for (const auto& [material, count] : counts) materials.push_back({material, count});
+    const Quantised quantised = quantise(std::move(materials), job.threads);
     out.palette = quantised.palette;
     out.rms_error = quantised.rms_error;
-    give_materials(job, quantised, out.pieces);
+    give_materials(job, quantised, out.blocks);
   }
   QRY_TRY(job.going());
   return out;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels.cuh - the voxeliser's kernels: one thread a triangle, a pair of brick and triangle, a word of a brick's mask, or a voxel.
-// What is decided, and how it looks, is the text that the host runs too (voxelize/overlap.hpp, voxelize/texturing.hpp); nothing here depends on
-// the order in which threads run, but the order of unsorted pairs. Launches and memory: voxelize/cuda.cu.
+// kernels.cuh - the voxeliser's kernels: one thread a triangle, a pair of brick and triangle, a word of a brick's mask,
+// or a voxel. What is decided, and how it looks, is the text that the host runs too (voxelize/overlap.hpp,
+// voxelize/texturing.hpp); nothing here depends on the order in which threads run, but the order of unsorted pairs.
+// Launches and memory: voxelize/cuda.cu.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@
 namespace quarry::voxelize_detail::kernels {
 
 constexpr uint32_t kThreads = 128;
-constexpr uint32_t kCellBlocks = 1024;  // of cells_of_cells, which strides over a list whose length only the device knows
+// Of cells_of_cells, which strides over a list whose length only the device knows.
+constexpr uint32_t kCellBlocks = 1024;
 constexpr int kLevels = 4;  // cells of 1, 8, 64 and 512 bricks: 8 of the last span any world
 
 __device__ inline uint32_t thread_index() { return blockIdx.x * kThreads + threadIdx.x; }
@@ -41,15 +43,16 @@ struct MeshView {
   }
 };
 
-// Cells of one level that triangles touch, in any order: `count` rises past `capacity` if there is no room, and then nothing is lost
-// but the cells beyond: the caller makes room for `count` and runs again.
+// Cells of one level that triangles touch, in any order: `count` rises past `capacity` if there is no room, and then
+// nothing is lost but the cells beyond: the caller makes room for `count` and runs again.
 struct CellList {
   Pair* cells;
   unsigned long long* count;
   uint64_t capacity;
 };
 
-// Appends the cells of `range` (none if `active` is false) of edge 2^shift that the triangle touches. The whole warp must come here.
+// Appends the cells of `range` (none if `active` is false) of edge 2^shift that the triangle touches. The whole warp
+// must come here.
 __device__ inline void append_cells(bool active, const FixedTriangle& t, uint32_t triangle, int shift, const CellRange& range, const CellList& out) {
   BlockRows rows;
   uint32_t mine = 0;
@@ -173,7 +176,7 @@ struct ColorJob {
 };
 
 // One thread a voxel, in the order of bricks and of the masks' bits.
-__global__ void __launch_bounds__(kThreads) looks_of_voxels(ColorJob job, uint32_t voxels, PackedLook* looks) {
+__global__ void __launch_bounds__(kThreads) packed_materials_of_voxels(ColorJob job, uint32_t voxels, PackedMaterial* packed) {
   const uint32_t v = thread_index();
   if (v >= voxels) return;
   // The last brick that begins at or before v. (One without voxels begins where the next one does.)
@@ -197,7 +200,7 @@ __global__ void __launch_bounds__(kThreads) looks_of_voxels(ColorJob job, uint32
   const double cell[3] = {double(at.x), double(at.y), double(at.z)}, centre[3] = {at.x + 0.5, at.y + 0.5, at.z + 0.5};
   const bool one = !(job.shared[uint64_t(b) * 8 + word] & bit);
   const uint32_t end = b + 1 < job.bricks ? job.starts[b + 1] : job.pair_count;
-  LookSum sum;
+  SurfaceColorSum sum;
   for (uint32_t i = job.starts[b];; ++i) {
     while (i < end && !(job.pair_masks[uint64_t(i) * 8 + word] & bit)) ++i;
     if (i >= end) break;
@@ -205,21 +208,21 @@ __global__ void __launch_bounds__(kThreads) looks_of_voxels(ColorJob job, uint32
     double corner[3][3], w[3];
     corners_in_brick(job.mesh.triangle(t), brick_of_pair(job.pairs[i]), corner);
     nearest_point(corner, centre, w);
-    sum.add(look_at(job.surface, t, w, job.levels[t]), one ? 1 : weight_in_cell(corner, cell));
+    sum.add(surface_color_at(job.surface, t, w, job.levels[t]), one ? 1 : weight_in_cell(corner, cell));
   }
-  looks[v] = pack(*job.surface.srgb, sum.mean());
+  packed[v] = pack(*job.surface.srgb, sum.mean());
 }
 
-// Looks to materials: `distinct` rises, materials[i] belongs to distinct[i]; each look is there.
-__global__ void __launch_bounds__(kThreads) materials_of_voxels(const PackedLook* looks, uint32_t voxels, const PackedLook* distinct,
+// Packed materials to indices: `distinct` rises, materials[i] belongs to distinct[i]; each voxel's is there.
+__global__ void __launch_bounds__(kThreads) materials_of_voxels(const PackedMaterial* packed, uint32_t voxels, const PackedMaterial* distinct,
                                                                 const uint8_t* materials, uint32_t count, uint8_t* out) {
   const uint32_t v = thread_index();
   if (v >= voxels) return;
-  const PackedLook look = looks[v];
+  const PackedMaterial own = packed[v];
   uint32_t low = 0, high = count;
   while (high - low > 1) {
     const uint32_t middle = (low + high) / 2;
-    if (distinct[middle] <= look) low = middle; else high = middle;
+    if (distinct[middle] <= own) low = middle; else high = middle;
   }
   out[v] = materials[low];
 }

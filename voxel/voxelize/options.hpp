@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// options.hpp - the choices of the voxeliser that file formats and command lines pass on; voxelize/triangles.hpp says what they mean.
+// options.hpp - the choices of the voxeliser that file formats and command lines pass on; voxelize/triangles.hpp says
+// what they mean.
 #pragma once
 
 #include <cstdint>

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// overlap.hpp - which cells of a block of up to 8^3 a triangle touches, and which it passes the crosshair of: exact tests in
-// integers, one text for host threads and CUDA.
+// overlap.hpp - which cells of a block of up to 8^3 a triangle touches, and which it passes the crosshair of: exact
+// tests in integers, one text for host threads and CUDA.
 //
-// What it is not: the walk over a mesh (voxelize/host.cpp, voxelize/cuda.cu). No floating point, no memory but the caller's.
-// Numbers: coordinates are 2^-16 voxel, at most 2^30 apart (16384 voxels). Products of two fit 62 bits. The plane test multiplies
-// three and falls back to 128 bits when the triangle is longer than 2^20 (16 voxels).
+// What it is not: the walk over a mesh (voxelize/host.cpp, voxelize/cuda.cu). No floating point, no memory but the
+// caller's.
+// Numbers: coordinates are 2^-16 voxel, at most 2^30 apart (16384 voxels). Products of two fit 62 bits. The plane test
+// multiplies three and falls back to 128 bits when the triangle is longer than 2^20 (16 voxels).
 //
-// Paper: T. Akenine-Moeller, "Fast 3D Triangle-Box Overlap Testing", 2001, for the thirteen axes. Our change: each of the nine
-// edge axes depends on two coordinates only, so it is tested once per cell of an 8x8 shadow of the block, and the three shadows are
-// intersected row by row; the plane is tested for the cells that are left. Works for degenerate triangles too (a zero normal
-// separates nothing, and the edge axes are those of a segment).
-// The crosshair (three segments through the cell's centre, from face to face) is the target of S. Laine, "A Topological Approach to
-// Voxelization", 2013, that makes the voxels of a surface 6-separating: every step between face neighbours runs along two halves of them.
+// Paper: T. Akenine-Moeller, "Fast 3D Triangle-Box Overlap Testing", 2001, for the thirteen axes. Our change: each of
+// the nine edge axes depends on two coordinates only, so it is tested once per cell of an 8x8 shadow of the block, and
+// the three shadows are intersected row by row; the plane is tested for the cells that are left. Works for degenerate
+// triangles too (a zero normal separates nothing, and the edge axes are those of a segment).
+// The crosshair (three segments through the cell's centre, from face to face) is the target of S. Laine, "A Topological
+// Approach to Voxelization", 2013, that makes the voxels of a surface 6-separating: every step between face neighbours
+// runs along two halves of them.
 #pragma once
 
 #include <cstdint>
@@ -64,8 +66,8 @@ struct BlockRows {
   uint8_t row[64];
 };
 
-// A shadow on the plane of axes (a, b): shadow[j] bit i = the cell (lo[a] + i, lo[b] + j) is not separated from the triangle by any of the
-// three edge axes that lie in that plane.
+// A shadow on the plane of axes (a, b): shadow[j] bit i = the cell (lo[a] + i, lo[b] + j) is not separated from the
+// triangle by any of the three edge axes that lie in that plane.
 QRY_HD inline void cast_shadow(const int64_t v[3][3], int a, int b, int count_a, int count_b, int64_t size, uint8_t shadow[8]) {
   for (int j = 0; j < count_b; ++j) shadow[j] = uint8_t((1u << count_a) - 1);
   for (int e = 0; e < 3; ++e) {
@@ -106,7 +108,8 @@ QRY_HD inline int64_t from_cell(const FixedTriangle& t, int shift, const int32_t
     }
   return longest;
 }
-// Whether the plane's arithmetic fits 64 bits: |n| <= 2 (2 longest)^2 and three products with at most longest or 8 cells, whichever is more.
+// Whether the plane's arithmetic fits 64 bits: |n| <= 2 (2 longest)^2 and three products with at most longest or 8
+// cells, whichever is more.
 QRY_HD inline bool fits_64(int64_t longest, int64_t size) { return greater(longest, size * 8) <= (int64_t(1) << 19); }
 
 template <class Wide>
@@ -157,10 +160,11 @@ QRY_HD inline void overlap_block(const FixedTriangle& t, int shift, const CellRa
   else cut_by_plane<Int128>(v, count, size, out);
 }
 
-// The columns of cells along axis k whose centre lines pass through the triangle as seen along k: bit i of columns[j] for the column
-// (lo[a] + i, lo[b] + j), a < b the other two axes. Vertices are odd and centres even, so only edges can be hit exactly. `closed`: an
-// edge belongs to the triangle. Else it belongs to one of the two triangles that share it: to the one that the line meets after a
-// push by an infinitely small step along a and an infinitely smaller one along b, so that a closed surface is met an even number of times.
+// The columns of cells along axis k whose centre lines pass through the triangle as seen along k: bit i of columns[j]
+// for the column (lo[a] + i, lo[b] + j), a < b the other two axes. Vertices are odd and centres even, so only edges can
+// be hit exactly. `closed`: an edge belongs to the triangle. Else it belongs to one of the two triangles that share it:
+// to the one that the line meets after a push by an infinitely small step along a and an infinitely smaller one along
+// b, so that a closed surface is met an even number of times.
 QRY_HD inline void columns_through(const int64_t v[3][3], int a, int b, int count_a, int count_b, bool closed, uint8_t columns[8]) {
   for (int j = 0; j < count_b; ++j) columns[j] = uint8_t((1u << count_a) - 1);
   for (int e = 0; e < 3; ++e) {
@@ -186,8 +190,9 @@ QRY_HD inline void columns_through(const int64_t v[3][3], int a, int b, int coun
   }
 }
 
-// Calls visit(axis k, cells (i, j) of the block on the other two axes, the plane's height there) for each column whose centre line passes
-// through the triangle. Height: value(c) = base + n * c for the point c units (2^-16 voxel) along k from the block; 0 on the plane; n is not 0.
+// Calls visit(axis k, cells (i, j) of the block on the other two axes, the plane's height there) for each column whose
+// centre line passes through the triangle. Height: value(c) = base + n * c for the point c units (2^-16 voxel) along k
+// from the block; 0 on the plane; n is not 0.
 template <class Wide, class Visit>
 QRY_HD inline void visit_columns(const int64_t v[3][3], const int count[3], bool closed, Visit&& visit) {
   int64_t n[3];
@@ -219,8 +224,9 @@ QRY_HD inline void cut_by_crosshair(const int64_t v[3][3], const int count[3], B
   });
 }
 
-// The cells of `range` (of one voxel each, at most 8 on each axis) of whose crosshair the triangle meets a segment at one point: at a point
-// of the closed triangle and of the closed segment. A triangle that contains a piece of a segment (seen edge-on) meets it nowhere.
+// The cells of `range` (of one voxel each, at most 8 on each axis) of whose crosshair the triangle meets a segment at
+// one point: at a point of the closed triangle and of the closed segment. A triangle that contains a piece of a segment
+// (seen edge-on) meets it nowhere.
 QRY_HD inline void crosshair_block(const FixedTriangle& t, const CellRange& range, BlockRows& out) {
   const int count[3] = {range.hi[0] - range.lo[0] + 1, range.hi[1] - range.lo[1] + 1, range.hi[2] - range.lo[2] + 1};
   int64_t v[3][3];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// palette.cpp - colour quantisation on weighted axes: looks merged into cells until few enough are left, median cut,
-// k-means.
+// palette.cpp - colour quantisation on weighted axes: materials merged into cells until few enough are left, median
+// cut, k-means.
 #include "voxel/voxelize/palette.hpp"
 
 #include <algorithm>
@@ -14,17 +14,18 @@ namespace quarry::voxelize_detail {
 namespace {
 
 constexpr size_t kMaterials = 255;
-constexpr size_t kMaxEntries = 1u << 14;  // what the clustering looks at; more looks are first merged into cells
+constexpr size_t kMaxEntries = 1u << 14;  // what the clustering looks at; more materials are first merged into cells
 constexpr size_t kAxes = 7;
 using Point = std::array<int32_t, kAxes>;
 
-// How much a step of one byte matters, in 1/8: the eye sees green best, and roughness hardly. Emission decides what a lamp is.
+// How much a step of one byte matters, in 1/8: the eye sees green best, and roughness hardly. Emission decides what a
+// lamp is.
 constexpr Point kWeight{8, 10, 6, 4, 3, 4, 12};
 
-uint32_t byte_of(PackedLook look, size_t axis) { return uint32_t(look >> (8 * axis)) & 255u; }
-Point point_of(PackedLook look) {
+uint32_t byte_of(PackedMaterial packed, size_t axis) { return uint32_t(packed >> (8 * axis)) & 255u; }
+Point point_of(PackedMaterial packed) {
   Point p;
-  for (size_t k = 0; k < kAxes; ++k) p[k] = int32_t(byte_of(look, k)) * kWeight[k];
+  for (size_t k = 0; k < kAxes; ++k) p[k] = int32_t(byte_of(packed, k)) * kWeight[k];
   return p;
 }
 
@@ -121,8 +122,9 @@ void refine(std::vector<Point>& centres, const std::vector<Entry>& entries, uint
     if (counts[i] > 0) centres[i] = mean_of(sums[i], counts[i]);
 }
 
-// Merges looks into cells of 2^drop bytes until few enough are left: each entry is the mean of its cell, keys its masked look.
-std::vector<Entry> merged(const std::vector<LookCount>& looks, uint64_t& mask, std::vector<uint64_t>& keys) {
+// Merges materials into cells of 2^drop bytes until few enough are left: each entry is the mean of its cell, keys its
+// masked material.
+std::vector<Entry> merged(const std::vector<MaterialCount>& materials, uint64_t& mask, std::vector<uint64_t>& keys) {
   for (int drop = 0;; ++drop) {
     struct Sum {
       std::array<int64_t, kAxes> sum{};
@@ -130,10 +132,10 @@ std::vector<Entry> merged(const std::vector<LookCount>& looks, uint64_t& mask, s
     };
     mask = 0x0101010101010101ull * (0xFFu & ~((1u << drop) - 1u));
     std::unordered_map<uint64_t, Sum> cells;
-    for (const LookCount& l : looks) {
-      Sum& cell = cells[l.look & mask];
+    for (const MaterialCount& l : materials) {
+      Sum& cell = cells[l.material & mask];
       if (cells.size() > kMaxEntries && drop < 7) break;
-      const Point p = point_of(l.look);
+      const Point p = point_of(l.material);
       for (size_t k = 0; k < kAxes; ++k) cell.sum[k] += int64_t(l.count) * p[k];
       cell.count += int64_t(l.count);
     }
@@ -151,39 +153,39 @@ std::vector<Entry> merged(const std::vector<LookCount>& looks, uint64_t& mask, s
 
 }  // namespace
 
-Material material_of(PackedLook look) {
+Material material_of(PackedMaterial packed) {
   Material m;
-  m.r = uint8_t(byte_of(look, 0));
-  m.g = uint8_t(byte_of(look, 1));
-  m.b = uint8_t(byte_of(look, 2));
-  m.a = uint8_t(byte_of(look, 3));
-  m.roughness = float(byte_of(look, 4)) / 255.0f;
-  m.metalness = float(byte_of(look, 5)) / 255.0f;
-  m.emission = emission_of_byte(byte_of(look, 6));
+  m.r = uint8_t(byte_of(packed, 0));
+  m.g = uint8_t(byte_of(packed, 1));
+  m.b = uint8_t(byte_of(packed, 2));
+  m.a = uint8_t(byte_of(packed, 3));
+  m.roughness = float(byte_of(packed, 4)) / 255.0f;
+  m.metalness = float(byte_of(packed, 5)) / 255.0f;
+  m.emission = emission_of_byte(byte_of(packed, 6));
   return m;
 }
 
-Quantised quantise(std::vector<LookCount> looks, uint32_t threads) {
-  std::sort(looks.begin(), looks.end(), [](const LookCount& a, const LookCount& b) { return a.look < b.look; });
+Quantised quantise(std::vector<MaterialCount> materials, uint32_t threads) {
+  std::sort(materials.begin(), materials.end(), [](const MaterialCount& a, const MaterialCount& b) { return a.material < b.material; });
   Quantised out;
-  if (looks.size() <= kMaterials) {
-    for (size_t i = 0; i < looks.size(); ++i) {
-      out.palette.materials[i + 1] = material_of(looks[i].look);
-      out.index.emplace(looks[i].look, uint8_t(i + 1));
+  if (materials.size() <= kMaterials) {
+    for (size_t i = 0; i < materials.size(); ++i) {
+      out.palette.materials[i + 1] = material_of(materials[i].material);
+      out.index.emplace(materials[i].material, uint8_t(i + 1));
     }
     return out;
   }
   std::vector<uint64_t> keys;
-  const std::vector<Entry> entries = merged(looks, out.mask, keys);
+  const std::vector<Entry> entries = merged(materials, out.mask, keys);
   std::vector<Entry> parts = entries;
   std::vector<Point> centres = median_cut(parts);
   for (int round = 0; round < 2; ++round) refine(centres, entries, threads);
   std::sort(centres.begin(), centres.end());
   centres.erase(std::unique(centres.begin(), centres.end()), centres.end());
   for (size_t i = 0; i < centres.size(); ++i) {
-    PackedLook look = 0;
-    for (size_t k = 0; k < kAxes; ++k) look |= uint64_t(std::clamp((centres[i][k] + kWeight[k] / 2) / kWeight[k], 0, 255)) << (8 * k);
-    out.palette.materials[i + 1] = material_of(look);
+    PackedMaterial packed = 0;
+    for (size_t k = 0; k < kAxes; ++k) packed |= uint64_t(std::clamp((centres[i][k] + kWeight[k] / 2) / kWeight[k], 0, 255)) << (8 * k);
+    out.palette.materials[i + 1] = material_of(packed);
   }
   std::vector<uint8_t> owner(entries.size());
   parallel_for(entries.size(), 256, [&](size_t begin, size_t end) {
@@ -191,12 +193,12 @@ Quantised quantise(std::vector<LookCount> looks, uint32_t threads) {
   }, threads);
   for (size_t i = 0; i < entries.size(); ++i) out.index.emplace(keys[i], owner[i]);
   double squares = 0, count = 0;
-  for (size_t i = 0; i < looks.size(); ++i) {
-    const Material& m = out.palette.materials[out.of(looks[i].look)];
-    const double dr = double(m.r) - byte_of(looks[i].look, 0), dg = double(m.g) - byte_of(looks[i].look, 1),
-                 db = double(m.b) - byte_of(looks[i].look, 2);
-    squares += double(looks[i].count) * (dr * dr + dg * dg + db * db);
-    count += 3 * double(looks[i].count);
+  for (size_t i = 0; i < materials.size(); ++i) {
+    const Material& m = out.palette.materials[out.of(materials[i].material)];
+    const double dr = double(m.r) - byte_of(materials[i].material, 0), dg = double(m.g) - byte_of(materials[i].material, 1),
+                 db = double(m.b) - byte_of(materials[i].material, 2);
+    squares += double(materials[i].count) * (dr * dr + dg * dg + db * db);
+    count += 3 * double(materials[i].count);
   }
   out.rms_error = std::sqrt(squares / count);
   return out;

@@ -19,13 +19,14 @@ namespace quarry {
 namespace {
 using namespace voxelize_detail;
 
-// Bytes that a region takes at its peak. A brick: in a map 650, in a piece 80, its place among the pairs 8, compressed and half written some 60;
-// with looks and materials of 9 bytes for some 110 voxels, and counts of looks.
+// Bytes that a region takes at its peak. A brick: in a map 650, in a block 80, its place among the pairs 8, compressed
+// and half written some 60; with packed materials and indices of 9 bytes for some 110 voxels, and counts of materials.
 constexpr uint64_t kPairBytes = 16, kBrickBytes = 800, kColouredBrickBytes = 2200;
 constexpr uint64_t kCrossingBytes = 16, kCrossingsPerBrick = 110;
-// What the room is not planned to the last byte for: allocators keep some of what they are given back, each thread compresses chunks.
+// What the room is not planned to the last byte for: allocators keep some of what they are given back, each thread
+// compresses chunks.
 constexpr double kPlanned = 0.6;
-constexpr size_t kRegionTrianglesPerPiece = 4096;
+constexpr size_t kRegionTrianglesPerTask = 4096;
 
 struct ChunkSpan {
   uint8_t lo, hi;  // chunk x of a triangle, from the first chunk of the bounds on
@@ -75,7 +76,7 @@ class Regions {
     const size_t count = job_.mesh.triangle_count();
     spans_.resize(count);
     std::vector<std::atomic<uint32_t>> pairs(size_t(size_.x) * size_t(size_.y) * size_t(size_.z));
-    job_.in_parallel(0.1, 1, count, kRegionTrianglesPerPiece, [&](size_t begin, size_t end) {
+    job_.in_parallel(0.1, 1, count, kRegionTrianglesPerTask, [&](size_t begin, size_t end) {
       size_t last = 0;
       uint32_t run = 0;  // pairs of one chunk come in runs
       const auto flush = [&] {
@@ -113,15 +114,16 @@ class Regions {
 
   // Runs of chunks along z, of such rows along y, of such slabs along x, as long as they fit.
   Result<void> plan() {
-    const uint64_t room = sink_.room();
-    const auto planned = uint64_t(double(room) * kPlanned);
+    const uint64_t available_bytes = sink_.available_bytes();
+    const auto planned = uint64_t(double(available_bytes) * kPlanned);
     const auto box = [&](Int3 from, Int3 to) {  // in chunks from the first on, both included
       const Int3 low = first_ + from, high = first_ + to;
       regions_.push_back({{low.x * 8, low.y * 8, low.z * 8}, {high.x * 8 + 7, high.y * 8 + 7, high.z * 8 + 7}});
     };
     const auto too_large = [&](uint64_t least, const std::string& what) {
-      return fail(ErrorCode::out_of_memory, "even region by region this needs " + mib(uint64_t(double(least) / kPlanned)) + " for " + what + ", and " + mib(room) +
-                                                " are left of the memory it may take; allow more, or use a lower resolution");
+      return fail(ErrorCode::out_of_memory, "even region by region this needs " + mib(uint64_t(double(least) / kPlanned)) + " for " + what + ", and " + mib(available_bytes) +
+                                                " are left of the memory it may take; allow more, or use a lower "
+                                                "resolution");
     };
     int32_t open_x = -1;  // slabs from here on are one region; -1: none is
     uint64_t open_bytes = 0;
@@ -198,23 +200,23 @@ class Regions {
     return surface_in_region(job_, mesh_, {intersected(region, all_), triangles_.data(), triangles_.size()});
   }
 
-  // Adds the looks of one region to those of the regions before.
-  static void add_counts(std::vector<std::vector<LookCount>>& pieces, std::vector<LookCount>& all) {
-    std::vector<LookCount> more;
-    for (auto& piece : pieces) {
-      more.insert(more.end(), piece.begin(), piece.end());
-      std::vector<LookCount>().swap(piece);
+  // Adds the materials of one region to those of the regions before.
+  static void add_counts(std::vector<std::vector<MaterialCount>>& blocks, std::vector<MaterialCount>& all) {
+    std::vector<MaterialCount> more;
+    for (auto& block : blocks) {
+      more.insert(more.end(), block.begin(), block.end());
+      std::vector<MaterialCount>().swap(block);
     }
-    std::ranges::sort(more, {}, &LookCount::look);
-    std::vector<LookCount> sum;
+    std::ranges::sort(more, {}, &MaterialCount::material);
+    std::vector<MaterialCount> sum;
     sum.reserve(all.size());
-    const auto add = [&](const LookCount& l) {
-      if (!sum.empty() && sum.back().look == l.look) sum.back().count += l.count;
+    const auto add = [&](const MaterialCount& l) {
+      if (!sum.empty() && sum.back().material == l.material) sum.back().count += l.count;
       else sum.push_back(l);
     };
     auto a = all.begin();
-    for (const LookCount& l : more) {
-      for (; a != all.end() && a->look <= l.look; ++a) add(*a);
+    for (const MaterialCount& l : more) {
+      for (; a != all.end() && a->material <= l.material; ++a) add(*a);
       add(l);
     }
     for (; a != all.end(); ++a) add(*a);
@@ -227,7 +229,7 @@ class Regions {
       palette_ = uniform_palette(job_);
       return {};
     }
-    std::vector<LookCount> looks;
+    std::vector<MaterialCount> materials;
     if (regions_.size() > 1) {
       QRY_TRY(begin_waiting());
       pass_from_ = waiting_ ? 0.85 : 0.5;
@@ -236,17 +238,17 @@ class Regions {
       window(0.05, pass_from_, i);
       RegionSurface surface = surface_of(regions_[i]);
       QRY_TRY(job_.going());
-      add_counts(surface.counts, looks);
-      if (regions_.size() == 1) kept_ = std::move(surface.pieces);
-      else QRY_TRY(put_aside(surface.pieces));
+      add_counts(surface.counts, materials);
+      if (regions_.size() == 1) kept_ = std::move(surface.blocks);
+      else QRY_TRY(spill(surface.blocks));
     }
-    distinct_ = looks.size();
-    const std::vector<LookCount> counts = solid() ? looks : std::vector<LookCount>();
-    quantised_ = quantise(std::move(looks), job_.threads);
+    distinct_ = materials.size();
+    const std::vector<MaterialCount> counts = solid() ? materials : std::vector<MaterialCount>();
+    quantised_ = quantise(std::move(materials), job_.threads);
     palette_ = quantised_->palette;
     rms_error_ = quantised_->rms_error;
     std::array<uint64_t, 256> by_material{};
-    for (const LookCount& l : counts) by_material[quantised_->of(l.look)] += l.count;
+    for (const MaterialCount& l : counts) by_material[quantised_->of(l.material)] += l.count;
     filling_ = most_frequent(by_material);
     return {};
   }
@@ -258,46 +260,46 @@ class Regions {
     waiting_ = std::move(made);
     return {};
   }
-  Result<void> put_aside(const std::vector<SurfacePiece>& pieces) {
+  Result<void> spill(const std::vector<SurfaceBlock>& blocks) {
     if (!waiting_) return {};
-    put_aside_.push_back({waiting_->size(), {}});
-    for (const SurfacePiece& piece : pieces) {
-      put_aside_.back().lengths.emplace_back(piece.bricks.size(), piece.looks.size());
-      waiting_->append_all(std::span(piece.bricks));
-      waiting_->append_all(std::span(piece.looks));
+    spilled_.push_back({waiting_->size(), {}});
+    for (const SurfaceBlock& block : blocks) {
+      spilled_.back().lengths.emplace_back(block.bricks.size(), block.packed.size());
+      waiting_->append_all(std::span(block.bricks));
+      waiting_->append_all(std::span(block.packed));
     }
     return waiting_->good();
   }
-  Result<std::vector<SurfacePiece>> surface_again(size_t region) {
+  Result<std::vector<SurfaceBlock>> surface_again(size_t region) {
     if (kept_) return std::move(*kept_);
-    if (!waiting_) return surface_of(regions_[region]).pieces;
-    uint64_t at = put_aside_[region].at;
-    std::vector<SurfacePiece> pieces(put_aside_[region].lengths.size());
-    for (size_t p = 0; p < pieces.size(); ++p) {
-      pieces[p].bricks.resize(put_aside_[region].lengths[p].first);
-      pieces[p].looks.resize(put_aside_[region].lengths[p].second);
-      const std::span bricks(pieces[p].bricks);
-      const std::span looks(pieces[p].looks);
-      if (!waiting_->read_all(at, bricks) || !waiting_->read_all(at + bricks.size_bytes(), looks)) return tl::unexpected(waiting_->good().error());
-      at += bricks.size_bytes() + looks.size_bytes();
+    if (!waiting_) return surface_of(regions_[region]).blocks;
+    uint64_t at = spilled_[region].at;
+    std::vector<SurfaceBlock> blocks(spilled_[region].lengths.size());
+    for (size_t p = 0; p < blocks.size(); ++p) {
+      blocks[p].bricks.resize(spilled_[region].lengths[p].first);
+      blocks[p].packed.resize(spilled_[region].lengths[p].second);
+      const std::span bricks(blocks[p].bricks);
+      const std::span packed(blocks[p].packed);
+      if (!waiting_->read_all(at, bricks) || !waiting_->read_all(at + bricks.size_bytes(), packed)) return tl::unexpected(waiting_->good().error());
+      at += bricks.size_bytes() + packed.size_bytes();
     }
-    return pieces;
+    return blocks;
   }
 
   Result<void> make(size_t number) {
     const Box3& region = regions_[number];
     QRY_TRY_ASSIGN(auto again, surface_again(number));
-    std::vector<SurfacePiece>& pieces = again;
+    std::vector<SurfaceBlock>& blocks = again;
     go_to_slabs(region);
-    if (quantised_) give_materials(job_, *quantised_, pieces);
+    if (quantised_) give_materials(job_, *quantised_, blocks);
     QRY_TRY(job_.going());
     BrickMap bricks;
     if (solid()) {
       QRY_TRY(load_layers(region));
-      SolidBuilder builder(pieces, job_.options.surface != SurfaceVoxels::none, filling_, bricks);
+      SolidBuilder builder(blocks, job_.options.surface != SurfaceVoxels::none, filling_, bricks);
       for (const InsideLayer& layer : layers_) builder.add(layer, region);
       builder.finish();
-    } else QRY_TRY(build_shell(job_, pieces, bricks));
+    } else QRY_TRY(build_shell(job_, blocks, bricks));
     QRY_TRY(job_.going());
     if (bricks.empty()) return {};
     any_ = true;
@@ -333,12 +335,12 @@ class Regions {
   std::vector<uint32_t> triangles_;  // of the slabs
   std::optional<Quantised> quantised_;
   std::unique_ptr<io::Spill> waiting_;
-  struct PutAside {
+  struct SpilledRegion {
     uint64_t at;
-    std::vector<std::pair<size_t, size_t>> lengths;  // bricks and looks of each piece
+    std::vector<std::pair<size_t, size_t>> lengths;  // bricks and packed materials of each block
   };
-  std::vector<PutAside> put_aside_;  // by region
-  std::optional<std::vector<SurfacePiece>> kept_;  // the only region's surface, from the pass for the palette
+  std::vector<SpilledRegion> spilled_;  // by region
+  std::optional<std::vector<SurfaceBlock>> kept_;  // the only region's surface, from the pass for the palette
   Palette palette_;
   size_t distinct_ = 1;
   double rms_error_ = 0, pass_from_ = 0;

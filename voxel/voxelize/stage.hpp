@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// stage.hpp - what the stages of the voxeliser hand to each other: the job, the snapped mesh, surface voxels by pieces.
+// stage.hpp - what the stages of the voxeliser hand to each other: the job, the snapped mesh, surface voxels by blocks.
 #pragma once
 
 #include <algorithm>
@@ -136,16 +136,17 @@ FixedMesh fixed_mesh(VoxelizeJob& job);
 // The frame, if mesh and options make sense.
 Result<VoxelFrame> checked_frame(const Mesh& mesh, const VoxelizeOptions& options);
 
-// Bricks of the surface in rising order of their coordinates (x, y, z), in pieces that follow each other.
-struct SurfacePiece {
+// Bricks of the surface in rising order of their coordinates (x, y, z), in blocks that follow each other.
+struct SurfaceBlock {
   std::vector<std::pair<Int3, BrickMask>> bricks;
-  std::vector<PackedLook> looks;   // of each set voxel in the order of the masks' bits, until the palette is known; empty if uniform
+  // Of each set voxel in the order of the masks' bits, until the palette is known; empty if uniform.
+  std::vector<PackedMaterial> packed;
   std::vector<uint8_t> materials;  // the same afterwards; empty: all 1
 };
 struct SurfaceResult {
-  std::vector<SurfacePiece> pieces;
+  std::vector<SurfaceBlock> blocks;
   Palette palette;
-  size_t distinct = 1;      // looks before quantisation
+  size_t distinct = 1;      // materials before quantisation
   double rms_error = 0;
 };
 
@@ -156,23 +157,24 @@ struct SurfaceRegion {
   size_t triangle_count = 0;
 };
 struct RegionSurface {
-  std::vector<SurfacePiece> pieces;             // with `looks`
-  std::vector<std::vector<LookCount>> counts;   // of the looks, by piece, rising; empty if uniform
+  std::vector<SurfaceBlock> blocks;             // with `packed`
+  std::vector<std::vector<MaterialCount>> counts;   // of the materials, by block, rising; empty if uniform
 };
 // The box of all bricks of the job.
 Box3 all_bricks(const VoxelizeJob& job);
 // Look at job.going() afterwards.
 RegionSurface surface_in_region(VoxelizeJob& job, const FixedMesh& mesh, const SurfaceRegion& region);
-// Looks to materials.
-void give_materials(VoxelizeJob& job, const Quantised& quantised, std::vector<SurfacePiece>& pieces);
+// Packed materials to indices.
+void give_materials(VoxelizeJob& job, const Quantised& quantised, std::vector<SurfaceBlock>& blocks);
 // The palette of a uniform surface.
 Palette uniform_palette(const VoxelizeJob& job);
 
-// The executors. Both leave `materials`, not `looks`.
+// The executors. Both leave `materials`, not `packed`.
 Result<SurfaceResult> surface_on_host(VoxelizeJob& job);
 Result<SurfaceResult> surface_on_cuda(VoxelizeJob& job);
 
-// Whether CUDA can be used, in one process-wide answer that is found on the first call (which starts CUDA): nothing, or why not.
+// Whether CUDA can be used, in one process-wide answer that is found on the first call (which starts CUDA): nothing, or
+// why not.
 Result<void> cuda_for_voxelize();
 // Whether that call has come back with a device: using it costs no start any more.
 bool cuda_has_started();

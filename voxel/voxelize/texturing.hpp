@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// texturing.hpp - what a triangle looks like at a voxel: one text for host threads and CUDA, which must agree bit for bit.
+// texturing.hpp - what a triangle looks like at a voxel: one text for host threads and CUDA, which must agree bit for
+// bit.
 //
-// Integers where results are summed or compared; for the geometry IEEE double arithmetic whose every operation rounds by itself: the
-// files that include this are compiled without fused multiply-adds (-ffp-contract=off, -fmad=false), and only + - * / sqrt and floor are
-// used, which both sides round correctly. Tables that need pow() are made on the host. Who owns what the views point to:
-// voxelize/color.hpp on the host, voxelize/cuda.cu on a device.
+// Integers where results are summed or compared; for the geometry IEEE double arithmetic whose every operation rounds
+// by itself: the files that include this are compiled without fused multiply-adds (-ffp-contract=off, -fmad=false), and
+// only + - * / sqrt and floor are used, which both sides round correctly. Tables that need pow() are made on the host.
+// Who owns what the views point to: voxelize/color.hpp on the host, voxelize/cuda.cu on a device.
 #pragma once
 
 #include <cmath>
@@ -19,8 +20,8 @@ namespace quarry::voxelize_detail {
 
 constexpr int kMaxLevels = 12;
 
-// How a surface looks, linear: 16 bits for colours and glow, 8 for the rest.
-struct Look {
+// The colour and material of a surface at a point, linear: 16 bits for colours and glow, 8 for the rest.
+struct SurfaceColor {
   uint32_t r = 0, g = 0, b = 0;        // 0..65535
   uint32_t a = 255, rough = 255, metal = 0;  // 0..255
   uint32_t glow_r = 0, glow_g = 0, glow_b = 0;  // 1/1024 of radiance, up to 64
@@ -28,7 +29,7 @@ struct Look {
 
 // The same as the palette knows it: sRGB bytes and one emission strength, in one word that can be sorted and counted.
 //   r | g << 8 | b << 16 | a << 24 | rough << 32 | metal << 40 | emission << 48      emission e: strength 64 (e / 255)^2
-using PackedLook = uint64_t;
+using PackedMaterial = uint64_t;
 
 struct SrgbTables {
   uint16_t to_linear[256];
@@ -85,15 +86,15 @@ QRY_HD inline uint8_t to_srgb(const SrgbTables& table, uint32_t value) {
   return uint8_t(low);
 }
 
-// Weighted mean of looks; sums of integers, so that no order matters.
-class LookSum {
+// Weighted mean of surface colours; sums of integers, so that no order matters.
+class SurfaceColorSum {
  public:
-  QRY_HD void add(const Look& l, uint64_t weight) {
+  QRY_HD void add(const SurfaceColor& l, uint64_t weight) {
     weight_ += weight;
     const uint32_t values[9] = {l.r, l.g, l.b, l.a, l.rough, l.metal, l.glow_r, l.glow_g, l.glow_b};
     for (int i = 0; i < 9; ++i) sum_[i] += values[i] * weight;
   }
-  QRY_HD Look mean() const {
+  QRY_HD SurfaceColor mean() const {
     uint32_t m[9];
     for (int i = 0; i < 9; ++i) m[i] = uint32_t((sum_[i] + weight_ / 2) / (weight_ ? weight_ : 1));
     return {m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8]};
@@ -104,8 +105,8 @@ class LookSum {
   uint64_t sum_[9] = {};
 };
 
-QRY_HD inline PackedLook pack(const SrgbTables& table, const Look& look) {
-  Look l = look;
+QRY_HD inline PackedMaterial pack(const SrgbTables& table, const SurfaceColor& color) {
+  SurfaceColor l = color;
   double strength = 0;
   const uint32_t bright = l.glow_r > l.glow_g ? l.glow_r : l.glow_g, glow = bright > l.glow_b ? bright : l.glow_b;
   if (glow > 0) {
@@ -163,8 +164,8 @@ QRY_HD inline void sample(const TextureView& t, const SrgbTables& table, const P
   for (int c = 0; c < 4; ++c) out[c] = uint32_t((sum[c] + 32768) >> 16);
 }
 
-// Textures of a triangle are read from copies of this level (0: full size) if its largest texture is to be filtered to voxels of
-// 1 / scale units: the level at which a texel is about as large as a voxel.
+// Textures of a triangle are read from copies of this level (0: full size) if its largest texture is to be filtered to
+// voxels of 1 / scale units: the level at which a texel is about as large as a voxel.
 QRY_HD inline int level_for(const SurfaceView& s, uint32_t triangle, double scale) {
   if (!s.uvs) return 0;
   const MaterialView& m = s.materials[s.triangle_material[triangle]];
@@ -209,8 +210,8 @@ QRY_HD inline void sample_at(const SurfaceView& s, int32_t image, const PlaceVie
   sample(s.textures[image], *s.srgb, place, place.m[0] * u + place.m[1] * v + place.m[2], place.m[3] * u + place.m[4] * v + place.m[5], level, texel);
 }
 
-// The look at a point of a triangle given by its barycentric coordinates.
-QRY_HD inline Look look_at(const SurfaceView& s, uint32_t triangle, const double w[3], int level) {
+// The surface colour at a point of a triangle given by its barycentric coordinates.
+QRY_HD inline SurfaceColor surface_color_at(const SurfaceView& s, uint32_t triangle, const double w[3], int level) {
   const MaterialView& m = s.materials[s.triangle_material[triangle]];
   const uint32_t* corner = s.indices + uint64_t(triangle) * 3;
   double color[4] = {m.base_color[0], m.base_color[1], m.base_color[2], m.base_color[3]};
@@ -323,7 +324,8 @@ QRY_HD inline double area_in_cell(const double corner[3][3], const double cell[3
   return std::sqrt(dot(n, n)) / 2;
 }
 
-// How much a triangle's look counts in a voxel that several triangles touch. One that only touches it has the least weight, not none.
+// How much a triangle's colour counts in a voxel that several triangles touch. One that only touches it has the least
+// weight, not none.
 QRY_HD inline uint64_t weight_in_cell(const double corner[3][3], const double cell[3]) {
   return 1 + uint64_t(std::floor(area_in_cell(corner, cell) * double(1 << 20)));
 }

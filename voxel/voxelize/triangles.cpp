@@ -16,8 +16,9 @@ using namespace voxelize_detail;
 
 constexpr int32_t kMaxDimXZ = 16384, kMaxDimY = 4096;
 constexpr double kMargin = 0.25;  // of a voxel, on each side of the bounds when a resolution is given
-// Work is counted in squares of half a voxel's face (of coloured surfaces several times) and triangles. A host thread does 1 to 2 times 10^7 in
-// a second; CUDA takes 0.2 to 0.35 s to start and 0.3 s to end, once a process, and some milliseconds a job (docs/results: an H200 and its host).
+// Work is counted in squares of half a voxel's face (of coloured surfaces several times) and triangles. A host thread
+// does 1 to 2 times 10^7 in a second; CUDA takes 0.2 to 0.35 s to start and 0.3 s to end, once a process, and some
+// milliseconds a job (docs/results: an H200 and its host).
 constexpr double kColouredCosts = 8, kTriangleCosts = 4;
 constexpr double kWorthStarting = 5.5e6, kWorthCuda = 1e5;  // a host thread
 
@@ -53,7 +54,7 @@ Result<void> build_solid(VoxelizeJob& job, SurfaceResult& surface, BrickMap& bri
   const FixedMesh mesh = fixed_mesh(job);
   InsideLayers layers(job, mesh, job.options.fill);
   layers.load(nullptr, job.mesh.triangle_count(), layers.count());
-  SolidBuilder builder(surface.pieces, job.options.surface != SurfaceVoxels::none, most_frequent(surface.pieces), bricks);
+  SolidBuilder builder(surface.blocks, job.options.surface != SurfaceVoxels::none, most_frequent(surface.blocks), bricks);
   for (int32_t layer = 0; layer < layers.count(); ++layer) {
     QRY_TRY(job.going());
     job.options.progress.say("voxelise", 0.96 + 0.04 * layer / layers.count());
@@ -68,7 +69,7 @@ Result<Scene> scene_of(VoxelizeJob& job) {
   job.options.progress.say("voxelise", 0.94);
   Scene scene = scene_without_bricks(job, surface.palette, surface.distinct, surface.rms_error);
   BrickMap& bricks = scene.volumes[0].bricks;
-  const auto built = job.options.fill == FillRule::none ? build_shell(job, surface.pieces, bricks) : build_solid(job, surface, bricks);
+  const auto built = job.options.fill == FillRule::none ? build_shell(job, surface.blocks, bricks) : build_solid(job, surface, bricks);
   QRY_TRY(built);
   if (bricks.empty()) return tl::unexpected(too_thin());
   job.options.progress.say("voxelise", 1);
@@ -113,7 +114,8 @@ Result<VoxelFrame> voxel_frame(const Mesh& mesh, const VoxelizeOptions& options)
     char text[200];
     std::snprintf(
         text, sizeof text,
-        "the mesh would be %.0f x %.0f x %.0f voxels, and a world above y = 0 holds %d x %d x %d; use a lower resolution or larger voxels",
+        "the mesh would be %.0f x %.0f x %.0f voxels, and a world above y = 0 holds %d x %d x %d; use a lower "
+        "resolution or larger voxels",
         dims[0], dims[1], dims[2], kMaxDimXZ, kMaxDimY, kMaxDimXZ);
     return fail(ErrorCode::out_of_bounds, text);
   }

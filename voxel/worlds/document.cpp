@@ -51,21 +51,21 @@ struct Document::State {
                 "there is no volume " + std::to_string(volume) + "; the scene has " + std::to_string(scene.volumes.size()));
   }
 
-  // Volumes and palette as they were, unless the change is kept, also when memory ends on the way.
-  struct TakeBack {
+  // Volumes and palette as they were, unless the change is committed, also when memory ends on the way.
+  struct Rollback {
     Scene& scene;
     std::map<uint32_t, BrickMap> bricks;  // share everything: what one costs is one pointer per leaf
     std::optional<Palette> palette;
-    bool kept = false;
-    ~TakeBack() {
-      if (kept) return;
+    bool committed = false;
+    ~Rollback() {
+      if (committed) return;
       for (auto& [volume, saved] : bricks) scene.volumes[volume].bricks = std::move(saved);
       if (palette) scene.palette = std::move(*palette);
     }
   };
 
-  // Makes what is `after` in the records (forward) or `before` the scene's, and the world what the scene then flattens into. Several records are
-  // one change: all or nothing, and each world brick is written once.
+  // Makes what is `after` in the records (forward) or `before` the scene's, and the world what the scene then flattens
+  // into. Several records are one change: all or nothing, and each world brick is written once.
   Result<void> commit(std::span<const UndoRecord> records, bool forward) {
     std::vector<Int3> places;
     for (const UndoRecord& record : records) {
@@ -79,7 +79,7 @@ struct Document::State {
     std::sort(places.begin(), places.end());
     places.erase(std::unique(places.begin(), places.end()), places.end());
 
-    TakeBack old{scene, {}, {}};
+    Rollback old{scene, {}, {}};
     for (size_t i = 0; i < records.size(); ++i) {
       const UndoRecord& record = records[forward ? i : records.size() - 1 - i];
       if (record.of_palette() && !old.palette) old.palette = scene.palette;
@@ -102,21 +102,21 @@ struct Document::State {
       for (size_t i = 0; i < places.size(); ++i) writes[i] = {places[i], &flat[i]};
       QRY_TRY(world.write(writes));
     }
-    old.kept = true;
+    old.committed = true;
     ++version;
     return {};
   }
 
-  // The same, and kept elsewhere too, or neither. Where the world was, there is room for it again.
-  Result<void> commit_and_keep(std::span<const UndoRecord> records, bool forward, const Keep& keep) {
-    if (auto ok = commit(records, forward); !ok || !keep) return ok;
-    auto kept = keep(records);
-    if (!kept)
-      if (auto back = commit(records, !forward); !back) return fail(back.error().code, kept.error().message + "; and it could not be taken back: " + back.error().message);
-    return kept;
+  // The same, and persisted elsewhere too, or neither. Where the world was, there is room for it again.
+  Result<void> commit_and_persist(std::span<const UndoRecord> records, bool forward, const Persist& persist) {
+    if (auto ok = commit(records, forward); !ok || !persist) return ok;
+    auto persisted = persist(records);
+    if (!persisted)
+      if (auto back = commit(records, !forward); !back) return fail(back.error().code, persisted.error().message + "; and it could not be taken back: " + back.error().message);
+    return persisted;
   }
 
-  Result<const UndoRecord*> enter(UndoRecord record, const Keep& keep = {}) {
+  Result<const UndoRecord*> enter(UndoRecord record, const Persist& persist = {}) {
     if (record.changes.empty() && !record.of_palette()) {
       nothing = std::move(record);
       return &nothing;
@@ -124,7 +124,7 @@ struct Document::State {
     record.continues = record.continues && position > 0;
     // Room before the change: once it is made, entering it must not fail.
     if (history.capacity() < position + 1) history.reserve(std::max(position + 1, 2 * history.capacity()));
-    QRY_TRY(commit_and_keep({&record, 1}, true, keep));
+    QRY_TRY(commit_and_persist({&record, 1}, true, persist));
     history.resize(position);
     history.push_back(std::move(record));
     ++position;
@@ -152,7 +152,8 @@ Result<Document> Document::create(Scene scene, const WorldMemory& memory, const 
     progress.say("building the world", double(done) / double(flat.bricks().size()));
   }
   if (progress.cancelled()) return fail(ErrorCode::cancelled, "building the world was cancelled");
-  if (!flat.bricks().empty()) (void)world.fit();  // when memory for that is wanting, it is as good a world without
+  // When memory for that is wanting, it is as good a world without.
+  if (!flat.bricks().empty()) (void)world.shrink_to_fit();
   return Document(std::make_unique<State>(std::move(scene), std::move(world)));
 }
 
@@ -174,7 +175,7 @@ const std::vector<UndoRecord>& Document::history() const { return state_->histor
 size_t Document::history_position() const { return state_->position; }
 uint64_t Document::version() const { return state_->version; }
 
-Result<const UndoRecord*> Document::apply(uint32_t volume, const Edit& edit, uint32_t threads, bool continues, const Keep& keep) {
+Result<const UndoRecord*> Document::apply(uint32_t volume, const Edit& edit, uint32_t threads, bool continues, const Persist& persist) {
   QRY_TRY(state_->check_volume(volume));
   QRY_TRY_ASSIGN(const auto bounds, edit_bounds(edit));
   if (edit.material != 0 && (edit.mode == Mode::add || edit.mode == Mode::fill)) {
@@ -184,7 +185,7 @@ Result<const UndoRecord*> Document::apply(uint32_t volume, const Edit& edit, uin
   QRY_TRY_ASSIGN(auto record, plan_edit(state_->scene.volumes[volume].bricks, edit, threads));
   record.volume = volume;
   record.continues = continues;
-  return state_->enter(std::move(record), keep);
+  return state_->enter(std::move(record), persist);
 }
 
 Result<const UndoRecord*> Document::write(uint32_t volume, std::span<const World::BrickWrite> writes, std::string label) {
@@ -208,26 +209,26 @@ Result<const UndoRecord*> Document::write(uint32_t volume, std::span<const World
   return state_->enter(std::move(record));
 }
 
-Result<const UndoRecord*> Document::change_palette(const Palette& palette, const Keep& keep) {
-  return state_->enter(plan_palette_change(state_->scene.palette, palette), keep);
+Result<const UndoRecord*> Document::change_palette(const Palette& palette, const Persist& persist) {
+  return state_->enter(plan_palette_change(state_->scene.palette, palette), persist);
 }
 
-Result<std::span<const UndoRecord>> Document::undo(const Keep& keep) {
+Result<std::span<const UndoRecord>> Document::undo(const Persist& persist) {
   if (!can_undo()) return fail(ErrorCode::invalid_argument, "there is nothing to undo");
   size_t first = state_->position - 1;
   while (first > 0 && state_->history[first].continues) --first;
   const std::span<const UndoRecord> step(state_->history.data() + first, state_->position - first);
-  QRY_TRY(state_->commit_and_keep(step, false, keep));
+  QRY_TRY(state_->commit_and_persist(step, false, persist));
   state_->position = first;
   return step;
 }
 
-Result<std::span<const UndoRecord>> Document::redo(const Keep& keep) {
+Result<std::span<const UndoRecord>> Document::redo(const Persist& persist) {
   if (!can_redo()) return fail(ErrorCode::invalid_argument, "there is nothing to redo");
   size_t end = state_->position + 1;
   while (end < state_->history.size() && state_->history[end].continues) ++end;
   const std::span<const UndoRecord> step(state_->history.data() + state_->position, end - state_->position);
-  QRY_TRY(state_->commit_and_keep(step, true, keep));
+  QRY_TRY(state_->commit_and_persist(step, true, persist));
   state_->position = end;
   return step;
 }

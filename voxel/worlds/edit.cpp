@@ -14,7 +14,7 @@
 namespace quarry {
 namespace {
 
-constexpr size_t kEditBricksPerPiece = 32;
+constexpr size_t kEditBricksPerTask = 32;
 
 const char* name_of(Shape shape) {
   switch (shape) {
@@ -144,11 +144,11 @@ Result<UndoRecord> plan_edit(const BrickMap& bricks, const Edit& edit, uint32_t 
     std::vector<BrickChange> changes;
     uint64_t voxels = 0;
   };
-  std::vector<Piece> pieces((places.size() + kEditBricksPerPiece - 1) / kEditBricksPerPiece);
+  std::vector<Piece> pieces((places.size() + kEditBricksPerTask - 1) / kEditBricksPerTask);
   parallel_for(
-      places.size(), kEditBricksPerPiece,
+      places.size(), kEditBricksPerTask,
       [&](size_t begin, size_t end) {
-        Piece& piece = pieces[begin / kEditBricksPerPiece];
+        Piece& piece = pieces[begin / kEditBricksPerTask];
         piece.changes.reserve(end - begin);
         for (size_t i = begin; i < end; ++i) {
           const Int3 at = places[i];

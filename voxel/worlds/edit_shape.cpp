@@ -15,7 +15,8 @@ namespace {
 
 __extension__ typedef unsigned __int128 Wide;
 
-constexpr int64_t kLongestLine = 32768;  // along one axis; twice the world, and small enough for cross products in 64 bits
+// Along one axis; twice the world, and small enough for cross products in 64 bits.
+constexpr int64_t kLongestLine = 32768;
 
 // floor(radius^2 * factor), exactly. radius in 0..4096, factor below 2^33.
 int64_t floor_of_square_times(double radius, uint64_t factor) {
@@ -26,7 +27,8 @@ int64_t floor_of_square_times(double radius, uint64_t factor) {
   const int shift = 2 * (53 - exponent);  // radius^2 = m^2 / 2^shift; exponent <= 13, so shift >= 80
   const Wide square = Wide(m) * m;        // 106 bits: times `factor` in two halves
   const Wide low = Wide(uint64_t(square)) * factor;
-  const Wide high = (square >> 64) * factor + (low >> 64);  // the product without its lowest 64 bits, which the shift drops anyway
+  // The product without its lowest 64 bits, which the shift drops anyway.
+  const Wide high = (square >> 64) * factor + (low >> 64);
   return shift - 64 >= 128 ? 0 : int64_t(high >> (shift - 64));
 }
 
@@ -90,9 +92,10 @@ Result<EditShape> EditShape::create(const Edit& edit) {
   return shape;
 }
 
-// The 6-connected line: from centre to centre, through the faces in the order in which the segment crosses them; x before y before z
-// where it crosses an edge or corner. The next face of axis i is crossed at t = (2 k_i + 1) / (2 |d_i|) after k_i steps: compared
-// crosswise, in integers. After J. Amanatides, A. Woo, "A fast voxel traversal algorithm for ray tracing", 1987.
+// The 6-connected line: from centre to centre, through the faces in the order in which the segment crosses them; x
+// before y before z where it crosses an edge or corner. The next face of axis i is crossed at t = (2 k_i + 1) / (2
+// |d_i|) after k_i steps: compared crosswise, in integers. After J. Amanatides, A. Woo, "A fast voxel traversal
+// algorithm for ray tracing", 1987.
 void EditShape::walk_line(Int3 from, Int3 to) {
   int32_t at[3] = {from.x, from.y, from.z};
   const int64_t delta[3] = {int64_t(to.x) - from.x, int64_t(to.y) - from.y, int64_t(to.z) - from.z};
@@ -120,8 +123,8 @@ bool EditShape::in_capsule(int64_t x, int64_t y, int64_t z) const {
   const int64_t along = v[0] * d[0] + v[1] * d[1] + v[2] * d[2];
   if (along <= 0) return square(v[0]) + square(v[1]) + square(v[2]) <= radius2_;
   if (along >= segment2_) return square(v[0] - d[0]) + square(v[1] - d[1]) + square(v[2] - d[2]) <= radius2_;
-  // Between the ends: distance^2 = |v x d|^2 / |d|^2. The bound is at most 4096^2 * 3 * 2^30 < 2^56, so a component beyond 2^29 settles
-  // it, and squares of smaller ones fit.
+  // Between the ends: distance^2 = |v x d|^2 / |d|^2. The bound is at most 4096^2 * 3 * 2^30 < 2^56, so a component
+  // beyond 2^29 settles it, and squares of smaller ones fit.
   const int64_t c[3] = {v[1] * d[2] - v[2] * d[1], v[2] * d[0] - v[0] * d[2], v[0] * d[1] - v[1] * d[0]};
   constexpr int64_t kFar = int64_t(1) << 29;
   if (std::abs(c[0]) > kFar || std::abs(c[1]) > kFar || std::abs(c[2]) > kFar) return false;
@@ -163,8 +166,8 @@ bool EditShape::meets_cube(int64_t brick_x, int64_t brick_y, int64_t brick_z, ui
   if (shape_ == Shape::box) return true;
   if (shape_ == Shape::sphere)
     return square(nearest(a_.x, low[0], edge)) + square(nearest(a_.y, low[1], edge)) + square(nearest(a_.z, low[2], edge)) <= radius2_;
-  // A ball around the cube's cells against the segment. A voxel too many for safety: rounding, and the thin line, which leaves its
-  // segment by less than that.
+  // A ball around the cube's cells against the segment. A voxel too many for safety: rounding, and the thin line, which
+  // leaves its segment by less than that.
   const double half = double(edge - 1) / 2;
   double v[3], d[3], along = 0;
   const int64_t a[3] = {a_.x, a_.y, a_.z}, b[3] = {b_.x, b_.y, b_.z};

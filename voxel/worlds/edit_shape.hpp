@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// edit_shape.hpp - the shape of one edit, prepared for evaluation brick by brick. Integers decide membership, so that a sphere is the
-// same sphere on every machine; floating point is only used to skip regions that are safely far away.
+// edit_shape.hpp - the shape of one edit, prepared for evaluation brick by brick. Integers decide membership, so that a
+// sphere is the same sphere on every machine; floating point is only used to skip regions that are safely far away.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,8 @@
 namespace quarry {
 namespace {
 
-constexpr size_t kFlattenBatchBricks = 8192;  // bricks flattened in parallel before they are linked into the result: 4.6 MiB
+// Bricks flattened in parallel before they are linked into the result: 4.6 MiB.
+constexpr size_t kFlattenBatchBricks = 8192;
 
 int32_t component(Int3 v, uint32_t axis) { return axis == 0 ? v.x : axis == 1 ? v.y : v.z; }
 bool part_bit(uint32_t part, uint32_t axis) { return (part >> axis & 1u) != 0; }
@@ -33,7 +34,7 @@ uint32_t ordered_key(const std::array<int64_t, 3>& b) { return uint32_t(b[0] + 1
 Int3 brick_of_ordered_key(uint32_t key) { return {int32_t(key >> 21) - 1024, int32_t(key >> 11 & 1023u) - 512, int32_t(key & 2047u) - 1024}; }
 
 // Puts the voxels of `source` that fall into `part` where `target` is still empty.
-void lay(const BrickRemap& remap, uint32_t part, const Brick& source, Brick& target) {
+void place_brick(const BrickRemap& remap, uint32_t part, const Brick& source, Brick& target) {
   if (remap.aligned) {
     for (size_t i = 0; i < kVoxelsPerBrick; ++i) target.materials[i] = target.materials[i] ? target.materials[i] : source.materials[i];
     for (size_t w = 0; w < 8; ++w) target.mask[w] |= source.mask[w];
@@ -51,7 +52,8 @@ void lay(const BrickRemap& remap, uint32_t part, const Brick& source, Brick& tar
   }
 }
 
-// What falls into a world brick from where. Sorting by `order` brings all of a world brick together, in order of precedence.
+// What falls into a world brick from where. Sorting by `order` brings all of a world brick together, in order of
+// precedence.
 struct Contribution {
   uint64_t order;  // ordered key << 32 | place in placed_ << 3 | part
   const Brick* source;
@@ -105,7 +107,8 @@ Error Flattener::outside(const Placed& placed) const {
   return {ErrorCode::out_of_bounds,
           "instance " + std::to_string(placed.instance) + (name.empty() ? "" : " (\"" + name + "\")") + " at offset (" + std::to_string(instance.offset.x) +
               ", " + std::to_string(instance.offset.y) + ", " + std::to_string(instance.offset.z) +
-              ") has voxels outside the world, which is x and z in [-8192, 8191], y in [-4096, 4095]; move it or make it smaller"};
+              ") has voxels outside the world, which is x and z in [-8192, 8191], y in [-4096, 4095]; move it or "
+              "make it smaller"};
 }
 
 // The world brick of part 0. 64 bits: a volume may lie anywhere.
@@ -152,7 +155,8 @@ Result<BrickMap> Flattener::all(uint32_t threads) const {
       }
     }
   }
-  // Two contributions of one instance to one brick never fill the same cell, so their order among themselves does not matter.
+  // Two contributions of one instance to one brick never fill the same cell, so their order among themselves does not
+  // matter.
   const auto earlier = [](const Contribution& a, const Contribution& b) { return a.order < b.order; };
   if (!std::is_sorted(contributions.begin(), contributions.end(), earlier)) std::sort(contributions.begin(), contributions.end(), earlier);
 
@@ -175,7 +179,7 @@ Result<BrickMap> Flattener::all(uint32_t threads) const {
             const size_t stop = firsts[done + i + 1];
             const auto remap_of = [&](const Contribution& from) { return placed_[uint32_t(from.order) >> 3].remap; };
             if (remap_of(contributions[c])->aligned) target = *contributions[c++].source; else target = Brick{};
-            for (; c < stop; ++c) lay(*remap_of(contributions[c]), uint32_t(contributions[c].order & 7u), *contributions[c].source, target);
+            for (; c < stop; ++c) place_brick(*remap_of(contributions[c]), uint32_t(contributions[c].order & 7u), *contributions[c].source, target);
           }
         },
         threads);
@@ -202,7 +206,7 @@ std::vector<Flattener::Candidate> Flattener::candidates(const Box3& world_bricks
   return found;
 }
 
-void Flattener::lay_all(const std::vector<Candidate>& from, Int3 world_brick, Brick& out) const {
+void Flattener::place_all(const std::vector<Candidate>& from, Int3 world_brick, Brick& out) const {
   out = Brick{};
   for (const Candidate& candidate : from) {
     bool reaches = true;
@@ -214,14 +218,14 @@ void Flattener::lay_all(const std::vector<Candidate>& from, Int3 world_brick, Br
     for (uint32_t part = 0; part < 8; ++part) {
       Int3 source;
       if (!(placed.parts >> part & 1u) || !source_of(placed, world_brick, part, &source)) continue;
-      if (const Brick* brick = bricks.find(source)) lay(*placed.remap, part, *brick, out);
+      if (const Brick* brick = bricks.find(source)) place_brick(*placed.remap, part, *brick, out);
     }
   }
 }
 
 Brick Flattener::brick(Int3 world_brick) const {
   Brick out;
-  lay_all(candidates({world_brick, world_brick}), world_brick, out);
+  place_all(candidates({world_brick, world_brick}), world_brick, out);
   return out;
 }
 
@@ -232,7 +236,7 @@ void Flattener::bricks(std::span<const Int3> world_bricks, std::span<Brick> out,
   parallel_for(
       world_bricks.size(), 64,
       [&](size_t begin, size_t end) {
-        for (size_t i = begin; i < end; ++i) lay_all(near, world_bricks[i], out[i]);
+        for (size_t i = begin; i < end; ++i) place_all(near, world_bricks[i], out[i]);
       },
       threads);
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// flatten.hpp - a scene's instances laid into world bricks. scene.hpp's flatten and flatten_brick stand on it; so does Document, which
-// flattens again only the world bricks that an edit touches.
+// flatten.hpp - a scene's instances laid into world bricks. scene.hpp's flatten and flatten_brick stand on it; so does
+// Document, which flattens again only the world bricks that an edit touches.
 //
-// A rotation by 90 degrees carries a brick to a brick of some offset grid; with an offset that is no multiple of 8 its voxels fall
-// into up to eight world bricks ("parts", one bit per axis). Which part, and which place in it, depends only on the rotation and on
-// the offset's low three bits: one table of 512 entries, shared by all instances alike in these (BrickRemap).
-// An instance without rotation whose offset is a multiple of 8 is merged brick by brick, without looking at voxels.
+// A rotation by 90 degrees carries a brick to a brick of some offset grid; with an offset that is no multiple of 8 its
+// voxels fall into up to eight world bricks ("parts", one bit per axis). Which part, and which place in it, depends
+// only on the rotation and on the offset's low three bits: one table of 512 entries, shared by all instances alike in
+// these (BrickRemap). An instance without rotation whose offset is a multiple of 8 is merged brick by brick, without
+// looking at voxels.
 #pragma once
 
 #include <array>
@@ -28,8 +29,8 @@ BrickRemap make_brick_remap(const Rotation& rotation, Int3 offset);
 
 class Flattener {
  public:
-  // Refers to `scene`, whose instances, layers and overlap rule must not change while this lives; its volumes' bricks may.
-  // Instances of a volume that does not exist are left out (flatten() reports them).
+  // Refers to `scene`, whose instances, layers and overlap rule must not change while this lives; its volumes' bricks
+  // may. Instances of a volume that does not exist are left out (flatten() reports them).
   Flattener(const Scene& scene, bool visible_only);
 
   // The whole scene. Errors: out_of_bounds. Memory beside the result: 16 bytes per source brick and part.
@@ -39,8 +40,8 @@ class Flattener {
   // The same for many, written to out[i].
   void bricks(std::span<const Int3> world_bricks, std::span<Brick> out, uint32_t threads = 0) const;
 
-  // Which world bricks hold the voxels `mask` of brick `source` of volume `volume`, through all its instances. Appended to `touched`,
-  // possibly more than once. Errors: out_of_bounds, if such a voxel would lie outside the world.
+  // Which world bricks hold the voxels `mask` of brick `source` of volume `volume`, through all its instances. Appended
+  // to `touched`, possibly more than once. Errors: out_of_bounds, if such a voxel would lie outside the world.
   Result<void> touched(uint32_t volume, Int3 source, const BrickMask& mask, std::vector<Int3>& touched) const;
   // Errors: out_of_bounds if an instance carries some voxel of the box outside the world's outer box.
   Result<void> check_box(uint32_t volume, const Box3& box) const;
@@ -62,7 +63,7 @@ class Flattener {
   static std::array<int64_t, 3> target_of(const Placed& placed, Int3 source);
   static bool source_of(const Placed& placed, Int3 world_brick, uint32_t part, Int3* source);
   std::vector<Candidate> candidates(const Box3& world_bricks) const;
-  void lay_all(const std::vector<Candidate>& from, Int3 world_brick, Brick& out) const;
+  void place_all(const std::vector<Candidate>& from, Int3 world_brick, Brick& out) const;
   Error outside(const Placed& placed) const;
 
   const Scene* scene_;

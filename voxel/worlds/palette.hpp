@@ -8,7 +8,8 @@
 
 namespace quarry {
 
-// 32 bytes as shaders see it (std430); colours are kept as the file's sRGB bytes too, so that nothing is lost on the way out.
+// 32 bytes as shaders see it (std430); colours are kept as the file's sRGB bytes too, so that nothing is lost on the
+// way out.
 struct Material {
   uint8_t r = 255, g = 255, b = 255, a = 255;  // sRGB, straight alpha: the exact bytes of the source
   float roughness = 0.9f;   // 0..1

@@ -57,15 +57,16 @@ struct Scene {
   bool instance_visible(const Instance& instance) const;  // not hidden, nor its layer
 };
 
-// All distinct cells of the scene in world axes, by the scene's overlap rule. `visible_only` leaves hidden instances out.
-// Deterministic whatever the number of threads. Errors: out_of_bounds if a voxel lies outside the world (naming the instance).
+// All distinct cells of the scene in world axes, by the scene's overlap rule. `visible_only` leaves hidden instances
+// out. Deterministic whatever the number of threads. Errors: out_of_bounds if a voxel lies outside the world (naming
+// the instance).
 Result<BrickMap> flatten(const Scene& scene, bool visible_only);
 // The same, for one world brick: what an edit recomputes for each brick that it touches.
 Brick flatten_brick(const Scene& scene, Int3 brick, bool visible_only);
 
 // Counts and checksums that do not depend on order, the same whichever reader or device made the voxels.
-// ph = m(m(m(u64(u32 x) + 0x9e3779b97f4a7c15) + u32 y) + u32 z), m = the splitmix64 finaliser; pos_sum = sum of ph over distinct cells;
-// col_sum = sum of m(ph + rgba). Coordinates are given to `m` in the axes asked for.
+// ph = m(m(m(u64(u32 x) + 0x9e3779b97f4a7c15) + u32 y) + u32 z), m = the splitmix64 finaliser; pos_sum = sum of ph over
+// distinct cells; col_sum = sum of m(ph + rgba). Coordinates are given to `m` in the axes asked for.
 struct SceneFacts {
   uint64_t volumes = 0, instances = 0;
   uint64_t placed = 0;        // voxels over all instances

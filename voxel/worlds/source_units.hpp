@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// source_units.hpp - where a scene's voxels lie in the units of the file it was made from: two entries of its metadata, which readers leave,
-// operations keep true and writers pass on where their format has a place for them (docs/formats.md).
+// source_units.hpp - where a scene's voxels lie in the units of the file it was made from: two entries of its metadata,
+// which readers leave, operations keep true and writers pass on where their format has a place for them
+// (docs/formats.md).
 //
 //   "voxel_size"  the edge of a voxel
 //   "origin"      the place, in those units and in world axes (y up), of the corner of world cell (0, 0, 0): "x y z"

@@ -18,9 +18,11 @@ namespace quarry {
 namespace {
 
 constexpr uint32_t kAbsent = kQryReservedValue;
-constexpr size_t kWorldBricksPerPiece = 256;  // of work for one thread: 150 KiB
-constexpr double kPackedLoads[] = {0.95, 0.93, 0.90, 0.85};  // of a packed world's grid: the first at which all keys find a place
-constexpr double kFitted = 0.8, kFullest = 0.9;  // load factors of a grid that was sized for its keys, and of the same when it grows
+constexpr size_t kWorldBricksPerTask = 256;  // of work for one thread: 150 KiB
+// Of a packed world's grid: the first at which all keys find a place.
+constexpr double kPackedLoads[] = {0.95, 0.93, 0.90, 0.85};
+// Load factors of a grid that was sized for its keys, and of the same when it grows.
+constexpr double kFitted = 0.8, kFullest = 0.9;
 
 void sort_unique(std::vector<uint32_t>& keys) {
   std::sort(keys.begin(), keys.end());
@@ -71,7 +73,7 @@ struct World::State {
     QRY_TRY_ASSIGN(auto fresh_grid, grid_of(keys, indices, fresh.packed()));
     QRY_TRY_ASSIGN(auto fresh_pyramid, OccupancyPyramid::create(*source));
     QRY_TRY(fresh_pyramid.add(keys, indices));
-    QRY_TRY(fresh_pyramid.fit(!fresh.packed()));
+    QRY_TRY(fresh_pyramid.shrink_to_fit(!fresh.packed()));
     grid = std::move(fresh_grid);
     pyramid = std::move(fresh_pyramid);
     pool = std::move(fresh);
@@ -94,14 +96,14 @@ struct World::State {
     return fresh;
   }
 
-  // What a write has added so far; taken back unless kept, whether an error or an exception ends the write.
-  struct TakeBack {
+  // What a write has added so far; rolled back unless committed, whether an error or an exception ends the write.
+  struct Rollback {
     State& world;
     const std::vector<uint32_t>& indices;
     const std::vector<uint32_t>& keys;
-    bool pyramid = false, grid = false, kept = false;
-    ~TakeBack() {
-      if (kept) return;
+    bool pyramid = false, grid = false, committed = false;
+    ~Rollback() {
+      if (committed) return;
       if (grid) (void)world.grid.erase(keys);
       if (pyramid) world.pyramid.remove(keys);
       for (const uint32_t index : indices) world.pool.free(index);
@@ -128,15 +130,15 @@ struct World::State {
   // Makes the world one under edit of these bricks, from the pool's `indices`, in this order.
   Result<void> move_bricks(const std::vector<uint32_t>& keys, const std::vector<uint32_t>& indices) {
     BrickPool fresh(*source, max_bricks);
-    QRY_TRY(fresh.fit(uint32_t(keys.size())));
+    QRY_TRY(fresh.shrink_to_fit(uint32_t(keys.size())));
     QRY_TRY(fresh.allocate(keys.size()));
-    parallel_for(keys.size(), kWorldBricksPerPiece, [&](size_t begin, size_t end) {
+    parallel_for(keys.size(), kWorldBricksPerTask, [&](size_t begin, size_t end) {
       for (auto i = uint32_t(begin); i < end; ++i) fresh.put(i, pool.get(indices[i]));
     });
     return replace_bricks(keys, std::move(fresh));
   }
 
-  Result<void> fit() {
+  Result<void> shrink_to_fit() {
     if (pool.packed()) return {};
     const uint64_t live = pool.live(), slabs = pool.mask_slabs().slabs().size();
     // What lies between bricks, and numbers of slabs that earlier cuts left, go only if the bricks move.
@@ -154,9 +156,9 @@ struct World::State {
       QRY_TRY_ASSIGN(auto made, grid_of(keys, indices, false));
       fresh = std::move(made);
     }
-    QRY_TRY(pyramid.fit(true));
+    QRY_TRY(pyramid.shrink_to_fit(true));
     if (fresh && fresh->page_count() < grid.page_count()) grid = std::move(*fresh);
-    pool.cut();
+    pool.trim();
     return {};
   }
 
@@ -181,7 +183,8 @@ struct World::State {
         return fail(ErrorCode::out_of_bounds, "brick " + name_of(brick) + " lies outside the world's x and z in [-1024, 1023], y in [-512, 511]");
       keys[i] = brick_key(brick);
     }
-    if (std::adjacent_find(keys.begin(), keys.end(), std::greater_equal<>()) != keys.end()) {  // not strictly rising as it is
+    // Not strictly rising as it is.
+    if (std::adjacent_find(keys.begin(), keys.end(), std::greater_equal<>()) != keys.end()) {
       std::vector<uint32_t> sorted = keys;
       std::sort(sorted.begin(), sorted.end());
       if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
@@ -223,21 +226,22 @@ struct World::State {
     source->wait_for_readers();
     QRY_TRY_ASSIGN(auto allocated, pool.allocate(added.size() - reused));
     for (size_t i = 0; i < added.size(); ++i) added_indices[i] = indices[added[i]] = i < reused ? reusable[i] : allocated[i - reused];
-    TakeBack take_back{*this, allocated, added_keys};
+    Rollback rollback{*this, allocated, added_keys};
     if (!added.empty()) {
       QRY_TRY(pyramid.add(added_keys, added_indices));
-      take_back.pyramid = true;
-      take_back.grid = true;  // some keys may be placed before others are refused
+      rollback.pyramid = true;
+      rollback.grid = true;  // some keys may be placed before others are refused
       QRY_TRY(grid.insert(added_keys, added_indices));
     }
     if (!removed_keys.empty()) {
       QRY_TRY(grid.erase(removed_keys));
       pyramid.remove(removed_keys);
     }
-    take_back.kept = true;
+    rollback.committed = true;
 
-    // From here on nothing fails. A reused index still holds the removed brick: its voxels are counted before it is overwritten.
-    parallel_for(count, kWorldBricksPerPiece, put_bricks);
+    // From here on nothing fails. A reused index still holds the removed brick: its voxels are counted before it is
+    // overwritten.
+    parallel_for(count, kWorldBricksPerTask, put_bricks);
     for (size_t i = reused; i < reusable.size(); ++i) {
       change -= int64_t(count_of(pool.mask(reusable[i])));
       pool.free(reusable[i]);
@@ -284,7 +288,7 @@ Result<void> World::write(std::span<const BrickRef> writes) {
 
 Result<void> World::pack() { return state_->pack(); }
 Result<void> World::unpack() { return state_->unpack(); }
-Result<void> World::fit() { return state_->fit(); }
+Result<void> World::shrink_to_fit() { return state_->shrink_to_fit(); }
 bool World::packed() const { return state_->pool.packed(); }
 
 Result<void> World::clear() {

@@ -74,8 +74,8 @@ void perform(Editor& editor, Action action) {
     case Action::view_right: editor.camera.azimuth = 90, editor.camera.elevation = 0; break;
     case Action::view_top: editor.camera.azimuth = 0, editor.camera.elevation = 89; break;
     case Action::next_debug_view: {
-      const auto count = static_cast<uint32_t>(engine::debug_view_names().size());
-      editor.settings.view = static_cast<engine::DebugView>((static_cast<uint32_t>(editor.settings.view) + 1) % count);
+      const auto count = uint32_t(engine::debug_view_names().size());
+      editor.settings.view = static_cast<engine::DebugView>((uint32_t(editor.settings.view) + 1) % count);
       break;
     }
     case Action::toggle_paths:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// actions.hpp - everything a key or menu entry can ask for: one row each, used by keys, menus, the help and scripts alike.
+// actions.hpp - everything a key or menu entry can ask for: one row each, used by keys, menus, the help and scripts
+// alike.
 #pragma once
 
 #include <functional>

@@ -27,7 +27,7 @@ constexpr double kMovingMs = 30;          // for a picture while something moves
 constexpr double kTileMs = 25;            // for a tile, which input may have to wait for
 constexpr double kTileWaitSeconds = 0.002;
 constexpr double kShownSeconds = 0.1;     // how long only tiles come before the window shows them
-constexpr double kHearSeconds = 0.03;     // for input before a frame
+constexpr double kInputSeconds = 0.03;     // for input before a frame
 constexpr double kStatisticsSeconds = 0.1;
 
 double seconds_since(Clock::time_point then) { return std::chrono::duration<double>(Clock::now() - then).count(); }
@@ -57,7 +57,7 @@ Editor::Editor(Window& window_in, engine::Device& device_in, engine::SharingMode
 Editor::~Editor() {
   // Frames first, then what they read; the session's world lives in `shared`'s memory and so must go before it.
   presenter.reset();
-  interface.reset();
+  imgui.reset();
   tracer.reset();
   renderer.reset();
 }
@@ -66,10 +66,10 @@ Result<void> Editor::set_up() {
   QRY_TRY_ASSIGN(auto made_renderer, engine::Renderer::create(device, Presenter::kFrames + 1));
   renderer = std::move(made_renderer);
   QRY_TRY_ASSIGN(auto surface, window.create_surface(device.instance()));
-  interface = std::make_unique<Interface>(window, window.content_scale());
+  imgui = std::make_unique<ImGuiLayer>(window, window.content_scale());
   int width = 0, height = 0;
   window.framebuffer_size(width, height);
-  QRY_TRY_ASSIGN(auto made_presenter, Presenter::create(device, *renderer, surface, static_cast<uint32_t>(width), static_cast<uint32_t>(height)));
+  QRY_TRY_ASSIGN(auto made_presenter, Presenter::create(device, *renderer, surface, uint32_t(width), uint32_t(height)));
   presenter = std::move(made_presenter);
   return {};
 }
@@ -135,11 +135,11 @@ bool Editor::save_as(const std::filesystem::path& file) {
   std::string lost;
   if (const auto format = io::format_for_writing(file))
     for (const io::ExportLoss& loss : io::export_losses(session.scene(), **format)) lost += (lost.empty() ? "" : ", ") + loss.text;
-  const std::string beside = replaced_beside(file);
+  const std::string sidecars = replaced_sidecars(file);
   if (!messages.report(session.save_as(file))) return false;
-  if (!beside.empty()) say_warning(file.string(), beside);
+  if (!sidecars.empty()) say_warning(file.string(), sidecars);
   if (!lost.empty()) say_warning(file.string(), "not in it, for there is no place for it in such files: " + lost);
-  messages.say(fmt::format("Saved as {}{}{}", file.string(), lost.empty() ? "" : "; not in it: " + lost, beside.empty() ? "" : "; " + beside));
+  messages.say(fmt::format("Saved as {}{}{}", file.string(), lost.empty() ? "" : "; not in it: " + lost, sidecars.empty() ? "" : "; " + sidecars));
   if (questions.after_saving && !session.unsaved()) {
     const auto next = std::exchange(questions.after_saving, {});
     next();
@@ -214,8 +214,8 @@ bool Editor::due() const { return idle_seconds() <= 0 || seconds_since_frame() >
 
 PixelRect Editor::scene_pixels() const {
   const ImVec2 ratio = ImGui::GetIO().DisplayFramebufferScale;
-  return {static_cast<int>(std::lround(viewport.x * ratio.x)), static_cast<int>(std::lround(viewport.y * ratio.y)), static_cast<int>(std::lround(viewport.width * ratio.x)),
-          static_cast<int>(std::lround(viewport.height * ratio.y))};
+  return {int(std::lround(viewport.x * ratio.x)), int(std::lround(viewport.y * ratio.y)), int(std::lround(viewport.width * ratio.x)),
+          int(std::lround(viewport.height * ratio.y))};
 }
 
 Editor::PictureKey Editor::key_of(const PixelRect& pixels) const {
@@ -233,8 +233,8 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect&
   FrameRequest::Scene scene;
   scene.world = shared.get();
   scene.settings = settings;
-  scene.settings.width = static_cast<uint32_t>(pixels.width);
-  scene.settings.height = static_cast<uint32_t>(pixels.height);
+  scene.settings.width = uint32_t(pixels.width);
+  scene.settings.height = uint32_t(pixels.height);
   scene.view = camera.view(scene.settings.width, scene.settings.height);
   scene.wait = point;
   const bool changed = !drawn_ || !(*drawn_ == key);
@@ -260,8 +260,8 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect&
       scale = step;
       if (cost * step * step <= (step < 1 ? kMovingMs : kBudgetMs)) break;
     }
-    scene.settings.width = static_cast<uint32_t>(std::max(1.0, std::round(pixels.width * scale)));
-    scene.settings.height = static_cast<uint32_t>(std::max(1.0, std::round(pixels.height * scale)));
+    scene.settings.width = uint32_t(std::max(1.0, std::round(pixels.width * scale)));
+    scene.settings.height = uint32_t(std::max(1.0, std::round(pixels.height * scale)));
     scene.view = camera.view(scene.settings.width, scene.settings.height);
   }
   resolution.scale = scale;
@@ -327,7 +327,8 @@ Result<void> Editor::next_tile() {
   return presenter->draw_tile(now.scene);
 }
 
-// The next steps of the picture that converges: whole paths where they are cheap, else a sixteenth of one, and where that is much still, in tiles.
+// The next steps of the picture that converges: whole paths where they are cheap, else a sixteenth of one, and where
+// that is much still, in tiles.
 Result<std::optional<FrameRequest::Scene>> Editor::next_paths(FrameRequest::Scene scene) {
   constexpr uint32_t kAPath = engine::PathTracer::kStepsAPath, kUnseenPaths = 2, kMostAtOnce = 16;
   if (!tracer) {
@@ -343,7 +344,7 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_paths(FrameRequest::Scen
   const double path_ms = convergence.step_ms > 0 ? convergence.step_ms * kAPath : software() ? 16000 : 20;
   uint32_t steps = 1;
   if (convergence.steps % kAPath == 0 && path_ms <= kBudgetMs)
-    steps = kAPath * std::min({static_cast<uint32_t>(kBudgetMs / path_ms), kMostAtOnce, convergence.wanted - convergence.paths()});
+    steps = kAPath * std::min({uint32_t(kBudgetMs / path_ms), kMostAtOnce, convergence.wanted - convergence.paths()});
   scene.tracer = tracer.get();
   scene.first_step = convergence.steps;
   scene.steps = steps;
@@ -357,12 +358,12 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_paths(FrameRequest::Scen
   return scene;
 }
 
-// Piece after piece, each in a frame of Dear ImGui that only the last one shows: there nothing is left to hear, and the panels are as the input
-// before has made them.
-void Editor::hear(double seconds) {
+// Piece after piece, each in a frame of Dear ImGui that only the last one shows: there nothing is left to hear, and the
+// panels are as the input before has made them.
+void Editor::process_input(double seconds) {
   const auto begun = Clock::now();
   while (true) {
-    const std::vector<InputEvent> events = interface->feed(seconds);
+    const std::vector<InputEvent> events = imgui->feed(seconds);
     ImGui::NewFrame();
     const bool asked = modal();  // a key that answers a question does nothing else
     draw_panels(*this);
@@ -370,7 +371,7 @@ void Editor::hear(double seconds) {
     if (session.previews_palette() && !ImGui::IsAnyItemActive()) messages.report(session.set_palette(Palette(session.scene().palette)));
     handle_keys(events, asked);
     viewport.handle(events, modal());
-    if (events.empty() || seconds_since(begun) > kHearSeconds) return;
+    if (events.empty() || seconds_since(begun) > kInputSeconds) return;
     ImGui::EndFrame();
     seconds = 0;
   }
@@ -380,7 +381,8 @@ Result<void> Editor::frame(bool screenshot) {
   if (refinement_ && !screenshot && window.events().empty() && seconds_since(shown_) < tiles_alone_ && drawn_ && *drawn_ == key_of(scene_pixels())) return next_tile();
   const double seconds = std::min(seconds_since(last_frame_), 0.5);
   last_frame_ = Clock::now();
-  if (frames_to_draw_ > 1) frame_ms = frame_ms * 0.9 + seconds * 100;  // of frames that follow each other, not of waiting
+  // Of frames that follow each other, not of waiting.
+  if (frames_to_draw_ > 1) frame_ms = frame_ms * 0.9 + seconds * 100;
   if (!window.events().empty()) frames_to_draw_ = 3;
   else if (frames_to_draw_ > 0) --frames_to_draw_;
 
@@ -393,14 +395,14 @@ Result<void> Editor::frame(bool screenshot) {
   QRY_TRY(presenter->begin());
   shared->frame_completed(presenter->completed());
   const double waited = lap();
-  hear(seconds);
-  viewport.draw_overlay(interface->scale());
+  process_input(seconds);
+  viewport.draw_overlay(imgui->scale());
   take_statistics();
   ImGui::Render();
   window.set_cursor(ImGui::GetMouseCursor());
   window.set_title(fmt::format("{}{} - Quarry", session.unsaved() ? "* " : "", session.title()));
 
-  const double heard = lap();
+  const double input = lap();
 
   int width = 0, height = 0;
   window.framebuffer_size(width, height);
@@ -415,9 +417,9 @@ Result<void> Editor::frame(bool screenshot) {
     if (request.scene) frames_to_draw_ = std::max(frames_to_draw_, 2);
   }
   const double readied = lap(), rays = request.scene && !request.scene->tracer ? double(request.scene->settings.width) * request.scene->settings.height : 0;
-  QRY_TRY_ASSIGN(const auto shown, presenter->draw(request, static_cast<uint32_t>(width), static_cast<uint32_t>(height)));
+  QRY_TRY_ASSIGN(const auto shown, presenter->draw(request, uint32_t(width), uint32_t(height)));
   const double drawn = lap();
-  log_.frame(waited, heard, readied, drawn, rays, presenter->picture_ms());
+  log_.frame(waited, input, readied, drawn, rays, presenter->picture_ms());
   // Frames take no more than a third of the time that tiles could have.
   shown_ = Clock::now();
   tiles_alone_ = std::clamp((readied + drawn) * 2e-3, kShownSeconds, 0.5);

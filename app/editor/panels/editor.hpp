@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// editor.hpp - the editor as one struct: what is open, where one looks from, which tool is in the hand. Panels, keys and scripts work
-// on it; editor.cpp turns it into frames.
+// editor.hpp - the editor as one struct: what is open, where one looks from, which tool is in the hand. Panels, keys
+// and scripts work on it; editor.cpp turns it into frames.
 #pragma once
 
 #include <chrono>
@@ -28,8 +28,9 @@
 
 namespace quarry::app {
 
-// A whole picture, or a step of its light paths, under way in tiles: one submission of it would let input wait for as long as it takes. Input is
-// taken between tiles; what is left is dropped when something changes. What was shown before shines through where none is yet.
+// A whole picture, or a step of its light paths, under way in tiles: one submission of it would let input wait for as
+// long as it takes. Input is taken between tiles; what is left is dropped when something changes. What was shown before
+// shines through where none is yet.
 struct Refinement {
   Tiling tiles;
   FrameRequest::Scene scene;  // of each tile, but for which one
@@ -46,7 +47,7 @@ struct Editor {
   engine::SharingMode sharing;
   std::unique_ptr<engine::Renderer> renderer;
   std::unique_ptr<engine::PathTracer> tracer;  // once it was asked for
-  std::unique_ptr<Interface> interface;
+  std::unique_ptr<ImGuiLayer> imgui;
   std::unique_ptr<Presenter> presenter;
   std::shared_ptr<engine::SharedWorld> shared, prepared;  // of the document, and of one being made
   Session session;
@@ -65,8 +66,8 @@ struct Editor {
   Questions questions;
 
   Result<void> set_up();
-  // One frame, or only the next tile of a picture under way, as long as there is nothing to hear and the window was shown a short while ago.
-  // `screenshot`: a frame, and the window's picture is kept for Presenter::take_screenshot.
+  // One frame, or only the next tile of a picture under way, as long as there is nothing to hear and the window was
+  // shown a short while ago. `screenshot`: a frame, and the window's picture is kept for Presenter::take_screenshot.
   Result<void> frame(bool screenshot);
   bool settled() const;  // nothing is left to draw: no events wait, the picture is whole
   double idle_seconds() const;         // how long the next frame may wait for an event
@@ -81,7 +82,8 @@ struct Editor {
   bool open(const std::filesystem::path& file);
   // A question or a menu is open. It has keys, mouse and what is dropped on the window to itself.
   bool modal() const;
-  // Writes the document back into the file that it came from, asking first if something would be lost; asks for a name if there is none.
+  // Writes the document back into the file that it came from, asking first if something would be lost; asks for a name
+  // if there is none.
   bool save();
   bool write_back_anyway();  // the answer to questions.save_question
   bool save_as(const std::filesystem::path& file);
@@ -92,12 +94,13 @@ struct Editor {
 
  private:
   void handle_keys(const std::vector<InputEvent>& events, bool asked);
-  std::pair<std::filesystem::path, std::vector<std::string>> accepted_losses_;  // of which file the user has agreed to which
+  // Of which file the user has agreed to which.
+  std::pair<std::filesystem::path, std::vector<std::string>> accepted_losses_;
   void take_statistics();
   bool converging() const;  // paths are still wanted
   bool software() const { return device.info().type == VK_PHYSICAL_DEVICE_TYPE_CPU; }
   PixelRect scene_pixels() const;
-  void hear(double seconds);  // all input until now, and the panels after it
+  void process_input(double seconds);  // all input until now, and the panels after it
   // What this frame itself is to draw; none, and perhaps refinement_, if it is nothing or comes in tiles.
   Result<std::optional<FrameRequest::Scene>> next_picture(const PixelRect& pixels);
   Result<std::optional<FrameRequest::Scene>> next_paths(FrameRequest::Scene scene);

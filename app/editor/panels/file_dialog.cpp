@@ -18,7 +18,7 @@ namespace {
 bool readable(const fs::path& file) {
   std::string extension = file.extension().string();
   if (extension.empty()) return false;
-  std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return char(std::tolower(c)); });
   for (const io::Format& format : io::formats())
     if (format.read && std::ranges::find(format.extensions, extension.substr(1)) != format.extensions.end()) return true;
   return false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// file_dialog.hpp - choosing a file to open or to write, as a window of the editor: the same on every desktop, and scriptable.
+// file_dialog.hpp - choosing a file to open or to write, as a window of the editor: the same on every desktop, and
+// scriptable.
 #pragma once
 
 #include <filesystem>

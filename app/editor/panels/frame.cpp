@@ -199,7 +199,7 @@ void draw_questions(Questions& questions, Session& session, FileDialog& dialog, 
     ImGui::TextUnformatted("Quarry ended before these were saved. Every edit is still there.");
     ImGui::Spacing();
     for (size_t i = 0; i < questions.recoverable.size(); ++i) {
-      ImGui::PushID(static_cast<int>(i));
+      ImGui::PushID(int(i));
       const RecoveryFile& file = questions.recoverable[i];
       ImGui::AlignTextToFramePadding();
       ImGui::Text("%s (%s)", file.title.c_str(), bytes_text(file.bytes).c_str());
@@ -213,13 +213,13 @@ void draw_questions(Questions& questions, Session& session, FileDialog& dialog, 
           questions.recoverable.clear();
           return true;
         }
-        questions.recoverable.erase(questions.recoverable.begin() + static_cast<std::ptrdiff_t>(i));
+        questions.recoverable.erase(questions.recoverable.begin() + std::ptrdiff_t(i));
         break;
       }
       if (remove) {
         std::error_code ignored;
         std::filesystem::remove(file.file, ignored);
-        questions.recoverable.erase(questions.recoverable.begin() + static_cast<std::ptrdiff_t>(i));
+        questions.recoverable.erase(questions.recoverable.begin() + std::ptrdiff_t(i));
         break;
       }
     }
@@ -291,7 +291,7 @@ void draw_panels(Editor& editor) {
   const float em = ImGui::GetFontSize();
   const Perform act = [&editor](Action action) { perform(editor, action); };
   const float menu = draw_menu(editor.session, {editor.settings.view, editor.convergence.wanted > 0, editor.panels_shown}, act);
-  const float status = em + 9 * editor.interface->scale();
+  const float status = em + 9 * editor.imgui->scale();
   // In a narrow window the panels keep their width and the viewport what is left, but never less than a third.
   const float left = editor.panels_shown ? std::min(em * 16, window.x / 3) : 0, right = editor.panels_shown ? std::min(em * 19, window.x / 3) : 0;
   const float height = std::max(1.0f, window.y - menu - status);
@@ -302,16 +302,16 @@ void draw_panels(Editor& editor) {
       draw_scene(editor.session, editor.messages);
     });
   }
-  draw_status({0, window.y - status, window.x, status, editor.interface->scale()}, editor.messages, editor.brush, editor.viewport.hover, editor.session.scene().palette);
+  draw_status({0, window.y - status, window.x, status, editor.imgui->scale()}, editor.messages, editor.brush, editor.viewport.hover, editor.session.scene().palette);
   editor.viewport.x = left;
   editor.viewport.y = menu;
   editor.viewport.width = std::max(1.0f, window.x - left - right);
   editor.viewport.height = height;
   draw_help(editor.help_shown);
   // An error was said in the status line; the dialog says it, too.
-  const auto told = [&editor](bool done) { return done ? Result<void>() : fail(ErrorCode::io, editor.messages.text); };
-  editor.dialog.draw({.open = [&](const std::filesystem::path& file) { return told(editor.open(file)); },
-                      .save_as = [&](const std::filesystem::path& file) { return told(editor.save_as(file)); },
+  const auto result_of = [&editor](bool done) { return done ? Result<void>() : fail(ErrorCode::io, editor.messages.text); };
+  editor.dialog.draw({.open = [&](const std::filesystem::path& file) { return result_of(editor.open(file)); },
+                      .save_as = [&](const std::filesystem::path& file) { return result_of(editor.save_as(file)); },
                       .cancelled = [&] { editor.questions.after_saving = {}; }});
   draw_questions(editor.questions, editor.session, editor.dialog,
                  {.save = [&] { editor.save(); },

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// frame.hpp - everything around the viewport, drawn anew each frame. Each panel is handed what it shows and changes, not the Editor.
+// frame.hpp - everything around the viewport, drawn anew each frame. Each panel is handed what it shows and changes,
+// not the Editor.
 #pragma once
 
 #include "app/editor/panels/actions.hpp"
@@ -15,8 +16,10 @@ class Session;
 void draw_panels(Editor& editor);
 
 // Its parts, one file each.
-void draw_tools(Brush& brush, Session& session, Messages& messages, const Perform& perform);  // panels/tools.cpp: modes, shapes, palette, material
-void draw_scene(Session& session, Messages& messages);                                       // panels/scene.cpp: layers, instances, history
+// panels/tools.cpp: modes, shapes, palette, material.
+void draw_tools(Brush& brush, Session& session, Messages& messages, const Perform& perform);
+// panels/scene.cpp: layers, instances, history.
+void draw_scene(Session& session, Messages& messages);
 
 // A heading over a group of widgets.
 void panel_heading(const char* text);

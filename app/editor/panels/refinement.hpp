@@ -11,8 +11,8 @@ namespace quarry::app {
 
 constexpr uint32_t kUsualPaths = 512;  // a pixel: little grain is left
 
-// How fine the picture is drawn. A software device cannot draw a whole picture between two mouse movements: while something moves
-// fewer pixels are marched, and when all is still the picture is made whole, in tiles (Refinement).
+// How fine the picture is drawn. A software device cannot draw a whole picture between two mouse movements: while
+// something moves fewer pixels are marched, and when all is still the picture is made whole, in tiles (Refinement).
 struct Resolution {
   double scale = 1;           // of the newest picture
   double tiles_ms = 0;        // that the newest picture took, if it was whole and came in tiles

@@ -13,7 +13,8 @@
 namespace quarry::app {
 namespace {
 
-// Rows of one height in a box that scrolls; only those in view are drawn, so a scene of thousands of instances costs nothing.
+// Rows of one height in a box that scrolls; only those in view are drawn, so a scene of thousands of instances costs
+// nothing.
 template <class Row>
 void list_box(const char* name, size_t count, float max_rows, Row row) {
   const float line = ImGui::GetFrameHeight();
@@ -22,11 +23,11 @@ void list_box(const char* name, size_t count, float max_rows, Row row) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {6, 0});
   ImGui::BeginChild(name, {0, height}, true);
   ImGuiListClipper clipper;
-  clipper.Begin(static_cast<int>(count), line);
+  clipper.Begin(int(count), line);
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
       ImGui::PushID(i);
-      row(static_cast<uint32_t>(i));
+      row(uint32_t(i));
       ImGui::PopID();
     }
   ImGui::EndChild();

@@ -19,7 +19,7 @@ namespace quarry::app {
 namespace {
 
 // Beyond all integers is beyond the world, too: an edit there is refused.
-int whole(double number) { return std::isnan(number) ? 0 : static_cast<int>(std::clamp(number, double(INT_MIN), double(INT_MAX))); }
+int whole(double number) { return std::isnan(number) ? 0 : int(std::clamp(number, double(INT_MIN), double(INT_MAX))); }
 
 void push_move(Editor& editor, double x, double y) {
   InputEvent event;
@@ -47,7 +47,7 @@ Result<Mode> mode_of(const std::string& name) {
 }
 
 Result<uint8_t> material_of(double number) {
-  if (number >= 1 && number <= 255) return static_cast<uint8_t>(number);
+  if (number >= 1 && number <= 255) return uint8_t(number);
   return fail(ErrorCode::bad_usage, fmt::format("{} is no material: 1 to 255", number));
 }
 
@@ -109,7 +109,7 @@ Result<void> ScriptRunner::start(Editor& editor, const ScriptCommand& command) {
     return {};
   }
   if (verb == "paths") {
-    editor.convergence.wanted = static_cast<uint32_t>(std::clamp(whole(n[0]), 0, 1 << 20));
+    editor.convergence.wanted = uint32_t(std::clamp(whole(n[0]), 0, 1 << 20));
     editor.redraw();
     return {};
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// script_runner.hpp - carries out a script between frames. Each command is acknowledged on standard output ("ok LINE: text") once it
-// is done and, where it changes the document, on disk; a test that kills the program counts those lines.
+// script_runner.hpp - carries out a script between frames. Each command is acknowledged on standard output ("ok LINE:
+// text") once it is done and, where it changes the document, on disk; a test that kills the program counts those lines.
 #pragma once
 
 #include <filesystem>

@@ -28,7 +28,8 @@ void row(const char* name, const std::string& value, const char* tip = nullptr) 
   }
 }
 
-// How many keys are found after reading one 32-byte sector, two, three ...: one bar each, the last for all that is deeper.
+// How many keys are found after reading one 32-byte sector, two, three ...: one bar each, the last for all that is
+// deeper.
 void draw_histogram(const hashgrid::Stats& grid) {
   constexpr size_t kBars = 8;
   uint64_t bars[kBars]{}, all = 0;
@@ -88,7 +89,8 @@ void draw_statistics(const StatisticsPanel& shown) {
   panel_heading("RENDERER");
   const double tiles = shown.resolution.tiles_ms, picture = shown.resolution.whole && tiles > 0 ? tiles : shown.presenter.picture_ms();
   row("Picture", picture > 0 ? fmt::format("{:.2f} ms{}", picture, shown.resolution.scale < 1 ? fmt::format(" at {:.0f}%", shown.resolution.scale * 100) : "") : "-",
-      "GPU time of the newest picture. While something moves fewer pixels are marched if a whole picture takes too long.");
+      "GPU time of the newest picture. While something moves fewer pixels are marched if a whole picture takes too "
+      "long.");
   if (shown.convergence.wanted > 0)
     row("Light paths", fmt::format("{} of {} a pixel", shown.convergence.paths(), shown.convergence.wanted), "They add up while nothing moves.");
   row("Frame", shown.frame_ms > 0 ? fmt::format("{:.1f} ms", shown.frame_ms) : "-");
@@ -101,7 +103,7 @@ void draw_statistics(const StatisticsPanel& shown) {
   ImGui::SameLine(ImGui::GetFontSize() * 6.5f);
   ImGui::SetNextItemWidth(-1);
   const auto names = engine::debug_view_names();
-  const auto view = static_cast<size_t>(shown.view);
+  const auto view = size_t(shown.view);
   if (ImGui::BeginCombo("##view", names[view])) {
     for (size_t i = 0; i < names.size(); ++i)
       if (ImGui::Selectable(names[i], i == view)) shown.view = static_cast<engine::DebugView>(i);

@@ -62,7 +62,7 @@ void draw_palette(Brush& brush, const Palette& palette) {
       const Material& material = palette.materials[size_t(index)];
       const std::string& name = palette.names[size_t(index)];
       ImGui::SetTooltip("%d %s\n#%02X%02X%02X", index, name.c_str(), material.r, material.g, material.b);
-      if (ImGui::IsItemActive() || ImGui::IsItemClicked()) brush.material = static_cast<uint8_t>(index);
+      if (ImGui::IsItemActive() || ImGui::IsItemClicked()) brush.material = uint8_t(index);
     }
   }
   const ImVec2 chosen = corner(brush.material);
@@ -70,7 +70,8 @@ void draw_palette(Brush& brush, const Palette& palette) {
   list.AddRect({chosen.x, chosen.y}, {chosen.x + cell, chosen.y + cell}, IM_COL32(255, 255, 255, 255), 3, 0, 1.5f);
 }
 
-// Dragging shows the change at once; it becomes a step of the history, and is committed to the file, when the mouse lets go.
+// Dragging shows the change at once; it becomes a step of the history, and is committed to the file, when the mouse
+// lets go.
 void draw_material(const Brush& brush, Session& session, Messages& messages) {
   const size_t index = brush.material;
   Palette palette = session.scene().palette;
@@ -91,7 +92,7 @@ void draw_material(const Brush& brush, Session& session, Messages& messages) {
   float color[3] = {float(material.r) / 255, float(material.g) / 255, float(material.b) / 255};
   row("Colour");
   note(ImGui::ColorEdit3("##color", color, ImGuiColorEditFlags_DisplayHex | ImGuiColorEditFlags_PickerHueWheel));
-  const auto byte = [](float value) { return static_cast<uint8_t>(std::lround(std::clamp(value, 0.0f, 1.0f) * 255)); };
+  const auto byte = [](float value) { return uint8_t(std::lround(std::clamp(value, 0.0f, 1.0f) * 255)); };
   material.r = byte(color[0]), material.g = byte(color[1]), material.b = byte(color[2]);
   row("Rough");
   note(ImGui::SliderFloat("##rough", &material.roughness, 0, 1, "%.2f", ImGuiSliderFlags_AlwaysClamp));

@@ -35,7 +35,7 @@ bool Viewport::inside(double mouse_x, double mouse_y) const {
 }
 
 Ray Viewport::ray_at(double mouse_x, double mouse_y) const {
-  return camera_.ray(mouse_x - x - 0.5, mouse_y - y - 0.5, static_cast<uint32_t>(std::max(1.0, width)), static_cast<uint32_t>(std::max(1.0, height)));
+  return camera_.ray(mouse_x - x - 0.5, mouse_y - y - 0.5, uint32_t(std::max(1.0, width)), uint32_t(std::max(1.0, height)));
 }
 
 void Viewport::forget() {
@@ -167,7 +167,7 @@ void Viewport::apply(const std::vector<Edit>& edits) {
 void Viewport::draw_overlay(float scale) const {
   ImDrawList& list = *ImGui::GetBackgroundDrawList();
   list.PushClipRect({float(x), float(y)}, {float(x + width), float(y + height)}, true);
-  const auto wide = static_cast<uint32_t>(std::max(1.0, width)), high = static_cast<uint32_t>(std::max(1.0, height));
+  const auto wide = uint32_t(std::max(1.0, width)), high = uint32_t(std::max(1.0, height));
   const float line = 1.4f * scale;
   const auto segment = [&](const glm::dvec3& a, const glm::dvec3& b, unsigned color, float thickness) {
     const auto from = camera_.project(a, wide, high), to = camera_.project(b, wide, high);

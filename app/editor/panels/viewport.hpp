@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// viewport.hpp - the part of the window where the world is: mouse to camera and strokes, and what is drawn over the picture.
+// viewport.hpp - the part of the window where the world is: mouse to camera and strokes, and what is drawn over the
+// picture.
 #pragma once
 
 #include <optional>

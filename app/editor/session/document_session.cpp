@@ -147,7 +147,7 @@ std::optional<uint32_t> Session::instance_at(Int3 voxel) const {
 }
 
 void Session::set_active_instance(uint32_t instance) {
-  const auto count = static_cast<uint32_t>(document_->scene().instances.size());
+  const auto count = uint32_t(document_->scene().instances.size());
   active_instance_ = std::min(instance, count - 1);
 }
 
@@ -174,7 +174,8 @@ Edit Session::in_volume_axes(const Edit& edit, const Instance& instance) const {
   return turned;
 }
 
-// A document without a world file gets its recovery file before its first change since it was opened or saved, with the history that it has then.
+// A document without a world file gets its recovery file before its first change since it was opened or saved, with the
+// history that it has then.
 Result<void> Session::keep_safe() {
   if (store_ || recovery_.empty()) return {};
   QRY_TRY_ASSIGN(auto file, new_recovery_file(recovery_, title_));
@@ -186,7 +187,7 @@ Result<void> Session::keep_safe() {
 }
 
 // What is not on disk must not look done: the document takes a change back whose commit fails.
-Document::Keep Session::commit_with(Result<void> (io::Store::*commit)(const Scene&, std::span<const UndoRecord>)) {
+Document::Persist Session::commit_with(Result<void> (io::Store::*commit)(const Scene&, std::span<const UndoRecord>)) {
   if (!store_) return {};
   return [this, commit](std::span<const UndoRecord> records) { return ((*store_).*commit)(document_->scene(), records); };
 }
@@ -337,7 +338,8 @@ Result<void> Session::save_as(const fs::path& file, const Progress& progress) {
   std::error_code error;
   if (store_ && world_file_ && fs::equivalent(file, store_path_, error)) return {};  // every edit is in it already
   if (store_) {
-    // The file that holds the edits so far is copied whole: the history goes with it. Closed first, so that the copy is complete.
+    // The file that holds the edits so far is copied whole: the history goes with it. Closed first, so that the copy is
+    // complete.
     const fs::path from = store_path_;
     store_.reset();
     const auto copied = io::Store::copy(from, file);

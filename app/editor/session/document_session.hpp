@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// document_session.hpp - one document being edited, kept safe on disk: every change that is acknowledged is in a file when the call returns, and one that
-// failed is nowhere: not in the file, nor in the document, nor in its history.
+// document_session.hpp - one document being edited, kept safe on disk: every change that is acknowledged is in a file
+// when the call returns, and one that failed is nowhere: not in the file, nor in the document, nor in its history.
 //
 //   Edit (world axes) -> instance's inverse transform -> Document::apply -> Store::commit_edit -> acknowledged
 //
-// A document opened from a .quarry file is committed to that file. Any other (new, imported) is committed to a recovery file, made
-// before its first edit with the history so far, and taken away once the document was saved. Knows nothing of windows; one thread at a time.
+// A document opened from a .quarry file is committed to that file. Any other (new, imported) is committed to a recovery
+// file, made before its first edit with the history so far, and taken away once the document was saved. Knows nothing
+// of windows; one thread at a time.
 #pragma once
 
 #include <filesystem>
@@ -24,8 +25,9 @@
 
 namespace quarry::app {
 
-// Where a document's world lives. `prepare` makes room for a new world beside the present one; `settle(true)` says that the new one is
-// in use and the old one's memory may go, `settle(false)` that it came to nothing. Both may be empty: plain host memory.
+// Where a document's world lives. `prepare` makes room for a new world beside the present one; `settle(true)` says that
+// the new one is in use and the old one's memory may go, `settle(false)` that it came to nothing. Both may be empty:
+// plain host memory.
 struct WorldPlace {
   std::function<Result<WorldMemory>()> prepare;
   std::function<void(bool used)> settle;
@@ -56,19 +58,21 @@ class Session {
   // The instance that edits act on. Clamped to those there are.
   uint32_t active_instance() const { return active_instance_; }
   void set_active_instance(uint32_t instance);
-  Box3 active_box() const;  // of its voxels, world axes; empty if it has none or is hidden. Looked for anew after each change, not each call
+  // Of its voxels, world axes; empty if it has none or is hidden. Looked for anew after each change, not each call.
+  Box3 active_box() const;
 
-  // One edit, in world axes, on the active instance's volume. The number of voxels changed. On failure nothing has changed, neither
-  // in memory nor in the file.
+  // One edit, in world axes, on the active instance's volume. The number of voxels changed. On failure nothing has
+  // changed, neither in memory nor in the file.
   Result<uint64_t> apply(const Edit& edit);
-  // Edits between the two calls are one step: undone and redone together, also after the file was closed and opened again. If one of them
-  // fails, the step is those that did not.
+  // Edits between the two calls are one step: undone and redone together, also after the file was closed and opened
+  // again. If one of them fails, the step is those that did not.
   void begin_stroke();
   void end_stroke();
   // A step back or forth: all of it, or nothing. Nothing to undo: success, and nothing happens.
   Result<void> undo();
   Result<void> redo();
-  Result<void> set_palette(const Palette& palette);  // a step of the history. On failure the palette is the last that was kept
+  // A step of the history. On failure the palette is the last that was kept.
+  Result<void> set_palette(const Palette& palette);
   // Shown, not kept: set_palette follows when the user lets go. Whatever else happens to the document first ends it.
   void preview_palette(const Palette& palette);
   bool previews_palette() const { return kept_palette_.has_value(); }
@@ -90,8 +94,9 @@ class Session {
   bool unsaved() const { return !world_file_ && changed_; }
   std::string title() const;
   const std::filesystem::path& store_file() const;              // where acknowledged edits are; empty before the first
-  // Writes a copy by the format registry; after that nothing is unsaved, whatever the format. Saving as .quarry also moves the session to that
-  // file, history included; so does saving a document that has no world file in a format that gives back what it is given (Format::returns).
+  // Writes a copy by the format registry; after that nothing is unsaved, whatever the format. Saving as .quarry also
+  // moves the session to that file, history included; so does saving a document that has no world file in a format that
+  // gives back what it is given (Format::returns).
   Result<void> save_as(const std::filesystem::path& file, const Progress& progress = {});
   // What writing the document back into file() means.
   struct WriteBack {
@@ -113,7 +118,7 @@ class Session {
   void end_preview();
   void take_warnings(const std::vector<std::string>& warnings);
   Result<void> step(bool back);
-  Document::Keep commit_with(Result<void> (io::Store::*commit)(const Scene&, std::span<const UndoRecord>));
+  Document::Persist commit_with(Result<void> (io::Store::*commit)(const Scene&, std::span<const UndoRecord>));
   Edit in_volume_axes(const Edit& edit, const Instance& instance) const;
   void drop_recovery_file();
 

@@ -9,7 +9,8 @@
 namespace quarry::app {
 namespace {
 
-// A walk through cells of one size, after J. Amanatides and A. Woo, "A Fast Voxel Traversal Algorithm for Ray Tracing", 1987.
+// A walk through cells of one size, after J. Amanatides and A. Woo, "A Fast Voxel Traversal Algorithm for Ray Tracing",
+// 1987.
 struct Walk {
   int32_t cell[3];
   int32_t step[3];
@@ -52,7 +53,7 @@ std::optional<Pick> pick_in_brick(const Ray& ray, Int3 brick, const Brick& value
   for (int i = 0; i < 3; ++i) {
     const double at = std::floor(ray.origin[i] + ray.direction[i] * enter);
     // Rounding at the brick's faces must not lead into a neighbour.
-    first[i] = static_cast<int32_t>(std::clamp(at, double(low[i]), double(low[i] + kBrickEdge - 1)));
+    first[i] = int32_t(std::clamp(at, double(low[i]), double(low[i] + kBrickEdge - 1)));
     if (i == entry_axis) first[i] = ray.direction[i] > 0 ? low[i] : low[i] + kBrickEdge - 1;
   }
   Walk walk(ray, 1, enter, first);
@@ -87,7 +88,7 @@ std::optional<Pick> pick_voxel(const World& world, const Ray& ray, double reach)
   if (enter > leave) return {};
   int32_t first[3];
   for (int i = 0; i < 3; ++i)
-    first[i] = static_cast<int32_t>(std::floor((ray.origin[i] + ray.direction[i] * enter) / kBrickEdge));
+    first[i] = int32_t(std::floor((ray.origin[i] + ray.direction[i] * enter) / kBrickEdge));
   Walk walk(ray, kBrickEdge, enter, first);
   Brick value;
   while (walk.t <= leave) {
@@ -113,9 +114,9 @@ std::optional<Int3> voxel_on_plane(const Ray& ray, int axis, double coordinate, 
   const double t = (coordinate - ray.origin[axis]) / d;
   if (t <= 0 || t > 50000) return {};
   int32_t cell[3];
-  for (int i = 0; i < 3; ++i) cell[i] = static_cast<int32_t>(std::floor(ray.origin[i] + ray.direction[i] * t));
+  for (int i = 0; i < 3; ++i) cell[i] = int32_t(std::floor(ray.origin[i] + ray.direction[i] * t));
   // The plane is a face: the voxel behind it, seen from the normal's side.
-  cell[axis] = static_cast<int32_t>(std::lround(coordinate)) - (positive_normal ? 1 : 0);
+  cell[axis] = int32_t(std::lround(coordinate)) - (positive_normal ? 1 : 0);
   const Int3 voxel{cell[0], cell[1], cell[2]};
   if (!voxel_in_world(voxel)) return {};
   return voxel;

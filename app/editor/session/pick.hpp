@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// pick.hpp - which voxel a ray meets first, found on the host: an answer within the same frame, whatever the GPU is busy with.
-// The renderer's own traversal (shaders/passes/march.comp.glsl) finds the same voxels; tests compare both with a brute-force walk.
+// pick.hpp - which voxel a ray meets first, found on the host: an answer within the same frame, whatever the GPU is
+// busy with. The renderer's own traversal (shaders/passes/march.comp.glsl) finds the same voxels; tests compare both
+// with a brute-force walk.
 #pragma once
 
 #include <optional>
@@ -18,12 +19,14 @@ struct Pick {
   bool ground = false;   // nothing was hit but the plane y = 0; `voxel` lies under it
 };
 
-// The first voxel along the ray. Walks bricks, and voxels only inside bricks that exist. Nothing within `reach` voxels: none.
+// The first voxel along the ray. Walks bricks, and voxels only inside bricks that exist. Nothing within `reach` voxels:
+// none.
 std::optional<Pick> pick_voxel(const World& world, const Ray& ray, double reach = 50000);
 // The same, or else the ground plane: where one starts in an empty world.
 std::optional<Pick> pick_or_ground(const World& world, const Ray& ray);
 
-// Where a ray meets the plane (axis, coordinate), as the voxel on the side of `normal`'s back; none if parallel or behind.
+// Where a ray meets the plane (axis, coordinate), as the voxel on the side of `normal`'s back; none if parallel or
+// behind.
 std::optional<Int3> voxel_on_plane(const Ray& ray, int axis, double coordinate, bool positive_normal);
 
 }  // namespace quarry::app

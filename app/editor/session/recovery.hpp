@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// recovery.hpp - where edits of documents that have no world file yet are kept safe: one .quarry file each, in the user's state
-// directory ($XDG_STATE_HOME/quarry/recovery, or ~/.local/state/quarry/recovery). A clean end removes it; a crash leaves it, and the
-// next start of the editor offers it.
+// recovery.hpp - where edits of documents that have no world file yet are kept safe: one .quarry file each, in the
+// user's state directory ($XDG_STATE_HOME/quarry/recovery, or ~/.local/state/quarry/recovery). A clean end removes it;
+// a crash leaves it, and the next start of the editor offers it.
 #pragma once
 
 #include <filesystem>

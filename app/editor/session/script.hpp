@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// script.hpp - what `quarry edit --script FILE` reads: one command a line, `#` begins a comment. The editor carries them out through
-// the paths that mouse and keys take.
+// script.hpp - what `quarry edit --script FILE` reads: one command a line, `#` begins a comment. The editor carries
+// them out through the paths that mouse and keys take.
 #pragma once
 
 #include <filesystem>
@@ -24,7 +24,8 @@ struct ScriptVerb {
 };
 const std::vector<ScriptVerb>& script_verbs();
 
-// Checks verbs and the number of arguments of the whole text first, so that nothing is carried out of a script with a mistake.
+// Checks verbs and the number of arguments of the whole text first, so that nothing is carried out of a script with a
+// mistake.
 // Errors: bad_usage with line and the nearest verb.
 Result<std::vector<ScriptCommand>> parse_script(const std::string& text, const std::string& name);
 Result<std::vector<ScriptCommand>> read_script(const std::filesystem::path& file);

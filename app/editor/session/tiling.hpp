@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// tiling.hpp - a picture cut into tiles while it is made: which comes next, and how large it may be so that it takes about so long. Knows no
-// device. The picture lies in blocks of kBlock pixels squared; a tile is a rectangle of blocks, the nearest that are left to where one looks.
+// tiling.hpp - a picture cut into tiles while it is made: which comes next, and how large it may be so that it takes
+// about so long. Knows no device. The picture lies in blocks of kBlock pixels squared; a tile is a rectangle of blocks,
+// the nearest that are left to where one looks.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +26,13 @@ class Tiling {
   bool is_left(uint32_t across, uint32_t down) const { return left_in_[down * across_ + across] != 0; }
   uint32_t width_ = 0, height_ = 0, across_ = 0, down_ = 0, left_ = 0;
   std::vector<uint8_t> left_in_;      // 1: its turn is to come
-  std::vector<uint32_t> by_distance_;  // blocks, the nearest last; those that had their turn are taken off when they are met
+  // Blocks, the nearest last; those that had their turn are taken off when they are met.
+  std::vector<uint32_t> by_distance_;
 };
 
-// What a pixel takes, so that the next tile takes as long as is wanted. Quick to believe that it takes more, slow to believe that it takes less:
-// sky takes next to nothing, and the ground comes at once behind it. So never less than the mean of the picture so far.
+// What a pixel takes, so that the next tile takes as long as is wanted. Quick to believe that it takes more, slow to
+// believe that it takes less: sky takes next to nothing, and the ground comes at once behind it. So never less than the
+// mean of the picture so far.
 class TileCost {
  public:
   void guess(double ms_a_pixel) { ms_a_pixel_ = kCautious * ms_a_pixel, ms_ = pixels_ = 0; }  // from a coarser picture of the whole

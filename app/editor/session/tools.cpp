@@ -20,8 +20,8 @@ Int3 grown(Int3 v, int by) { return {v.x + by, v.y + by, v.z + by}; }
 
 }  // namespace
 
-const char* mode_name(Mode mode) { return kModeNames[static_cast<int>(mode)]; }
-const char* brush_shape_name(BrushShape shape) { return kShapeNames[static_cast<int>(shape)]; }
+const char* mode_name(Mode mode) { return kModeNames[int(mode)]; }
+const char* brush_shape_name(BrushShape shape) { return kShapeNames[int(shape)]; }
 
 std::optional<Mode> mode_from_name(std::string_view name) {
   for (size_t i = 0; i < std::size(kModeNames); ++i)
@@ -66,7 +66,7 @@ Edit brush_edit(const Brush& brush, Int3 a, Int3 b) {
 
 Box3 touched_box(const Edit& edit) {
   const Int3 a = edit.a, b = edit.shape == Shape::sphere ? edit.a : edit.b;
-  const int by = edit.shape == Shape::box ? 0 : static_cast<int>(std::floor(edit.radius));
+  const int by = edit.shape == Shape::box ? 0 : int(std::floor(edit.radius));
   return {grown({std::min(a.x, b.x), std::min(a.y, b.y), std::min(a.z, b.z)}, -by),
           grown({std::max(a.x, b.x), std::max(a.y, b.y), std::max(a.z, b.z)}, by)};
 }
@@ -116,7 +116,7 @@ std::vector<Edit> Stroke::move(const World& world, const Ray& ray) {
   const int steps = std::max(1, (longest + brush_.radius) / std::max(1, brush_.radius));
   std::vector<Edit> edits;
   for (int i = 1; i <= steps; ++i) {
-    const auto between = [&](int32_t start, int32_t length) { return start + static_cast<int32_t>(std::lround(double(length) * i / steps)); };
+    const auto between = [&](int32_t start, int32_t length) { return start + int32_t(std::lround(double(length) * i / steps)); };
     const Int3 at{between(from.x, way.x), between(from.y, way.y), between(from.z, way.z)};
     edits.push_back(brush_edit(brush_, at, at));
   }

@@ -32,19 +32,22 @@ const char* brush_shape_name(BrushShape shape);
 std::optional<Mode> mode_from_name(std::string_view name);
 std::optional<BrushShape> brush_shape_from_name(std::string_view name);
 
-// The voxel a brush works at: the one in front of the face for modes that put voxels into empty space, else the one picked.
+// The voxel a brush works at: the one in front of the face for modes that put voxels into empty space, else the one
+// picked.
 Int3 brush_voxel(const Brush& brush, const Pick& pick);
 // The edit from `a` to `b` (equal: a dab). World axes.
 Edit brush_edit(const Brush& brush, Int3 a, Int3 b);
 // Every voxel the edit may touch.
 Box3 touched_box(const Edit& edit);
 
-// One press of the mouse button until its release. Modes that change the surface stay in the plane of the face where they began, so
-// that a stroke neither climbs what it adds nor drills into what it removes; painting follows the surface.
+// One press of the mouse button until its release. Modes that change the surface stay in the plane of the face where
+// they began, so that a stroke neither climbs what it adds nor drills into what it removes; painting follows the
+// surface.
 class Stroke {
  public:
   Stroke(const Brush& brush, const Pick& start);
-  // Edits to apply now, for sphere and cube: the first dab at once, then what the mouse's way since the last call covers.
+  // Edits to apply now, for sphere and cube: the first dab at once, then what the mouse's way since the last call
+  // covers.
   std::vector<Edit> begin() const;
   std::vector<Edit> move(const World& world, const Ray& ray);
   // What the release applies: box and line.

@@ -14,10 +14,10 @@ FrameLog::FrameLog() {
 
 double FrameLog::now() const { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begun_).count(); }
 
-void FrameLog::frame(double waited, double heard, double prepared, double drawn, double rays, double ms) {
+void FrameLog::frame(double waited, double input, double prepared, double drawn, double rays, double ms) {
   if (!file_) return;
   fmt::print(file_.get(), R"({{"at": {:.1f}, "frame": {{"waited": {:.2f}, "heard": {:.2f}, "prepared": {:.2f}, "drawn": {:.2f}, "rays": {:.0f}, "ms": {:.2f}}}}})" "\n", now(), waited,
-             heard, prepared, drawn, rays, ms);
+             input, prepared, drawn, rays, ms);
   std::fflush(file_.get());
 }
 

@@ -38,7 +38,8 @@ Result<std::unique_ptr<Window>> Window::create(int width, int height, const std:
   const char* wayland = std::getenv("WAYLAND_DISPLAY");
   if (!(x11 && *x11) && !(wayland && *wayland))
     return fail(ErrorCode::not_found,
-                "there is no display to open a window on: DISPLAY and WAYLAND_DISPLAY are not set. Start it from a desktop, or under Xvfb: "
+                "there is no display to open a window on: DISPLAY and WAYLAND_DISPLAY are not set. Start it from a "
+                "desktop, or under Xvfb: "
                 "xvfb-run -s '-screen 0 1280x800x24' quarry edit ...");
   if (!glfwInit())
     return fail(ErrorCode::not_found, fmt::format("the display {} cannot be used: {}. Check DISPLAY, or use Xvfb: xvfb-run quarry edit ...",
@@ -84,7 +85,7 @@ Window::Window(GLFWwindow* window) : window_(window) {
   glfwSetCharCallback(window, [](GLFWwindow* w, unsigned code) {
     InputEvent event;
     event.type = InputEvent::Type::text;
-    event.code = static_cast<int>(code);
+    event.code = int(code);
     if (!of(w).ignore_user_) of(w).push(event);
   });
   glfwSetDropCallback(window, [](GLFWwindow* w, int count, const char** files) {
@@ -147,8 +148,9 @@ float Window::content_scale() const {
   int window_width = 1, window_height = 1, pixel_width = 1, pixel_height = 1;
   size(window_width, window_height);
   framebuffer_size(pixel_width, pixel_height);
-  // Where window coordinates are points already (Wayland, macOS), the framebuffer carries the scale and the layout must not scale twice.
-  const float points = window_width > 0 ? static_cast<float>(pixel_width) / static_cast<float>(window_width) : 1.0f;
+  // Where window coordinates are points already (Wayland, macOS), the framebuffer carries the scale and the layout must
+  // not scale twice.
+  const float points = window_width > 0 ? float(pixel_width) / float(window_width) : 1.0f;
   return points > 0 ? std::max(1.0f, x / points) : 1.0f;
 }
 
@@ -162,8 +164,8 @@ void Window::set_cursor(int imgui_cursor) {
   const bool hide = imgui_cursor == ImGuiMouseCursor_None;
   if (hide != cursor_hidden_) glfwSetInputMode(window_, GLFW_CURSOR, hide ? GLFW_CURSOR_HIDDEN : GLFW_CURSOR_NORMAL);
   cursor_hidden_ = hide;
-  if (!hide && imgui_cursor >= 0 && static_cast<size_t>(imgui_cursor) < cursors_.size())
-    glfwSetCursor(window_, static_cast<GLFWcursor*>(cursors_[static_cast<size_t>(imgui_cursor)]));
+  if (!hide && imgui_cursor >= 0 && size_t(imgui_cursor) < cursors_.size())
+    glfwSetCursor(window_, static_cast<GLFWcursor*>(cursors_[size_t(imgui_cursor)]));
 }
 
 std::string Window::clipboard() const {
@@ -177,7 +179,7 @@ void Window::push(InputEvent event) { events_.push_back(std::move(event)); }
 Result<KeyChord> key_chord(const std::string& name) {
   KeyChord chord;
   std::string rest = name;
-  for (char& c : rest) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (char& c : rest) c = char(std::tolower(static_cast<unsigned char>(c)));
   const auto take = [&](const char* prefix, int bit) {
     if (!rest.starts_with(prefix)) return false;
     rest = rest.substr(std::string_view(prefix).size());
@@ -207,10 +209,10 @@ std::string shown_chord(KeyChord chord) {
   for (const NamedKey& named : kNamedKeys)
     if (chord.key == named.key) {
       std::string key = named.name;
-      key[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(key[0])));
+      key[0] = char(std::toupper(static_cast<unsigned char>(key[0])));
       return text + key;
     }
-  return text + static_cast<char>(chord.key);
+  return text + char(chord.key);
 }
 
 }  // namespace quarry::app

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// glfw_window.hpp - the window and what the user does to it, as a queue of events. Scripts put their events into the same queue, so that
-// a scripted click takes every path that a real one takes.
+// glfw_window.hpp - the window and what the user does to it, as a queue of events. Scripts put their events into the
+// same queue, so that a scripted click takes every path that a real one takes.
 #pragma once
 
 #include <vulkan/vulkan_core.h>

@@ -19,7 +19,7 @@ constexpr const char* kFonts[] = {
     "/usr/share/fonts/truetype/liberation/LiberationSans-Regular.ttf", "/usr/share/fonts/truetype/freefont/FreeSans.ttf",
 };
 
-void load_letters(float scale) {
+void load_font(float scale) {
   ImGuiIO& io = ImGui::GetIO();
   // Latin and the punctuation of our own texts.
   static const ImWchar ranges[] = {0x0020, 0x00FF, 0x2010, 0x2027, 0};
@@ -96,7 +96,7 @@ void apply_theme(float scale) {
 
 }  // namespace
 
-Interface::Interface(Window& window, float scale) : window_(window), scale_(scale) {
+ImGuiLayer::ImGuiLayer(Window& window, float scale) : window_(window), scale_(scale) {
   IMGUI_CHECKVERSION();
   ImGui::CreateContext();
   ImGuiIO& io = ImGui::GetIO();
@@ -114,27 +114,27 @@ Interface::Interface(Window& window, float scale) : window_(window), scale_(scal
   };
   for (const auto& [imgui_key, key] : keys) io.KeyMap[imgui_key] = key;
   io.ClipboardUserData = this;
-  io.SetClipboardTextFn = [](void* self, const char* text) { static_cast<Interface*>(self)->window_.set_clipboard(text); };
+  io.SetClipboardTextFn = [](void* self, const char* text) { static_cast<ImGuiLayer*>(self)->window_.set_clipboard(text); };
   io.GetClipboardTextFn = [](void* data) {
-    auto* self = static_cast<Interface*>(data);
+    auto* self = static_cast<ImGuiLayer*>(data);
     self->clipboard_ = self->window_.clipboard();
     return self->clipboard_.c_str();
   };
-  load_letters(scale);
+  load_font(scale);
   apply_theme(scale);
 }
 
-Interface::~Interface() { ImGui::DestroyContext(); }
+ImGuiLayer::~ImGuiLayer() { ImGui::DestroyContext(); }
 
-std::vector<InputEvent> Interface::feed(double seconds_since_last) {
+std::vector<InputEvent> ImGuiLayer::feed(double seconds_since_last) {
   ImGuiIO& io = ImGui::GetIO();
   int width = 0, height = 0, pixel_width = 0, pixel_height = 0;
   window_.size(width, height);
   window_.framebuffer_size(pixel_width, pixel_height);
-  io.DisplaySize = {static_cast<float>(width), static_cast<float>(height)};
+  io.DisplaySize = {float(width), float(height)};
   if (width > 0 && height > 0)
-    io.DisplayFramebufferScale = {static_cast<float>(pixel_width) / static_cast<float>(width), static_cast<float>(pixel_height) / static_cast<float>(height)};
-  io.DeltaTime = static_cast<float>(std::max(1e-4, seconds_since_last));
+    io.DisplayFramebufferScale = {float(pixel_width) / float(width), float(pixel_height) / float(height)};
+  io.DeltaTime = float(std::max(1e-4, seconds_since_last));
 
   std::vector<InputEvent> piece = take_piece(window_.events());
   input_.give(io, piece);

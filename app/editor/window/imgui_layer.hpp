@@ -9,14 +9,15 @@
 
 namespace quarry::app {
 
-class Interface {
+class ImGuiLayer {
  public:
-  Interface(Window& window, float scale);
-  ~Interface();
-  Interface(const Interface&) = delete;
-  Interface& operator=(const Interface&) = delete;
+  ImGuiLayer(Window& window, float scale);
+  ~ImGuiLayer();
+  ImGuiLayer(const ImGuiLayer&) = delete;
+  ImGuiLayer& operator=(const ImGuiLayer&) = delete;
 
-  // Gives Dear ImGui the next piece of what the user did (input_queue.hpp) and returns it, with the mouse's place in each of its buttons' events.
+  // Gives Dear ImGui the next piece of what the user did (input_queue.hpp) and returns it, with the mouse's place in
+  // each of its buttons' events.
   std::vector<InputEvent> feed(double seconds_since_last);
   float scale() const { return scale_; }
 

@@ -35,8 +35,8 @@ void InputState::give(ImGuiIO& io, std::vector<InputEvent>& piece) {
         event.x = mouse_x_, event.y = mouse_y_;
         break;
       case Type::scroll:
-        io.MouseWheelH += static_cast<float>(event.x);
-        io.MouseWheel += static_cast<float>(event.y);
+        io.MouseWheelH += float(event.x);
+        io.MouseWheel += float(event.y);
         break;
       case Type::key:
         if (event.code < 512) io.KeysDown[event.code] = event.down;
@@ -45,7 +45,7 @@ void InputState::give(ImGuiIO& io, std::vector<InputEvent>& piece) {
         io.KeyAlt = held(event, GLFW_KEY_LEFT_ALT, GLFW_KEY_RIGHT_ALT, GLFW_MOD_ALT);
         break;
       case Type::text:
-        io.AddInputCharacter(static_cast<unsigned>(event.code));
+        io.AddInputCharacter(unsigned(event.code));
         break;
       case Type::drop:
       case Type::close:
@@ -53,7 +53,7 @@ void InputState::give(ImGuiIO& io, std::vector<InputEvent>& piece) {
         break;
     }
   }
-  io.MousePos = {static_cast<float>(mouse_x_), static_cast<float>(mouse_y_)};
+  io.MousePos = {float(mouse_x_), float(mouse_y_)};
 }
 
 }  // namespace quarry::app

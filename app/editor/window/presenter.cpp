@@ -120,7 +120,8 @@ Presenter::~Presenter() {
   const VkDevice handle = device_.handle();
   if (timeline_) (void)wait_for(submitted());
   if (swapchain_.handle) {
-    // Presentation has no semaphore of ours to wait for: the one place, at the end, where the whole device is waited for.
+    // Presentation has no semaphore of ours to wait for: the one place, at the end, where the whole device is waited
+    // for.
     device_.lock_queue();
     vkDeviceWaitIdle(handle);
     device_.unlock_queue();
@@ -140,7 +141,8 @@ Presenter::~Presenter() {
 Result<void> Presenter::remake_swapchain(uint32_t width, uint32_t height) {
   QRY_TRY_ASSIGN(auto made, create_swapchain(device_, surface_, format_, render_pass_, width, height, swapchain_.handle));
   if (swapchain_.handle) {
-    // A presented image may be shown a little longer than its frame takes; a few frames more are surely enough, and then those to be done.
+    // A presented image may be shown a little longer than its frame takes; a few frames more are surely enough, and
+    // then those to be done.
     old_swapchains_.emplace_back(frames_ + 3 * kFrames, std::move(swapchain_));
   }
   swapchain_ = std::move(made);
@@ -160,7 +162,7 @@ Result<void> Presenter::begin() {
   const Slot& before = slots_[(frames_ + kFrames - 1) % kFrames];
   QRY_TRY(wait_for(software ? before.value : slot.value));
   for (uint32_t i = 0; i < kFrames; ++i)  // those that are done, the oldest first
-    if (const auto at = static_cast<uint32_t>((frames_ + i) % kFrames); slots_[at].value <= completed())
+    if (const auto at = uint32_t((frames_ + i) % kFrames); slots_[at].value <= completed())
       if (const double ms = read_times(slots_[at], at); ms > 0) picture_ms_ = ms, picture_steps_ = slots_[at].steps, picture_rays_ = slots_[at].rays, ++pictures_done_;
   const uint64_t done_value = completed();
   std::erase_if(retired_, [&](auto& entry) {
@@ -182,7 +184,7 @@ double Presenter::read_times(Slot& slot, uint32_t slot_index) {
   slot.has_times = false;
   uint64_t ticks[2]{};
   if (vkGetQueryPoolResults(device_.handle(), times_, slot_index * 2, 2, sizeof ticks, ticks, sizeof ticks[0], VK_QUERY_RESULT_64_BIT) != VK_SUCCESS) return 0;
-  return static_cast<double>(ticks[1] - ticks[0]) * nanoseconds_per_tick_ * 1e-6;
+  return double(ticks[1] - ticks[0]) * nanoseconds_per_tick_ * 1e-6;
 }
 
 Result<engine::TargetImage*> Presenter::scene_image(uint32_t width, uint32_t height) {
@@ -233,13 +235,13 @@ Result<bool> Presenter::draw(const FrameRequest& request, uint32_t window_width,
   const VkSemaphore signal[] = {swapchain_.drawn[image], timeline_->handle()};
   const uint64_t signal_values[] = {0, slot.value};
   auto values = of_type<VkTimelineSemaphoreSubmitInfo>(VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
-  values.waitSemaphoreValueCount = static_cast<uint32_t>(wait_values.size());
+  values.waitSemaphoreValueCount = uint32_t(wait_values.size());
   values.pWaitSemaphoreValues = wait_values.data();
   values.signalSemaphoreValueCount = 2;
   values.pSignalSemaphoreValues = signal_values;
   auto submit = of_type<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO);
   submit.pNext = &values;
-  submit.waitSemaphoreCount = static_cast<uint32_t>(wait.size());
+  submit.waitSemaphoreCount = uint32_t(wait.size());
   submit.pWaitSemaphores = wait.data();
   submit.pWaitDstStageMask = stages.data();
   const VkCommandBuffer commands = slot.commands->handle();
@@ -287,16 +289,16 @@ Result<void> Presenter::record_scene(VkCommandBuffer commands, Slot& slot, uint3
 void Presenter::blit(VkCommandBuffer commands, const engine::TargetImage& from, VkImage to, int x, int y, int right, int bottom) {
   VkImageBlit blit{};
   blit.srcSubresource = blit.dstSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, 1};
-  blit.srcOffsets[1] = {static_cast<int32_t>(from.width()), static_cast<int32_t>(from.height()), 1};
+  blit.srcOffsets[1] = {int32_t(from.width()), int32_t(from.height()), 1};
   blit.dstOffsets[0] = {x, y, 0};
   blit.dstOffsets[1] = {right, bottom, 1};
-  const bool stretched = from.width() != static_cast<uint32_t>(right - x) || from.height() != static_cast<uint32_t>(bottom - y);
+  const bool stretched = from.width() != uint32_t(right - x) || from.height() != uint32_t(bottom - y);
   vkCmdBlitImage(commands, from.image(), VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, to, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, 1, &blit, stretched ? VK_FILTER_LINEAR : VK_FILTER_NEAREST);
 }
 
 Result<bool> Presenter::tile_done(double seconds) {
   Slot& slot = slots_[kTileFrame];
-  auto done = timeline_->wait(slot.value, static_cast<uint64_t>(seconds * 1e9));
+  auto done = timeline_->wait(slot.value, uint64_t(seconds * 1e9));
   if (done && *done)
     if (const double ms = read_times(slot, kTileFrame); ms > 0) tile_ms_ = ms;
   return done;
@@ -312,14 +314,15 @@ Result<void> Presenter::draw_tile(const FrameRequest::Scene& scene) {
   if (scene.show) {
     QRY_TRY_ASSIGN(auto image, scene_image(scene.settings.width, scene.settings.height));
     target = image;
-    // All is on one queue, so these barriers also keep the picture from being overwritten while an earlier frame copies it.
+    // All is on one queue, so these barriers also keep the picture from being overwritten while an earlier frame copies
+    // it.
     const bool kept = shown_ == target;
     if (kept) {
       engine::image_barrier(device_.vk(), commands, target->image(), VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, VK_IMAGE_LAYOUT_GENERAL, kTransfer, 0, kCompute, VK_ACCESS_SHADER_WRITE_BIT);
     } else {
       engine::image_barrier(device_.vk(), commands, target->image(), VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, kTransfer, 0, kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT);
       if (shown_) {
-        blit(commands, *shown_, target->image(), 0, 0, static_cast<int>(target->width()), static_cast<int>(target->height()));
+        blit(commands, *shown_, target->image(), 0, 0, int(target->width()), int(target->height()));
       } else {
         const VkClearColorValue dark{};
         const VkImageSubresourceRange whole{VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
@@ -355,7 +358,8 @@ Result<void> Presenter::record(Slot& slot, uint32_t slot_index, uint32_t image_i
     if (wanted.show) {
       QRY_TRY_ASSIGN(auto target, scene_image(wanted.settings.width, wanted.settings.height));
       scene = target;
-      // All frames are on one queue, so this barrier also keeps the picture from being overwritten while an earlier frame copies it.
+      // All frames are on one queue, so this barrier also keeps the picture from being overwritten while an earlier
+      // frame copies it.
       engine::image_barrier(device_.vk(), commands, scene->image(), VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_GENERAL, kTransfer, 0, kCompute, VK_ACCESS_SHADER_WRITE_BIT);
     }
     QRY_TRY(record_scene(commands, slot, slot_index, wanted, scene));
@@ -373,7 +377,7 @@ Result<void> Presenter::record(Slot& slot, uint32_t slot_index, uint32_t image_i
   const VkImageSubresourceRange whole{VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
   vkCmdClearColorImage(commands, screen, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, &background, 1, &whole);
   const PixelRect& at = request.viewport;
-  const int right = std::min(at.x + at.width, static_cast<int>(swapchain_.width)), bottom = std::min(at.y + at.height, static_cast<int>(swapchain_.height));
+  const int right = std::min(at.x + at.width, int(swapchain_.width)), bottom = std::min(at.y + at.height, int(swapchain_.height));
   if (shown_ && right > at.x && bottom > at.y && at.x >= 0 && at.y >= 0) {
     engine::image_barrier(device_.vk(), commands, screen, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT, kTransfer,
                   VK_ACCESS_TRANSFER_WRITE_BIT);

@@ -3,12 +3,14 @@
 //
 //   SharedWorld --Renderer::record--> scene image (RGBA8, storage) --blit--> swapchain image --Dear ImGui's render pass--> present
 //
-// Up to three frames are in flight, on a software device one, since there a second one would only let input wait for longer. The only waits
-// are for the frame before these (a timeline semaphore) and for the next image of the window; nothing waits for the device. What a frame in
-// flight may still read is retired, and destroyed when that frame is done.
+// Up to three frames are in flight, on a software device one, since there a second one would only let input wait for
+// longer. The only waits are for the frame before these (a timeline semaphore) and for the next image of the window;
+// nothing waits for the device. What a frame in flight may still read is retired, and destroyed when that frame is
+// done.
 //
-// A picture that is too much for one frame comes in tiles, each a submission of its own beside the frames, one at a time: so a frame waits for
-// one tile at most. They are drawn into the scene image over what was shown before, and the next frame shows as many as are done.
+// A picture that is too much for one frame comes in tiles, each a submission of its own beside the frames, one at a
+// time: so a frame waits for one tile at most. They are drawn into the scene image over what was shown before, and the
+// next frame shows as many as are done.
 #pragma once
 
 #include <array>
@@ -42,7 +44,8 @@ struct FrameRequest {
     engine::View view;
     engine::RenderSettings settings;  // width and height may be less than the viewport's: the picture is stretched
     engine::Device::TimelinePoint wait{VK_NULL_HANDLE, 0};
-    // Light paths instead of quick shading; null: none. Without `show` the last picture stays, so that a new one begins unseen.
+    // Light paths instead of quick shading; null: none. Without `show` the last picture stays, so that a new one begins
+    // unseen.
     engine::PathTracer* tracer = nullptr;
     uint32_t first_step = 0, steps = 0;
     bool show = true;
@@ -63,7 +66,8 @@ class Presenter {
 
   // Waits until a frame may be begun, destroys what is no longer read. Before Dear ImGui's NewFrame.
   Result<void> begin();
-  // Records and submits one tile, which must be done before the next one. The first of a picture lies on what was shown until then.
+  // Records and submits one tile, which must be done before the next one. The first of a picture lies on what was shown
+  // until then.
   Result<void> draw_tile(const FrameRequest::Scene& scene);
   // Waits for the tile under way, if there is one, for so long at most. False: it is not done.
   Result<bool> tile_done(double seconds);
@@ -79,13 +83,16 @@ class Presenter {
   // GPU time of the newest finished picture in milliseconds; 0 before the first, negative if the device has no clock.
   double picture_ms() const { return picture_ms_; }
   uint64_t pictures_done() const { return pictures_done_; }  // that were measured so
-  uint32_t picture_steps() const { return picture_steps_; }  // of the path tracer in that picture; 0: it was quickly shaded
-  double tile_ms() const { return tile_ms_; }                // GPU time of the newest tile that is done; as picture_ms()
+  // Of the path tracer in that picture; 0: it was quickly shaded.
+  uint32_t picture_steps() const { return picture_steps_; }
+  // GPU time of the newest tile that is done; as picture_ms().
+  double tile_ms() const { return tile_ms_; }
   double picture_rays() const { return picture_rays_; }      // from the eye, in that picture; 0: light paths
   uint32_t screen_width() const { return swapchain_.width; }
   uint32_t screen_height() const { return swapchain_.height; }
 
-  static constexpr uint32_t kFrames = 3, kTileFrame = kFrames;  // in flight; and the number by which the engine knows tiles
+  // In flight; and the number by which the engine knows tiles.
+  static constexpr uint32_t kFrames = 3, kTileFrame = kFrames;
 
  private:
   struct Slot {
@@ -101,7 +108,7 @@ class Presenter {
   Result<void> set_up_panels();
   Result<void> remake_swapchain(uint32_t width, uint32_t height);
   Result<engine::TargetImage*> scene_image(uint32_t width, uint32_t height);
-  uint32_t slot_index() const { return static_cast<uint32_t>(frames_ % kFrames); }
+  uint32_t slot_index() const { return uint32_t(frames_ % kFrames); }
   Result<void> record(Slot& slot, uint32_t slot_index, uint32_t image_index, const FrameRequest& request);
   Result<void> record_scene(VkCommandBuffer commands, Slot& slot, uint32_t slot_index, const FrameRequest::Scene& wanted, engine::TargetImage* target);
   void blit(VkCommandBuffer commands, const engine::TargetImage& from, VkImage to, int x, int y, int right, int bottom);

@@ -13,7 +13,7 @@ namespace quarry::app {
 Result<void> checked(VkResult result, const char* call) {
   if (result == VK_SUCCESS) return {};
   const bool memory = result == VK_ERROR_OUT_OF_HOST_MEMORY || result == VK_ERROR_OUT_OF_DEVICE_MEMORY;
-  return fail(memory ? ErrorCode::out_of_memory : ErrorCode::device, fmt::format("{} failed (VkResult {})", call, static_cast<int>(result)));
+  return fail(memory ? ErrorCode::out_of_memory : ErrorCode::device, fmt::format("{} failed (VkResult {})", call, int(result)));
 }
 
 Result<VkSurfaceFormatKHR> choose_surface_format(VkPhysicalDevice device, VkSurfaceKHR surface) {

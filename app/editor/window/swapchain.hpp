@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// swapchain.hpp - the images that the window shows in turn. Made again when the window's size changes, while old ones may still be
-// read: the owner decides when they go.
+// swapchain.hpp - the images that the window shows in turn. Made again when the window's size changes, while old ones
+// may still be read: the owner decides when they go.
 #pragma once
 
 #include <vulkan/vulkan_core.h>
@@ -24,7 +24,8 @@ struct Swapchain {
 
 // 8-bit UNORM, which the renderer's own sRGB encoding is written for.
 Result<VkSurfaceFormatKHR> choose_surface_format(VkPhysicalDevice device, VkSurfaceKHR surface);
-// `old` (may be null) is retired by this; it must still be destroyed. Width and height are a wish: the surface's own size wins.
+// `old` (may be null) is retired by this; it must still be destroyed. Width and height are a wish: the surface's own
+// size wins.
 Result<Swapchain> create_swapchain(const engine::Device& device, VkSurfaceKHR surface, VkSurfaceFormatKHR format, VkRenderPass render_pass,
                                    uint32_t width, uint32_t height, VkSwapchainKHR old);
 void destroy_swapchain(VkDevice device, Swapchain& swapchain);

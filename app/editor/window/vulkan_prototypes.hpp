@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// vulkan_prototypes.hpp - the Vulkan functions that a window needs, by their plain names and without linking libvulkan: `quarry convert` and its
-// like start where there is no Vulkan loader. Each is a pointer that load_vulkan_prototypes() fills. Dear ImGui's backend has its own, filled there too.
+// vulkan_prototypes.hpp - the Vulkan functions that a window needs, by their plain names and without linking libvulkan:
+// `quarry convert` and its like start where there is no Vulkan loader. Each is a pointer that load_vulkan_prototypes()
+// fills. Dear ImGui's backend has its own, filled there too.
 #pragma once
 
 #ifndef VK_NO_PROTOTYPES

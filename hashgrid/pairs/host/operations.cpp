@@ -23,7 +23,7 @@ namespace {
 using detail::kKeysPerGroup;
 using detail::SharedWords;
 
-constexpr size_t kKeysPerPiece = 4096;  // what a thread takes at a time
+constexpr size_t kKeysPerTask = 4096;  // what a thread takes at a time
 
 using detail::check_view;
 
@@ -190,12 +190,12 @@ class HostPairs final : public BulkOperations<GridView> {
 
   Result<Stats> stats(const GridView& view) override {
     QRY_TRY(check_view(view));
-    constexpr uint32_t kPagesPerPiece = 64;
-    std::vector<Stats> pieces((view.page_count + kPagesPerPiece - 1) / kPagesPerPiece);
+    constexpr uint32_t kPagesPerTask = 64;
+    std::vector<Stats> pieces((view.page_count + kPagesPerTask - 1) / kPagesPerTask);
     parallel_for(pieces.size(), 1, [&](size_t begin, size_t end) {
       for (size_t piece = begin; piece < end; ++piece) {
-        const uint32_t last = uint32_t(std::min<size_t>(view.page_count, (piece + 1) * kPagesPerPiece));
-        for (uint32_t page = uint32_t(piece * kPagesPerPiece); page < last; ++page) {
+        const uint32_t last = uint32_t(std::min<size_t>(view.page_count, (piece + 1) * kPagesPerTask));
+        for (uint32_t page = uint32_t(piece * kPagesPerTask); page < last; ++page) {
           uint64_t copy[kQryPageWords];
           const uint64_t* words = page_words(view, page);
           for (uint32_t i = 0; i < kQryPageWords; ++i) copy[i] = SharedWords::load(words + i);  // others may be writing
@@ -274,11 +274,11 @@ class HostPairs final : public BulkOperations<GridView> {
   template <class Work>
   Result<BulkReport> for_pieces(const GridView& view, const uint32_t* keys, const uint32_t* inputs, size_t count, const Work& work) const {
     QRY_TRY(detail::check_batch(view, keys, inputs, count));
-    std::vector<BulkReport> reports((count + kKeysPerPiece - 1) / kKeysPerPiece);
-    parallel_for(count, kKeysPerPiece, [&](size_t begin, size_t end) {
+    std::vector<BulkReport> reports((count + kKeysPerTask - 1) / kKeysPerTask);
+    parallel_for(count, kKeysPerTask, [&](size_t begin, size_t end) {
       BulkReport report;
       work(begin, end, report);
-      reports[begin / kKeysPerPiece] = report;
+      reports[begin / kKeysPerTask] = report;
     }, threads_);
     BulkReport sum;
     for (const BulkReport& one : reports) add(sum, one);

@@ -29,7 +29,7 @@ namespace {
 std::vector<uint8_t> model(uint8_t seed, uint8_t edge = 8) {
   std::vector<VoxBuilder::Voxel> voxels;
   for (uint8_t x = 0; x < edge; ++x)
-    for (uint8_t z = 0; z <= x; ++z) voxels.push_back({x, static_cast<uint8_t>((x + seed) % edge), z, static_cast<uint8_t>(1 + (x + seed) % 200)});
+    for (uint8_t z = 0; z <= x; ++z) voxels.push_back({x, uint8_t((x + seed) % edge), z, uint8_t(1 + (x + seed) % 200)});
   return VoxBuilder().model(edge, edge, edge, voxels).bytes();
 }
 std::set<std::string> names_below(const fs::path& dir) {
@@ -70,7 +70,8 @@ TEST_CASE("convert: with 3 bad files of 20 the other 17 are written, the 3 are n
   CHECK(has(stopped.err, "15 not begun"));
 }
 
-TEST_CASE("convert: directories, patterns and templates give a mirrored tree, and clashes are refused before anything is written") {
+TEST_CASE("convert: directories, patterns and templates give a mirrored tree, and clashes are refused before "
+    "anything is written") {
   const fs::path dir = scratch_dir("convert-names");
   fs::create_directories(dir / "in" / "red");
   fs::create_directories(dir / "in" / "blue");
@@ -271,18 +272,18 @@ TEST_CASE("run_batch: no more than the threads asked for, the largest first, and
   CHECK(order.front() >= 36);
   CHECK(most <= 3);
   CHECK(too_many == 0);
-  size_t told = 0;
+  size_t reported = 0;
   options.in_order = true;
   options.threads = 1;
   run_batch(items, options, [&](size_t i, const app::ItemContext&) -> Result<void> { return i == 5 ? fail(ErrorCode::io, "x") : Result<void>(); }, [&](size_t, const Result<void>& result) {
-    ++told;
+    ++reported;
     return result.has_value();
   });
-  CHECK(told == 6);
+  CHECK(reported == 6);
   std::atomic<bool> cancel{true};
   options.cancel = &cancel;
-  run_batch(items, options, [&](size_t, const app::ItemContext&) -> Result<void> { return {}; }, [&](size_t, const Result<void>&) { return ++told, true; });
-  CHECK(told == 6);
+  run_batch(items, options, [&](size_t, const app::ItemContext&) -> Result<void> { return {}; }, [&](size_t, const Result<void>&) { return ++reported, true; });
+  CHECK(reported == 6);
 }
 
 TEST_CASE("convert: --memory makes jobs wait, and one that cannot fit fails by itself") {
@@ -297,7 +298,8 @@ TEST_CASE("convert: --memory makes jobs wait, and one that cannot fit fails by i
   const std::string memory = "48";
   const std::map<std::string, std::string> environment;
 #endif
-  const Outcome outcome = run_quarry({"convert", (dir / "*.vox").string(), (dir / "large.quarry").string(), "-o", (dir / "out").string(), "--to", "ply", "--mirror", "x", "--keep-going", "--memory", memory + "M", "--json"}, environment);  // a step: not region by region
+  // A step: not region by region.
+  const Outcome outcome = run_quarry({"convert", (dir / "*.vox").string(), (dir / "large.quarry").string(), "-o", (dir / "out").string(), "--to", "ply", "--mirror", "x", "--keep-going", "--memory", memory + "M", "--json"}, environment);
   INFO(outcome.err);
   CHECK(outcome.code == 3);
   CHECK(names_below(dir / "out") == std::set<std::string>{"0.ply", "1.ply", "2.ply", "3.ply"});
@@ -316,8 +318,8 @@ TEST_CASE("convert: steps are done in the order of the command line") {
     const Outcome outcome = run_quarry(words);
     INFO(outcome.err);
     REQUIRE(outcome.code == 0);
-    const json told = info(dir / "out.quarry");
-    return json{told["min"], told["max"], told["voxels"]};
+    const json reported = info(dir / "out.quarry");
+    return json{reported["min"], reported["max"], reported["voxels"]};
   };
   // File (x,y,z) with pivot 2 is world (x-2, z-2, 1-y): (-2,-2,1), (-1,-2,1), (1,1,-2).
   CHECK(bounds({}) == json{{-2, -2, -2}, {1, 1, 1}, 3});
@@ -434,18 +436,18 @@ TEST_CASE("convert: the size of a voxel and the place in the source's units go w
     return dir / name;
   };
   const fs::path world = to(dir / "t.obj", "t.quarry", {"--voxel-size", "0.5"});
-  const json told = info(world);
-  CHECK(told["metadata"]["voxel_size"] == "0.5");
+  const json reported = info(world);
+  CHECK(reported["metadata"]["voxel_size"] == "0.5");
   // The first voxel's corner, brought back, is at or just below the mesh's own.
   double origin[3] = {0, 0, 0};
-  std::istringstream(told["metadata"]["origin"].get<std::string>()) >> origin[0] >> origin[1] >> origin[2];
-  const double low_x = origin[0] + told["min"][0].get<int>() * 0.5;
+  std::istringstream(reported["metadata"]["origin"].get<std::string>()) >> origin[0] >> origin[1] >> origin[2];
+  const double low_x = origin[0] + reported["min"][0].get<int>() * 0.5;
   CHECK(low_x <= 10);
   CHECK(low_x > 9);
   const json again = info(to(to(world, "t.nrrd"), "back.quarry"));
   CHECK(again["metadata"]["voxel_size"] == "0.5");
-  CHECK(again["metadata"]["origin"] == told["metadata"]["origin"]);
-  CHECK(again["pos_sum"] == told["pos_sum"]);
+  CHECK(again["metadata"]["origin"] == reported["metadata"]["origin"]);
+  CHECK(again["pos_sum"] == reported["pos_sum"]);
   CHECK(has(file_text(to(world, "t.glb")), "\"voxel_size\":0.5"));
   CHECK(has(file_text(to(world, "t.ply")), "comment voxel_size 0.5, origin "));
   CHECK(has(file_text(to(world, "half.quarry", {"--lod", "1"})), "origin"));
@@ -479,7 +481,8 @@ TEST_CASE("convert: --salvage alone reads damaged files, says what is lost, and 
   CHECK(info(out).at("models") == 2);
 }
 
-TEST_CASE("convert: a world with a damaged log of edits fails everywhere with the way out, --salvage reads it, and no command changes either file") {
+TEST_CASE("convert: a world with a damaged log of edits fails everywhere with the way out, --salvage reads it, and "
+    "no command changes either file") {
   const fs::path dir = scratch_dir("convert_log");
   const fs::path live = dir / "live.quarry", file = dir / "world.quarry", log = dir / "world.quarry-wal";
   Scene scene;
@@ -538,9 +541,9 @@ TEST_CASE("convert: a world with a damaged log of edits fails everywhere with th
   bytes[32 + 24 + 500] ^= 4;
   bytes.resize(bytes.size() - 100);
   write_bytes(log, bytes);
-  const auto told = run_quarry({"validate", file});
-  CHECK(told.code == 0);
-  CHECK(has(told.err, "ends in an edit that is not whole"));
+  const auto reported = run_quarry({"validate", file});
+  CHECK(reported.code == 0);
+  CHECK(has(reported.err, "ends in an edit that is not whole"));
   CHECK(run_quarry({"validate", "--strict", file}).code == 1);
 }
 

@@ -56,7 +56,7 @@ uint64_t held_by(pid_t process) {
 struct Measured {
   int code = -1;
   uint64_t peak = 0;  // of the process and its children together
-  std::string said;
+  std::string message;
 };
 
 Measured converted(const fs::path& dir, std::vector<std::string> words) {
@@ -83,7 +83,7 @@ Measured converted(const fs::path& dir, std::vector<std::string> words) {
     usleep(1000);
   }
   m.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  m.said = text_of(log);
+  m.message = text_of(log);
   fs::remove(log);
   return m;
 }
@@ -248,7 +248,8 @@ void sheet_obj(const fs::path& file, uint32_t n) {
 
 std::string qbcl_head(uint32_t bytes) {
   std::string out = "QBCL";
-  for (const uint32_t v : {0u, 2u, 0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u}) put(out, v);  // versions, thumbnail, seven texts
+  // Versions, thumbnail, seven texts.
+  for (const uint32_t v : {0u, 2u, 0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u}) put(out, v);
   out += std::string(16, 'g');
   for (const uint32_t v : {0u, 0u, 0u}) put(out, v);  // a matrix without a name
   out += std::string("\1\0\0", 3);
@@ -297,7 +298,8 @@ struct Case {
 
 }  // namespace
 
-TEST_CASE("convert: of a file four times as large as --memory, whatever its format, the process and its children never hold more than --memory") {
+TEST_CASE("convert: of a file four times as large as --memory, whatever its format, the process and its children "
+    "never hold more than --memory") {
   if (kSanitized) return skip("what a process holds says nothing under a sanitizer");
   const fs::path dir = scratch_dir("budget-readers");
   const Case cases[] = {
@@ -330,12 +332,12 @@ TEST_CASE("convert: of a file four times as large as --memory, whatever its form
     const Measured m = converted(dir, words);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     std::printf("  %-12s code %d, at most %.1f MiB, %.1f s\n", c.name, m.code, double(m.peak) / double(kMiB), seconds);
-    INFO(c.name << ": " << m.said);
+    INFO(c.name << ": " << m.message);
     CHECK(m.peak < kBudget);
     CHECK(m.peak > 2 * kMiB);  // it was looked at
     CHECK((m.code == 0 || (m.code == 1 && !c.converts)));
     if (m.code == 1) {
-      CHECK(m.said.find("--memory is 40 MiB") != std::string::npos);
+      CHECK(m.message.find("--memory is 40 MiB") != std::string::npos);
       CHECK_FALSE(fs::exists(out));
     }
     fs::remove(in);
@@ -350,18 +352,18 @@ TEST_CASE("convert: worlds and volumes that do not fit --memory stay below it, c
   raw_file(dir / "a.raw");
   REQUIRE(run_quarry({"convert", (dir / "a.raw").string(), "-o", (dir / "a.quarry").string(), "--raw-size", edge + "x" + edge + "x" + edge}).code == 0);
   const Measured same = converted(dir, {(dir / "a.quarry").string(), "-o", (dir / "b.quarry").string(), "--memory", "40M"});
-  INFO(same.said);
+  INFO(same.message);
   CHECK(same.code == 0);
   CHECK(same.peak < kBudget);
   // A .vox file is made of the whole scene.
   const Measured whole = converted(dir, {(dir / "a.quarry").string(), "-o", (dir / "b.vox").string(), "--memory", "40M"});
-  INFO(whole.said);
+  INFO(whole.message);
   CHECK(whole.code == 1);
-  CHECK(whole.said.find("takes at least") != std::string::npos);
+  CHECK(whole.message.find("takes at least") != std::string::npos);
   CHECK(whole.peak < kBudget);
   if (run_quarry({"convert", (dir / "a.quarry").string(), "-o", (dir / "a.vdb").string(), "--memory", "4G"}).code != 0) return skip(".vdb under a budget: this build has no OpenVDB");
   const Measured volume = converted(dir, {(dir / "a.vdb").string(), "-o", (dir / "c.quarry").string(), "--memory", "40M"});
-  INFO(volume.said);
+  INFO(volume.message);
   CHECK(volume.code == 1);
   CHECK(volume.peak < kBudget);
 }
@@ -418,7 +420,7 @@ TEST_CASE("convert: a job that finds no room beside others is begun again alone"
   fs::create_directory(dir / "in");
   for (const char* name : {"a", "b", "c", "d"}) sheet_ply(dir / "in" / (name + std::string(".ply")), 300);
   const Measured m = converted(dir, {(dir / "in").string(), "-o", (dir / "out").string(), "--to", "quarry", "--keep-going", "-j", "4", "--memory", "60M", "--resolution", "64", "--executor", "host"});
-  INFO(m.said);
+  INFO(m.message);
   CHECK(m.code == 0);
   CHECK(m.peak < 66 * kMiB);  // two that begin at once are seen together only when they have begun
 }
@@ -441,11 +443,11 @@ TEST_CASE("read_input: a file is read in pieces that heed cancel, and what does 
   CHECK(refused.error().message.find("at least 6000 MiB") != std::string::npos);
 }
 
-TEST_CASE("MemoryBudget: what is promised and not taken yet is nobody else's room") {
+TEST_CASE("memory budget: what is promised and not taken yet is nobody else's room") {
   const MemoryBudget budget(memory_in_use() + 400 * kMiB, "--memory");
   auto first = budget.promise(300 * kMiB, "reading it");
   REQUIRE(first);
-  CHECK(budget.room() < 110 * kMiB);
+  CHECK(budget.available_bytes() < 110 * kMiB);
   CHECK_FALSE(budget.promise(200 * kMiB, "reading it"));
   first->taken(250 * kMiB);  // said to be held; it is not, so there is room again
   CHECK(budget.promise(200 * kMiB, "reading it"));

@@ -160,7 +160,8 @@ TEST_CASE("convert: --resume follows inputs and what they depend on to another p
   CHECK(skipped("two"));
 }
 
-TEST_CASE("convert: what --resume of version 0.1 remembered is converted once more, replaced without being asked, and that is said once") {
+TEST_CASE("convert: what --resume of version 0.1 remembered is converted once more, replaced without being asked, "
+    "and that is said once") {
   const fs::path dir = scratch_dir("resume-old");
   write(dir / "a.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n");
   const auto run = [&] { return run_quarry({"convert", (dir / "a.obj").string(), "-o", (dir / "out").string(), "--to", "ply", "--resume", "--resolution", "8", "--json"}); };

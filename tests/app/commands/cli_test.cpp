@@ -177,11 +177,11 @@ TEST_CASE("info: tells of a .vox what independent readers tell, in the file's ow
     INFO(name);
     const Outcome outcome = run_quarry({"info", "--json", files[name].string()});
     REQUIRE(outcome.code == 0);
-    const json told = json::parse(outcome.out);
+    const json reported = json::parse(outcome.out);
     for (const auto& [key, value] : expected.items()) {
       INFO(key);
-      REQUIRE(told.contains(key));
-      CHECK(told[key] == value);
+      REQUIRE(reported.contains(key));
+      CHECK(reported[key] == value);
     }
     // The world made of it holds the same voxels and colours.
     const json kept = json::parse(run_quarry({"info", "--json", (dir / files[name].stem()).string() + ".quarry"}).out);
@@ -208,10 +208,10 @@ TEST_CASE("info: every broken .vox ends with a message or a warning, never by a 
 
 TEST_CASE("info: statistics of the grid agree with one another") {
   const fs::path dir = scratch_dir("cli-info");
-  const json told = json::parse(run_quarry({"info", "--json", small_world(dir / "small.quarry").string()}).out);
-  CHECK(told["voxels"] == told["flat_visible"]);
-  CHECK(told["voxels"] == told["world"]["voxels"]);
-  const json& grid = told["grid"];
+  const json reported = json::parse(run_quarry({"info", "--json", small_world(dir / "small.quarry").string()}).out);
+  CHECK(reported["voxels"] == reported["flat_visible"]);
+  CHECK(reported["voxels"] == reported["world"]["voxels"]);
+  const json& grid = reported["grid"];
   uint64_t keys = 0;
   for (const json& bin : grid["probe_depth"]["histogram"]) keys += bin.get<uint64_t>();
   CHECK(keys == grid["live"].get<uint64_t>());
@@ -228,10 +228,10 @@ TEST_CASE("render: makes a picture of the asked size with the world in it") {
   const Outcome outcome = run_quarry({"render", world.string(), "-o", (dir / "p.png").string(), "--size", "160x100", "--samples", "1", "--json"});
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
-  const json told = json::parse(outcome.out);
-  CHECK(told["width"] == 160);
-  CHECK(told["sharing"].get<std::string>().size() > 0);
-  CHECK(told["sharing_reason"].get<std::string>().size() > 10);
+  const json reported = json::parse(outcome.out);
+  CHECK(reported["width"] == 160);
+  CHECK(reported["sharing"].get<std::string>().size() > 0);
+  CHECK(reported["sharing_reason"].get<std::string>().size() > 10);
   const auto picture = engine::read_png(dir / "p.png");
   REQUIRE(picture);
   CHECK(picture->width == 160);
@@ -262,10 +262,10 @@ TEST_CASE("doctor: says what there is as sentences and as JSON") {
   const Outcome text = run_quarry({"doctor"});
   const Outcome machine = run_quarry({"doctor", "--json"});
   CHECK(text.code == machine.code);
-  const json told = json::parse(machine.out);
-  CHECK((machine.code == 0) == told["can_render"].get<bool>());
+  const json reported = json::parse(machine.out);
+  CHECK((machine.code == 0) == reported["can_render"].get<bool>());
   std::map<std::string, int> topics;
-  for (const json& finding : told["findings"]) ++topics[finding["topic"].get<std::string>()];
+  for (const json& finding : reported["findings"]) ++topics[finding["topic"].get<std::string>()];
   for (const char* topic : {"quarry", "machine", "cuda", "vulkan", "display", "meshes"}) CHECK(topics[topic] > 0);
   const Outcome hidden = run_quarry({"doctor", "--json"}, {{"DISPLAY", ""}, {"WAYLAND_DISPLAY", ""}});
   CHECK(has(hidden.out, "xvfb-run"));
@@ -279,8 +279,8 @@ TEST_CASE("bench: measures every operation of the hash grid beside ceilings and 
   const Outcome outcome = run_quarry({"bench", "hashgrid", "--keys", "20000", "--repeats", "1", "--json"});
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
-  const json told = json::parse(outcome.out);
-  const json& host = told["host"];
+  const json reported = json::parse(outcome.out);
+  const json& host = reported["host"];
   CHECK(host["rows"].size() == 4 * 15);  // loads times operations
   CHECK(host["ceilings"].size() == 1);
   CHECK(host["rivals"].size() + host["missing_rivals"].size() == 3);
@@ -290,7 +290,7 @@ TEST_CASE("bench: measures every operation of the hash grid beside ceilings and 
     CHECK(row["of_ceiling"].get<double>() > 0);
     CHECK(row["ratios"].size() == host["rivals"].size());
   }
-  CHECK_FALSE(told["machine"]["processor"].get<std::string>().empty());
+  CHECK_FALSE(reported["machine"]["processor"].get<std::string>().empty());
   // A part of it, as text.
   const Outcome finds = run_quarry({"bench", "hashgrid", "--keys", "2000", "--repeats", "1", "--only", "find, absent"});
   CHECK(finds.code == 0);
@@ -304,7 +304,7 @@ TEST_CASE("bench: measures every operation of the hash grid beside ceilings and 
 TEST_CASE("bench: Ctrl+C ends the program that measures with 130") {
   for (const int wait_ms : {5, 60, 400}) {
     Process process({quarry_program().string(), "bench", "hashgrid", "--keys", "100000", "--repeats", "50"});
-    usleep(static_cast<useconds_t>(wait_ms) * 1000);
+    usleep(useconds_t(wait_ms) * 1000);
     process.signal(SIGINT);
     const Outcome outcome = process.finish(60);
     INFO(wait_ms << " ms: " << outcome.err);
@@ -323,7 +323,8 @@ TEST_CASE("bench: without the program that measures, help and list are there, an
   const Outcome outcome = run_quarry({"bench", "render", "--small"}, without);
   CHECK(outcome.code == 1);
   CHECK(outcome.out.empty());
-  CHECK(outcome.err == "quarry: bench: the program that measures, quarry-bench, is not at /nonexistent/quarry-bench. Reinstall Quarry, or set QUARRY_BENCH to its path.\n");
+  CHECK(outcome.err == "quarry: bench: the program that measures, quarry-bench, is not at /nonexistent/quarry-bench. "
+      "Reinstall Quarry, or set QUARRY_BENCH to its path.\n");
 }
 
 TEST_CASE("quarry: Ctrl+C ends a long command with 130 and without a partial file") {
@@ -331,7 +332,7 @@ TEST_CASE("quarry: Ctrl+C ends a long command with 130 and without a partial fil
   for (const int wait_ms : {30, 120, 300}) {
     const fs::path out = dir / "big.quarry";
     Process process({quarry_program().string(), "generate", "terrain", "--size", "1024", "-o", out.string()});
-    usleep(static_cast<useconds_t>(wait_ms) * 1000);
+    usleep(useconds_t(wait_ms) * 1000);
     process.signal(SIGINT);
     const Outcome outcome = process.finish(60);
     INFO("after " << wait_ms << " ms: " << outcome.err);

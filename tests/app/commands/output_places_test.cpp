@@ -52,9 +52,9 @@ void check_refused(const Outcome& outcome, const fs::path& output, std::initiali
   CHECK(outcome.code == 1);
   CHECK(has(outcome.err, "quarry: "));
   CHECK(has(outcome.err, output.filename().string()));
-  bool said = false;
-  for (const char* reason : reasons) said = said || has(outcome.err, reason);
-  CHECK(said);
+  bool found = false;
+  for (const char* reason : reasons) found = found || has(outcome.err, reason);
+  CHECK(found);
 }
 
 mode_t kind_of(const fs::path& file) {
@@ -68,8 +68,8 @@ fs::path empty_folder(const fs::path& folder) {
   return folder;
 }
 
-// A device that takes everything ("null", 3) or nothing ("full", 7). Where the test may replace the system's own, which a faulty program would, it
-// makes its own in its folder.
+// A device that takes everything ("null", 3) or nothing ("full", 7). Where the test may replace the system's own, which
+// a faulty program would, it makes its own in its folder.
 fs::path device(const fs::path& dir, const char* name, unsigned minor_number) {
   if (::geteuid() != 0) return fs::path("/dev") / name;
   const fs::path node = dir / name;
@@ -132,7 +132,8 @@ std::vector<std::string> as_nobody(const fs::path& readable) {
 
 }  // namespace
 
-TEST_CASE("output: a device, a FIFO and a socket are refused for every format, at once and with --overwrite, and stay what they are") {
+TEST_CASE("output: a device, a FIFO and a socket are refused for every format, at once and with --overwrite, and "
+    "stay what they are") {
   const fs::path dir = scratch_dir("places-kinds");
   const fs::path in = scene_in(dir), null = device(dir, "null", 3), full = device(dir, "full", 7);
   if (null.empty() || full.empty()) return;
@@ -157,18 +158,18 @@ TEST_CASE("output: a device, a FIFO and a socket are refused for every format, a
   CHECK(kind_of(out / "fifo.vox") == S_IFIFO);
 }
 
-TEST_CASE("output: a companion's place that is a device or a FIFO is refused before anything is written") {
-  const fs::path dir = scratch_dir("places-companion");
+TEST_CASE("output: a sidecar's place that is a device or a FIFO is refused before anything is written") {
+  const fs::path dir = scratch_dir("places-sidecar");
   const fs::path in = scene_in(dir), null = device(dir, "null", 3);
   if (null.empty()) return;
-  for (const auto& [name, companion] : {std::pair("o.obj", "o.mtl"), std::pair("o.raw", "o.nhdr")})
+  for (const auto& [name, sidecar] : {std::pair("o.obj", "o.mtl"), std::pair("o.raw", "o.nhdr")})
     for (const bool fifo : {false, true}) {
       const fs::path out = empty_folder(dir / "out");
-      if (fifo) REQUIRE(::mkfifo((out / companion).c_str(), 0666) == 0);
-      else fs::create_symlink(null, out / companion);
-      check_refused(convert(in, out / name), out / companion, {"not a regular file"});
-      CHECK(names_in(out) == std::vector<std::string>{companion});
-      CHECK(kind_of(out / companion) == (fifo ? S_IFIFO : S_IFLNK));
+      if (fifo) REQUIRE(::mkfifo((out / sidecar).c_str(), 0666) == 0);
+      else fs::create_symlink(null, out / sidecar);
+      check_refused(convert(in, out / name), out / sidecar, {"not a regular file"});
+      CHECK(names_in(out) == std::vector<std::string>{sidecar});
+      CHECK(kind_of(out / sidecar) == (fifo ? S_IFIFO : S_IFLNK));
       CHECK(kind_of(null) == S_IFCHR);
     }
 }

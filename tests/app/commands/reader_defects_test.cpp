@@ -121,11 +121,20 @@ TEST_CASE("quarry convert: a damaged PLY mesh is one error that names the byte")
 TEST_CASE("quarry convert: a COLLADA file whose numbers do not fit its arrays is an error that names element and number") {
   const fs::path dir = scratch_dir("defects-dae");
   const auto dae = [&](const std::string& accessor, const std::string& last) {
-    std::ofstream(dir / "a.dae") << "<?xml version=\"1.0\"?><COLLADA xmlns=\"http://www.collada.org/2005/11/COLLADASchema\" version=\"1.4.1\"><library_geometries><geometry id=\"g\"><mesh><source id=\"s\">"
-                                    "<float_array id=\"a\" count=\"12\">0 0 0 1 0 0 0 1 0 0 0 1</float_array><technique_common><accessor source=\"#a\" " + accessor +
-                                        "><param name=\"X\" type=\"float\"/><param name=\"Y\" type=\"float\"/><param name=\"Z\" type=\"float\"/></accessor></technique_common></source>"
-                                        "<vertices id=\"v\"><input semantic=\"POSITION\" source=\"#s\"/></vertices><triangles count=\"4\"><input semantic=\"VERTEX\" source=\"#v\" offset=\"0\"/><p>0 1 2 0 2 3 0 3 1 1 3 " + last +
-                                        "</p></triangles></mesh></geometry></library_geometries><library_visual_scenes><visual_scene id=\"vs\"><node><instance_geometry url=\"#g\"/></node></visual_scene></library_visual_scenes>"
+    std::ofstream(dir / "a.dae") << "<?xml version=\"1.0\"?><COLLADA "
+        "xmlns=\"http://www.collada.org/2005/11/COLLADASchema\" version=\"1.4.1\"><library_geometries><geometry "
+        "id=\"g\"><mesh><source id=\"s\">"
+                                    "<float_array id=\"a\" count=\"12\">0 0 0 1 0 0 0 1 0 0 0 "
+                                    "1</float_array><technique_common><accessor source=\"#a\" " + accessor +
+                                        "><param name=\"X\" type=\"float\"/><param name=\"Y\" type=\"float\"/><param "
+                                        "name=\"Z\" type=\"float\"/></accessor></technique_common></source>"
+                                        "<vertices id=\"v\"><input semantic=\"POSITION\" "
+                                        "source=\"#s\"/></vertices><triangles count=\"4\"><input semantic=\"VERTEX\" "
+                                        "source=\"#v\" offset=\"0\"/><p>0 1 2 0 2 3 0 3 1 1 3 " + last +
+                                        
+                                        "</p></triangles></mesh></geometry></library_geometries><library_visual_scenes><visual_scene "
+                                        "id=\"vs\"><node><instance_geometry "
+                                        "url=\"#g\"/></node></visual_scene></library_visual_scenes>"
                                         "<scene><instance_visual_scene url=\"#vs\"/></scene></COLLADA>";
     return convert(dir / "a.dae", dir / "a.quarry", {"--resolution", "16"});
   };
@@ -133,12 +142,12 @@ TEST_CASE("quarry convert: a COLLADA file whose numbers do not fit its arrays is
   INFO(good.err);
   CHECK(good.code == 0);
   fs::remove(dir / "a.quarry");
-  for (const auto& [accessor, last, said] : {std::tuple<std::string, std::string, std::string>{"count=\"4000\" stride=\"3\"", "19", "<accessor> of 's': it needs 12000 numbers"}, {"count=\"4\" stride=\"3\"", "-3", "found '-3'"},
+  for (const auto& [accessor, last, message] : {std::tuple<std::string, std::string, std::string>{"count=\"4000\" stride=\"3\"", "19", "<accessor> of 's': it needs 12000 numbers"}, {"count=\"4\" stride=\"3\"", "-3", "found '-3'"},
                                              {"count=\"4\" stride=\"1000\"", "2", "it needs 3003 numbers"}, {"count=\"4\" stride=\"2\"", "2", "its stride is 2"}, {"count=\"4\" stride=\"3\"", "500", "index 11 is 500"}}) {
     const Outcome bad = dae(accessor, last);
     CHECK(bad.code == 1);
     CHECK(has(bad.err, (dir / "a.dae").string() + ": byte "));
-    CHECK(has(bad.err, said));
+    CHECK(has(bad.err, message));
     CHECK_FALSE(fs::exists(dir / "a.quarry"));
   }
 }

@@ -159,7 +159,8 @@ TEST_CASE("render: an outline is drawn about the box and nowhere else, whichever
   for (size_t i = 0; i < plain.size(); i += 4) {
     if (std::equal(&plain[i], &plain[i] + 4, &boxed[i])) continue;
     ++lines;
-    CHECK(std::abs(boxed[i + 1] - 220) <= std::abs(plain[i + 1] - 220));  // the line's yellow is laid over what is there
+    // The line's yellow is laid over what is there.
+    CHECK(std::abs(boxed[i + 1] - 220) <= std::abs(plain[i + 1] - 220));
   }
   CHECK(lines > 20);
   CHECK(lines < 64 * 40 / 4);

@@ -3,9 +3,9 @@
 // to fail, to stop half-way, or to be the last, and what then lies there is the old file or the new one, with exit code
 // 0 only for the new.
 //
-// A case runs once undisturbed, which gives the new files and the numbers of its calls, and then once for each call and each thing that can happen
-// to it (faults.hpp). Of calls of one kind that are many, some are taken, first and last among them, and of what can happen to a call every second
-// thing, in turn; QUARRY_LONG=1 takes all.
+// A case runs once undisturbed, which gives the new files and the numbers of its calls, and then once for each call and
+// each thing that can happen to it (faults.hpp). Of calls of one kind that are many, some are taken, first and last
+// among them, and of what can happen to a call every second thing, in turn; QUARRY_LONG=1 takes all.
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -41,8 +41,9 @@ bool long_run() {
   return wanted && *wanted && std::string(wanted) != "0";
 }
 
-// Of what can happen to a call one thing of so many is taken, in turn, so that each thing happens to each kind of call of some output. Under
-// AddressSanitizer a program takes many times as long to start, and what fails there is memory, which the same few paths reach.
+// Of what can happen to a call one thing of so many is taken, in turn, so that each thing happens to each kind of call
+// of some output. Under AddressSanitizer a program takes many times as long to start, and what fails there is memory,
+// which the same few paths reach.
 size_t turns_of([[maybe_unused]] bool driver) {
   if (long_run()) return 1;
 #if defined(__SANITIZE_ADDRESS__)
@@ -61,13 +62,16 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 struct Case {
   std::string name;
   std::vector<std::string> words;       // after the program
-  std::vector<std::string> old_words;   // what makes the old files, in the same places; empty: only a new output is tried
+  // What makes the old files, in the same places; empty: only a new output is tried.
+  std::vector<std::string> old_words;
   bool slow = false;                    // another program or a driver has to start: fewer calls are taken
   std::string program = {};             // "": quarry
-  std::string main = {};                // of a set of files the one that must not be old beside new ones; "": each file for itself
+  // Of a set of files the one that must not be old beside new ones; "": each file for itself.
+  std::string main = {};
   std::string overwrite = "--overwrite";  // what the run after a kill needs to replace what is there
   bool driver = false;                  // each run starts a driver of the device, which takes longer than all others
-  bool edits = false;                   // the new world is opened for editing when it has its name: log and journal are part of it
+  // The new world is opened for editing when it has its name: log and journal are part of it.
+  bool edits = false;
 };
 
 std::vector<std::string> filled(const std::vector<std::string>& words, const fs::path& folder) {
@@ -96,7 +100,7 @@ struct Reference {
   fs::path whole_world;  // of a case that edits: the new one, in a place of its own
 };
 
-struct Trial {
+struct Injection {
   size_t reference = 0;
   uint32_t at = 0;
   fault_call call{};
@@ -108,7 +112,7 @@ struct Trial {
 // Numbers of the calls that are tried: of each kind and file at most `most`.
 std::vector<uint32_t> chosen_calls(const std::vector<fault_record>& calls, size_t most) {
   std::map<int, std::vector<uint32_t>> kinds;
-  for (size_t i = 0; i < calls.size(); ++i) kinds[calls[i].call].push_back(static_cast<uint32_t>(i + 1));
+  for (size_t i = 0; i < calls.size(); ++i) kinds[calls[i].call].push_back(uint32_t(i + 1));
   std::vector<uint32_t> out;
   for (const auto& [kind, numbers] : kinds) {
     const size_t take = std::min(most, numbers.size());
@@ -152,7 +156,7 @@ class Sweep {
     }
     std::vector<Reference> references(variants.size());
     in_parallel(variants.size(), [&](size_t worker, size_t i) { references[i] = undisturbed(worker, cases[variants[i].first], variants[i].second); });
-    std::vector<Trial> trials;
+    std::vector<Injection> injections;
     for (size_t i = 0; i < references.size(); ++i) {
       const std::vector<fault_record>& calls = references[i].calls;
       const bool slow = cases[variants[i].first].slow && !long_run();
@@ -165,16 +169,17 @@ class Sweep {
         const std::vector<fault_action> actions = actions_for(fault_call(call.call));
         const size_t turns = turns_of(cases[variants[i].first].driver);
         for (size_t a = 0; a < actions.size(); ++a)
-          if ((a + at + i) % turns == 0) trials.push_back({i, at, fault_call(call.call), actions[a], call.unsynced != 0, editing});
+          if ((a + at + i) % turns == 0) injections.push_back({i, at, fault_call(call.call), actions[a], call.unsynced != 0, editing});
       }
     }
-    in_parallel(trials.size(), [&](size_t worker, size_t i) { attempt(worker, cases[variants[trials[i].reference].first], references[trials[i].reference], trials[i]); });
-    size_t tried = trials.size();
-    std::ostringstream said;
-    said << "combinations of output, call and fault: " << tried << ", of " << variants.size() << " undisturbed runs";
-    WARN(said.str());
+    in_parallel(injections.size(), [&](size_t worker, size_t i) { attempt(worker, cases[variants[injections[i].reference].first], references[injections[i].reference], injections[i]); });
+    size_t tried = injections.size();
+    std::ostringstream message;
+    message << "combinations of output, call and fault: " << tried << ", of " << variants.size() << " undisturbed runs";
+    WARN(message.str());
     std::ranges::sort(failures_);
-    for (const std::string& failure : failures_) std::printf("WRONG: %s\n", failure.c_str());  // in one line, to be searched
+    // In one line, to be searched.
+    for (const std::string& failure : failures_) std::printf("WRONG: %s\n", failure.c_str());
     std::fflush(stdout);
     CHECK(failures_.empty());
     CHECK(tried * turns_of(false) > 16 * cases.size());
@@ -226,9 +231,9 @@ class Sweep {
   }
 
   // "": all is as it must be.
-  std::string wrong(const Case& one, const Reference& reference, const Trial& trial, const Outcome& outcome, const fs::path& run, bool main_killed, bool* left, std::string* mixed) const {
+  std::string wrong(const Case& one, const Reference& reference, const Injection& injection, const Outcome& outcome, const fs::path& run, bool main_killed, bool* left, std::string* mixed) const {
     const Tree found = outputs(run);
-    const bool killed = killing(trial.action);
+    const bool killed = killing(injection.action);
     if (outcome.timed_out) return "it hangs";
     bool all_new = true, any_new = false, main_old = false, any_other = false;
     std::string other;
@@ -257,41 +262,42 @@ class Sweep {
     if (outcome.code == 0 && !all_new) return "exit code 0, but the new file is not there";
     if (main_killed) return outcome.code == 128 + SIGKILL ? "" : "it was killed, but ended with " + std::to_string(outcome.code);
     if (outcome.code >= 128) return "it died by signal " + std::to_string(outcome.code - 128);
-    if (!one.main.empty() && outcome.code != 0 && !killed && any_new && main_old) return "a new companion stands beside the old " + one.main;
+    if (!one.main.empty() && outcome.code != 0 && !killed && any_new && main_old) return "a new sidecar stands beside the old " + one.main;
     if (outcome.code != 0 && !has(outcome.err, "quarry: ")) return "it fails without a sentence";
-    if (trial.editing) return "";  // all of it is in its place; what closing could not fold in, the next opening does
-    if (hard_error(trial.action)) {
-      if (outcome.code == 0 && !harmless(trial.call, trial.unsynced)) return "the error was passed over: exit code 0";
-      if (outcome.code != 0 && !names_reason(outcome.err, trial.action)) return "the reason is not in what it says";
+    // All of it is in its place; what closing could not fold in, the next opening does.
+    if (injection.editing) return "";
+    if (hard_error(injection.action)) {
+      if (outcome.code == 0 && !harmless(injection.call, injection.unsynced)) return "the error was passed over: exit code 0";
+      if (outcome.code != 0 && !names_reason(outcome.err, injection.action)) return "the reason is not in what it says";
     }
     if (killed && outcome.code == 0) return "a killed child, but exit code 0";
-    if (trial.action == FAULT_SHORT && outcome.code != 0) return "a short write must be continued";
-    if (trial.action == FAULT_INTERRUPTED && outcome.code != 0) return "an interrupted call must be made again";
-    if (trial.action == FAULT_UNSUPPORTED && outcome.code != 0) return "a file system without this call must do";
+    if (injection.action == FAULT_SHORT && outcome.code != 0) return "a short write must be continued";
+    if (injection.action == FAULT_INTERRUPTED && outcome.code != 0) return "an interrupted call must be made again";
+    if (injection.action == FAULT_UNSUPPORTED && outcome.code != 0) return "a file system without this call must do";
     return "";
   }
 
-  void attempt(size_t worker, const Case& one, const Reference& reference, const Trial& trial) {
+  void attempt(size_t worker, const Case& one, const Reference& reference, const Injection& injection) {
     const bool overwrites = !reference.old_files.empty();
     const fs::path run = fresh(worker);
     put_tree(reference.old_files, run / "out");
     Faults& faults = *faults_[worker];
-    faults.begin(run / "out", trial.action, trial.at);
+    faults.begin(run / "out", injection.action, injection.at);
     const Outcome outcome = run_case(one, words_of(one, overwrites), run, faults.environment());
     const std::vector<fault_record> calls = faults.calls();
     bool left = false, main_killed = false;
     std::string why, mixed;
     if (faults.state().hits == 0) {
-      if (trial.action == FAULT_SHORT) return;  // one byte cannot be written by half
+      if (injection.action == FAULT_SHORT) return;  // one byte cannot be written by half
       why = "the call was not made again";
     } else {
-      main_killed = killing(trial.action) && calls[trial.at - 1].process == main_process(reference, calls);
-      why = wrong(one, reference, trial, outcome, run, main_killed, &left, &mixed);
+      main_killed = killing(injection.action) && calls[injection.at - 1].process == main_process(reference, calls);
+      why = wrong(one, reference, injection, outcome, run, main_killed, &left, &mixed);
     }
-    std::string text = one.name + (overwrites ? ", over an old one" : "") + ": call " + std::to_string(trial.at) + ", " + name_of(trial.call) + " of " + reference.calls[trial.at - 1].name + ", " +
-                       name_of(trial.action) + ": ";
+    std::string text = one.name + (overwrites ? ", over an old one" : "") + ": call " + std::to_string(injection.at) + ", " + name_of(injection.call) + " of " + reference.calls[injection.at - 1].name + ", " +
+                       name_of(injection.action) + ": ";
     if (!why.empty()) return failed(text + why + "; exit code " + std::to_string(outcome.code) + ", it says: " + outcome.err);
-    if (!killing(trial.action)) return;
+    if (!killing(injection.action)) return;
     // Who comes next puts it right: it takes away what was left, says so, and writes its file.
     std::vector<std::string> words = one.words;
     if (!one.overwrite.empty()) words.push_back(one.overwrite);
@@ -308,7 +314,8 @@ class Sweep {
 
   // The program itself is the process of the last counted call of a whole run: children only write, it renames.
   static int32_t main_process(const Reference& reference, const std::vector<fault_record>& calls) {
-    // The numbers differ from run to run, so: which place among the processes of the reference, in the order of their first calls.
+    // The numbers differ from run to run, so: which place among the processes of the reference, in the order of their
+    // first calls.
     const auto order = [](const std::vector<fault_record>& list) {
       std::vector<int32_t> seen;
       for (const fault_record& record : list)
@@ -348,7 +355,8 @@ std::vector<std::string> convert(const std::string& from, const std::string& to,
 
 }  // namespace
 
-TEST_CASE("outputs: whatever call fails or is the last, a file of every format is the old one or the new one, and exit code 0 means the new") {
+TEST_CASE("outputs: whatever call fails or is the last, a file of every format is the old one or the new one, and "
+    "exit code 0 means the new") {
   if (!can_fault()) return;
   Sweep sweep("whole-formats");
   std::vector<Case> cases;
@@ -370,7 +378,8 @@ TEST_CASE("outputs: whatever call fails or is the last, a file of every format i
   sweep.run(cases);
 }
 
-TEST_CASE("outputs: a report, levels of detail, a folder of pictures, a generated scene and each file of a batch are whole or not there") {
+TEST_CASE("outputs: a report, levels of detail, a folder of pictures, a generated scene and each file of a batch are "
+    "whole or not there") {
   if (!can_fault()) return;
   Sweep sweep("whole-others");
   std::vector<Case> cases;
@@ -458,30 +467,31 @@ int acknowledged_balls(const Outcome& outcome) {
   return at == std::string::npos ? 0 : std::max(0, std::stoi(outcome.out.substr(at + 5)) - 1);
 }
 
-struct FaultTrial {
+struct FaultInjection {
   uint32_t at;
   fault_call call;
   fault_action action;
 };
 
 // Faults of the calls of a run: of `most` of its calls, each action that the call can meet, in turns.
-std::vector<FaultTrial> trials_of(const std::vector<fault_record>& calls, size_t most) {
-  std::vector<FaultTrial> trials;
+std::vector<FaultInjection> injections_of(const std::vector<fault_record>& calls, size_t most) {
+  std::vector<FaultInjection> injections;
   for (const uint32_t at : chosen_calls(calls, most))
     for (size_t a = 0; const fault_action action : actions_for(fault_call(calls[at - 1].call)))
-      if ((a++ + at) % turns_of(false) == 0) trials.push_back({at, fault_call(calls[at - 1].call), action});
-  return trials;
+      if ((a++ + at) % turns_of(false) == 0) injections.push_back({at, fault_call(calls[at - 1].call), action});
+  return injections;
 }
 
-void check_trials(size_t trials, size_t calls, std::vector<std::string>& failures) {
-  WARN("combinations of call and fault: " << trials << ", of " << calls << " calls");
+void check_injections(size_t injections, size_t calls, std::vector<std::string>& failures) {
+  WARN("combinations of call and fault: " << injections << ", of " << calls << " calls");
   std::ranges::sort(failures);
   for (const std::string& failure : failures) std::printf("WRONG: %s\n", failure.c_str());
   std::fflush(stdout);
   CHECK(failures.empty());
 }
 
-// Runs the steps once for each call and what can happen to it. `prepare` fills the folder "out" of a run; `wrong` looks at it afterwards.
+// Runs the steps once for each call and what can happen to it. `prepare` fills the folder "out" of a run; `wrong` looks
+// at it afterwards.
 void sweep_edits(const std::string& name, const std::vector<std::string>& steps, const std::function<void(const fs::path& run)>& prepare,
                  const std::function<std::string(const fs::path& run, const Outcome&, fault_action, const std::vector<Scene>& states)>& wrong) {
   const fs::path dir = scratch_dir(name);
@@ -517,41 +527,42 @@ void sweep_edits(const std::string& name, const std::vector<std::string>& steps,
   REQUIRE(whole.code == 0);
   REQUIRE(wrong(run, whole, FAULT_NOTHING, states) == "");
   const std::vector<fault_record> calls = faults[0]->calls();
-  const std::vector<FaultTrial> trials = trials_of(calls, long_run() ? SIZE_MAX : 6);
+  const std::vector<FaultInjection> injections = injections_of(calls, long_run() ? SIZE_MAX : 6);
   std::mutex mutex;
   std::vector<std::string> failures;
-  in_parallel(trials.size(), [&](size_t worker, size_t i) {
-    const FaultTrial& trial = trials[i];
+  in_parallel(injections.size(), [&](size_t worker, size_t i) {
+    const FaultInjection& injection = injections[i];
     const fs::path here = fresh(worker);
-    faults[worker]->begin(here / "out", trial.action, trial.at);
+    faults[worker]->begin(here / "out", injection.action, injection.at);
     const Outcome outcome = act(here, steps, faults[worker]->environment());
     std::string why;
-    if (faults[worker]->state().hits == 0 && trial.action != FAULT_SHORT) why = "the call was not made again";
+    if (faults[worker]->state().hits == 0 && injection.action != FAULT_SHORT) why = "the call was not made again";
     else if (outcome.timed_out) why = "it hangs";
-    else if (killing(trial.action) != (outcome.code == 128 + SIGKILL) || (!killing(trial.action) && outcome.code >= 128)) why = "it ended by a signal or did not";
+    else if (killing(injection.action) != (outcome.code == 128 + SIGKILL) || (!killing(injection.action) && outcome.code >= 128)) why = "it ended by a signal or did not";
     else if (outcome.code == 1 && !has(outcome.err, "quarry: ")) why = "it fails without a sentence";
-    else why = wrong(here, outcome, trial.action, states);
+    else why = wrong(here, outcome, injection.action, states);
     if (why.empty()) return;
     const std::scoped_lock lock(mutex);
-    failures.push_back(fmt::format("{}: call {}, {} of {}, {}: {}; exit code {}, it says: {}{}", name, trial.at, name_of(trial.call), calls[trial.at - 1].name, name_of(trial.action), why, outcome.code,
+    failures.push_back(fmt::format("{}: call {}, {} of {}, {}: {}; exit code {}, it says: {}{}", name, injection.at, name_of(injection.call), calls[injection.at - 1].name, name_of(injection.action), why, outcome.code,
                                    outcome.out, outcome.err));
   });
-  check_trials(trials.size(), calls.size(), failures);
-  CHECK(trials.size() * turns_of(false) > 60);
+  check_injections(injections.size(), calls.size(), failures);
+  CHECK(injections.size() * turns_of(false) > 60);
 }
 
 // As many edits as were acknowledged, or one more that was on its way; none fewer, and none by halves.
 std::string right_number(int found, const Outcome& outcome) {
-  const int told = acknowledged_balls(outcome);
+  const int reported = acknowledged_balls(outcome);
   if (found < 0) return "the world cannot be read, or is of no state that it ever had";
-  if (found < told) return fmt::format("{} edits were acknowledged, {} are there", told, found);
-  if (found > told + 1) return fmt::format("{} edits were acknowledged, but {} are there", told, found);
+  if (found < reported) return fmt::format("{} edits were acknowledged, {} are there", reported, found);
+  if (found > reported + 1) return fmt::format("{} edits were acknowledged, but {} are there", reported, found);
   return outcome.code == 0 && found != 3 ? "exit code 0, but not all is there" : "";
 }
 
 }  // namespace
 
-TEST_CASE("outputs: an edit that the editor acknowledged is in the world file, whatever call of the next fails or is the last, and the file can be edited on") {
+TEST_CASE("outputs: an edit that the editor acknowledged is in the world file, whatever call of the next fails or is "
+    "the last, and the file can be edited on") {
   if (!can_fault()) return;
   const fs::path base = scratch_dir("whole-edited-base");
   REQUIRE(run_quarry({"generate", "menger", "--size", "9", "-o", (base / "w.quarry").string()}).code == 0);
@@ -577,14 +588,15 @@ TEST_CASE("outputs: an edit of a scene that has no world file yet is in its reco
                   if (name.ends_with(".quarry")) worlds.push_back(name);
                   else if (is_temporary(name) && !killing(action)) return "it left " + name + " behind";
                 }
-                const int told = acknowledged_balls(outcome);
+                const int reported = acknowledged_balls(outcome);
                 if (worlds.size() > 1) return "there are several recovery files";
-                if (worlds.empty()) return told == 0 ? "" : fmt::format("{} edits were acknowledged, but there is no recovery file", told);
+                if (worlds.empty()) return reported == 0 ? "" : fmt::format("{} edits were acknowledged, but there is no recovery file", reported);
                 return right_number(balls_in(run / "out" / worlds[0], states), outcome);
               });
 }
 
-TEST_CASE("outputs: of two programs that write one new file at the same time one does, and the other says that it is there already") {
+TEST_CASE("outputs: of two programs that write one new file at the same time one does, and the other says that it is "
+    "there already") {
   if (!can_fault()) return;
   const fs::path dir = scratch_dir("whole-two");
   for (const auto& [file, scene, size] : {std::tuple("first.quarry", "spheres", "32"), std::tuple("second.quarry", "menger", "9")})
@@ -603,7 +615,7 @@ TEST_CASE("outputs: of two programs that write one new file at the same time one
     const auto& [extension, words] = pairs[i];
     const Case plain{extension, {}, {}};
     const fs::path run = dir / ("run" + std::to_string(i));
-    // Of two files the companion gets its name first.
+    // Of two files the sidecar gets its name first.
     const fs::path file = run / "out" / (extension == "obj" ? "o.mtl" : extension == "raw" ? "o.nhdr" : "o." + extension);
     Tree alone[2];
     for (size_t k = 0; k < 2; ++k) {
@@ -648,7 +660,8 @@ TEST_CASE("outputs: of two programs that write one new file at the same time one
   WARN("pairs of writers that met: " << pairs.size());
 }
 
-TEST_CASE("outputs: a batch that was killed between a file and its line of --resume, or whose line could not be written, goes on and loses nothing") {
+TEST_CASE("outputs: a batch that was killed between a file and its line of --resume, or whose line could not be "
+    "written, goes on and loses nothing") {
   if (!can_fault()) return;
   const fs::path dir = scratch_dir("whole-resume");
   for (const char* name : {"a.quarry", "b.quarry"}) REQUIRE(run_quarry({"generate", "menger", "--size", "9", "-o", (dir / name).string()}).code == 0);
@@ -667,13 +680,13 @@ TEST_CASE("outputs: a batch that was killed between a file and its line of --res
   REQUIRE(run_case(plain, words, run, faults[0]->environment()).code == 0);
   const Tree whole = outputs(run);
   const std::vector<fault_record> calls = faults[0]->calls();
-  const std::vector<FaultTrial> trials = trials_of(calls, SIZE_MAX);
+  const std::vector<FaultInjection> injections = injections_of(calls, SIZE_MAX);
   std::mutex mutex;
   std::vector<std::string> failures;
-  in_parallel(trials.size(), [&](size_t worker, size_t i) {
-    const FaultTrial& trial = trials[i];
+  in_parallel(injections.size(), [&](size_t worker, size_t i) {
+    const FaultInjection& injection = injections[i];
     const fs::path here = fresh(worker);
-    faults[worker]->begin(here / "out", trial.action, trial.at);
+    faults[worker]->begin(here / "out", injection.action, injection.at);
     const Outcome outcome = run_case(plain, words, here, faults[worker]->environment());
     std::string why;
     const auto look = [&](bool all) {
@@ -685,11 +698,12 @@ TEST_CASE("outputs: a batch that was killed between a file and its line of --res
         for (const auto& [name, bytes] : found)
           if (is_temporary(name)) why = "it left " + name;
     };
-    if (faults[worker]->state().hits == 0 && trial.action != FAULT_SHORT) why = "the call was not made again";
+    if (faults[worker]->state().hits == 0 && injection.action != FAULT_SHORT) why = "the call was not made again";
     look(outcome.code == 0);
-    if (why.empty() && hard_error(trial.action) && outcome.code == 0 && !harmless(trial.call, calls[trial.at - 1].unsynced)) why = "the error was passed over";
-    if (why.empty() && (trial.action == FAULT_SHORT || trial.action == FAULT_INTERRUPTED) && outcome.code != 0) why = "it must go on";
-    // With or without a line for what is there: --overwrite says that it may be replaced, and twice is the same as once.
+    if (why.empty() && hard_error(injection.action) && outcome.code == 0 && !harmless(injection.call, calls[injection.at - 1].unsynced)) why = "the error was passed over";
+    if (why.empty() && (injection.action == FAULT_SHORT || injection.action == FAULT_INTERRUPTED) && outcome.code != 0) why = "it must go on";
+    // With or without a line for what is there: --overwrite says that it may be replaced, and twice is the same as
+    // once.
     for (int time = 0; time < 2 && why.empty(); ++time) {
       std::vector<std::string> more = words;
       if (time == 0) more.push_back("--overwrite");
@@ -700,7 +714,7 @@ TEST_CASE("outputs: a batch that was killed between a file and its line of --res
     }
     if (why.empty()) return;
     const std::scoped_lock lock(mutex);
-    failures.push_back(fmt::format("resume: call {}, {} of {}, {}: {}; exit code {}, it says: {}", trial.at, name_of(trial.call), calls[trial.at - 1].name, name_of(trial.action), why, outcome.code, outcome.err));
+    failures.push_back(fmt::format("resume: call {}, {} of {}, {}: {}; exit code {}, it says: {}", injection.at, name_of(injection.call), calls[injection.at - 1].name, name_of(injection.action), why, outcome.code, outcome.err));
   });
-  check_trials(trials.size(), calls.size(), failures);
+  check_injections(injections.size(), calls.size(), failures);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // write_test.cpp - what a command may write over, what it must leave alone, and what is there when it ends: one promise
-// for every format, report and picture, since all of them are written in one way (voxel/io/files/whole_file.hpp). Full
+// for every format, report and picture, since all of them are written in one way (voxel/io/files/atomic_file.hpp). Full
 // and failing disks are tested where calls can be made to fail.
 #include <fcntl.h>
 #include <sys/file.h>
@@ -71,7 +71,8 @@ bool make_socket(const fs::path& file) {
 
 }  // namespace
 
-TEST_CASE("write: a device, FIFO or socket is never replaced, by no format, with --overwrite or through a link, and before any work") {
+TEST_CASE("write: a device, FIFO or socket is never replaced, by no format, with --overwrite or through a link, and "
+    "before any work") {
   const fs::path dir = scratch_dir("write-devices");
   const fs::path model = make_model(dir / "a.vox");
   std::vector<std::string> kinds{"fifo", "socket"};
@@ -126,7 +127,8 @@ TEST_CASE("write: a link stays and its target is replaced, or made where there i
   fs::create_directory_symlink("far", dir / "near");
   for (const std::string& extension : all_extensions()) {
     const fs::path link = dir / ("l." + extension), target = dir / "far" / ("t." + extension);
-    fs::create_symlink(fs::path("near") / ".." / "far" / target.filename(), link);  // relative, and by way of another link
+    // Relative, and by way of another link.
+    fs::create_symlink(fs::path("near") / ".." / "far" / target.filename(), link);
     for (const bool there : {false, true}) {
       const ino_t before = inode_of(target);
       const Outcome outcome = convert(model, link, there ? std::vector<std::string>{"--overwrite"} : std::vector<std::string>{});
@@ -194,21 +196,21 @@ TEST_CASE("write: names as long as the file system takes them can be written, in
   for (const std::string& left : names_in(dir)) CHECK_FALSE(left.starts_with("."));
 }
 
-TEST_CASE("write: a companion that is there is not replaced without --overwrite, nor is it written without its file") {
+TEST_CASE("write: a sidecar that is there is not replaced without --overwrite, nor is it written without its file") {
   const fs::path dir = scratch_dir("write-companions");
   const fs::path model = make_model(dir / "a.vox");
-  for (const auto& [main, beside] : {std::pair("o.obj", "o.mtl"), std::pair("v.raw", "v.nhdr")}) {
+  for (const auto& [main, sidecar] : {std::pair("o.obj", "o.mtl"), std::pair("v.raw", "v.nhdr")}) {
     REQUIRE(convert(model, dir / main).code == 0);
-    const std::string before = file_text(dir / beside);
+    const std::string before = file_text(dir / sidecar);
     fs::remove(dir / main);
     const Outcome refused = convert(model, dir / main);
     INFO(refused.err);
     CHECK(refused.code == 1);
     CHECK(has(refused.err, "is there already"));
-    CHECK(has(refused.err, beside));
+    CHECK(has(refused.err, sidecar));
     CHECK_FALSE(fs::exists(dir / main));
     CHECK(convert(model, dir / main, {"--overwrite"}).code == 0);
-    CHECK(file_text(dir / beside) == before);
+    CHECK(file_text(dir / sidecar) == before);
   }
   // The main file cannot have its name, for a folder got it meanwhile: nothing of the set is left.
   CHECK(names_in(dir) == std::vector<std::string>{"a.vox", "o.mtl", "o.obj", "v.nhdr", "v.raw"});
@@ -253,7 +255,8 @@ TEST_CASE("write: a report replaces a report or an empty file, and nothing else"
   CHECK(json::parse(file_text(dir / "r.json"))["files"][0]["outputs"][0] == (dir / "2.vox").string());
   std::ofstream(dir / "empty.json").flush();
   CHECK(with_report(dir / "empty.json", dir / "3.vox").code == 0);
-  std::ofstream(dir / "old.json") << R"({"files": [], "summary": {"event": "summary", "inputs": 0}})";  // as 0.1 wrote them
+  // As 0.1 wrote them.
+  std::ofstream(dir / "old.json") << R"({"files": [], "summary": {"event": "summary", "inputs": 0}})";
   CHECK(with_report(dir / "old.json", dir / "4.vox").code == 0);
 
   // Anything else is somebody's, --overwrite or not, and nothing is converted then.
@@ -398,16 +401,16 @@ TEST_CASE("write: --resume believes what was on disk, and what was not only unti
   // A line that was cut off costs its own job, not the next one.
   const std::string again = file_text(manifest);
   CHECK(skipped(again.substr(0, again.size() - 20)) == 3);
-  const std::string mended = file_text(manifest);
-  CHECK(json::parse(mended.substr(last_line(mended)))["settled"] == true);
+  const std::string repaired = file_text(manifest);
+  CHECK(json::parse(repaired.substr(last_line(repaired)))["settled"] == true);
 }
 
-TEST_CASE("write: a pair of which a killed program had replaced only the companion is named by the next run, and put right") {
+TEST_CASE("write: a pair of which a killed program had replaced only the sidecar is named by the next run, and put right") {
   const fs::path dir = scratch_dir("write-pair");
   const fs::path model = make_model(dir / "a.vox");
   REQUIRE(convert(model, dir / "o.obj").code == 0);
   const std::string old_materials = file_text(dir / "o.mtl");
-  // As a kill between the two names leaves it: voxel/io/files/companion_mark.hpp.
+  // As a kill between the two names leaves it: voxel/io/files/sidecar_marker.hpp.
   const auto boot = [&] {
     REQUIRE(convert(model, dir / "probe.vox", {"--resume"}).code == 0);
     std::istringstream lines(file_text(dir / ".quarry-resume"));

@@ -3,8 +3,8 @@
 //
 //   qry-session-steps RECOVERY-FOLDER STEP...      open:FILE  new  recover:FILE  ball:N  undo  save:FILE
 //
-// Says "done N" on standard output for each step that the session acknowledged, and on standard error what the user would read. Exit code 0: all of
-// them were; 1: one was not, and the session was closed there.
+// Says "done N" on standard output for each step that the session acknowledged, and on standard error what the user
+// would read. Exit code 0: all of them were; 1: one was not, and the session was closed there.
 #include <cstdio>
 #include <string>
 

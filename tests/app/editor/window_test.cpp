@@ -153,7 +153,8 @@ TEST_CASE("editor: a click adds at the voxel under the mouse, and keys choose th
   // The middle of the window shows the middle of the scene.
   const Outcome outcome = run_script(place,
                                      "key w\nkey [\nkey [\nkey [\nkey [\n"  // cube of one voxel
-                                     "click 480 360\nclick 480 400\nkey ctrl+z\nkey ctrl+y\nkey 2\nclick 430 380\nquit\n");
+                                     "click 480 360\nclick 480 400\nkey ctrl+z\nkey ctrl+y\nkey 2\nclick 430 380\n"
+                                     "quit\n");
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
   const Kept now = kept_in(place.world);
@@ -167,7 +168,8 @@ TEST_CASE("editor: dragging draws one stroke, the right button turns the view an
   const Place place = place_for("editor-drag");
   const fs::path before = place.dir / "before.png", after = place.dir / "after.png";
   const Outcome outcome = run_script(place, "screenshot " + before.string() + "\ndrag 400 300 560 340 right\nscreenshot " + after.string() +
-                                                "\ntool paint sphere 2\nmaterial 5\ndrag 420 360 520 380\nkey ctrl+z\nquit\n");
+                                                "\ntool paint sphere 2\nmaterial 5\ndrag 420 360 520 380\n"
+                                                "key ctrl+z\nquit\n");
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
   const auto a = engine::read_png(before), b = engine::read_png(after);
@@ -253,7 +255,8 @@ Submissions submissions_in(const fs::path& log) {
 
 }  // namespace
 
-TEST_CASE("editor: tiles of a picture that is dropped leave nothing in the next one, and no submission is much of a slow picture") {
+TEST_CASE("editor: tiles of a picture that is dropped leave nothing in the next one, and no submission is much of a "
+    "slow picture") {
   if (!can_open_window()) return;
   const Place place = place_for("editor-tiles");
   const fs::path changed = place.dir / "changed.png", fresh = place.dir / "fresh.png", log = place.dir / "log";
@@ -265,7 +268,8 @@ TEST_CASE("editor: tiles of a picture that is dropped leave nothing in the next 
     REQUIRE(outcome.code == 0);
   };
   // Dropped at the first tiles, in the middle, by an edit and its undo, by the mouse, and with light paths on the way.
-  run("camera 20 10\nwait 3\ncamera 70 50\nwait 30\nsphere add 0 16 0 9 3\nwait 12\nundo\nwait 25\ndrag 400 300 470 330 right\nwait 9\npaths 40\nwait 200\npaths 0\n", changed);
+  run("camera 20 10\nwait 3\ncamera 70 50\nwait 30\nsphere add 0 16 0 9 3\nwait 12\nundo\nwait 25\n"
+      "drag 400 300 470 330 right\nwait 9\npaths 40\nwait 200\npaths 0\n", changed);
   const Submissions last = submissions_in(log);
   run("", fresh);
   const auto a = engine::read_png(changed), b = engine::read_png(fresh);
@@ -293,7 +297,8 @@ TEST_CASE("editor: tiles of a picture that is dropped leave nothing in the next 
 TEST_CASE("editor: the validation layers have nothing to say") {
   if (!can_open_window()) return;
   const Place place = place_for("editor-validation");
-  const Outcome outcome = run_script(place, "paths 1\nwait 3\nsphere add 0 16 0 9 3\nwait 20\ndrag 400 300 500 330 right\nwait 9\nview normals\nundo\nwait 5\nview shaded\nscreenshot " +
+  const Outcome outcome = run_script(place, "paths 1\nwait 3\nsphere add 0 16 0 9 3\nwait 20\n"
+      "drag 400 300 500 330 right\nwait 9\nview normals\nundo\nwait 5\nview shaded\nscreenshot " +
                                                 (place.dir / "v.png").string() + "\nquit\n",
                                      {"--validation"});
   if (outcome.code == 1 && outcome.err.find("validation layer") != std::string::npos && outcome.err.find("report") == std::string::npos)
@@ -319,7 +324,7 @@ TEST_CASE("editor: kill -9 in the middle of edits loses none that was acknowledg
       CHECK(outcome.code == 128 + SIGKILL);
       size_t acknowledged = 0;
       for (size_t at = outcome.out.find("ok "); at != std::string::npos; at = outcome.out.find("ok ", at + 1)) ++acknowledged;
-      CHECK(acknowledged >= static_cast<size_t>(edits_before_kill));
+      CHECK(acknowledged >= size_t(edits_before_kill));
       fs::path file = place.world;
       if (new_document) {
         REQUIRE(fs::exists(place.recovery));
@@ -404,7 +409,8 @@ TEST_CASE("editor: a document saved in any format is saved: nothing asks again, 
   CHECK(recovery_files(place) == 0);
 }
 
-TEST_CASE("editor: Ctrl+S writes back the .vox that was opened, and asks for another name where that would not be what was opened") {
+TEST_CASE("editor: Ctrl+S writes back the .vox that was opened, and asks for another name where that would not be "
+    "what was opened") {
   if (!can_open_window()) return;
   const Place place = place_for("editor-write-back");
   const fs::path vox = as_vox(place), mesh = place.dir / "cube.obj", never = place.dir / "never.png";
@@ -504,8 +510,10 @@ TEST_CASE("editor: an open question has all keys, the mouse and the wheel to its
   fs::create_directories(place.recovery);
   REQUIRE(io::Store::save(*io::read_scene(place.world), place.recovery / "lost.20260101-000000.1.quarry"));
   const fs::path before = place.dir / "before.png", after = place.dir / "after.png";
-  const std::string keys = "key tab\nkey 3\nkey ctrl+z\nkey ctrl+z\nkey 9\nkey v\nkey ctrl+n\nclick 300 100\ndrag 300 100 350 110\ndrag 300 100 400 120 right\nscroll 5\nmove 300 100\nwait 4\n";
-  for (const std::string question : {"", "key escape\nwait 4\nkey ctrl+o\nwait 4\n"}) {  // unsaved work was found; the dialog for a file
+  const std::string keys = "key tab\nkey 3\nkey ctrl+z\nkey ctrl+z\nkey 9\nkey v\nkey ctrl+n\nclick 300 100\n"
+      "drag 300 100 350 110\ndrag 300 100 400 120 right\nscroll 5\nmove 300 100\nwait 4\n";
+  // Unsaved work was found; the dialog for a file.
+  for (const std::string question : {"", "key escape\nwait 4\nkey ctrl+o\nwait 4\n"}) {
     INFO(question);
     const Outcome outcome = run_script(place, "ask\nwait 4\n" + question + "move 300 100\nwait 4\nscreenshot " + before.string() + "\n" + keys + "screenshot " + after.string() + "\nquit\n");
     INFO(outcome.err);

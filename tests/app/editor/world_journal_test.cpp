@@ -95,12 +95,12 @@ TEST_CASE("world journal: a world that is made where a log lies without a file k
   for (const std::vector<std::string>& words : {std::vector<std::string>{"generate", "spheres", "--size", "32", "-o", file}, {"convert", killed.larger, "-o", file}}) {
     fs::remove(file);
     write_bytes(with_suffix(file, "-wal"), killed.log);
-    const std::string aside = "w.quarry-wal.of-another-state-" + std::to_string(++number);
+    const std::string quarantined = "w.quarry-wal.of-another-state-" + std::to_string(++number);
     const Outcome made = run_quarry(words);
     INFO(words[0] << ": " << made.err);
     CHECK(made.code == 0);
-    CHECK(has(made.err, "is kept under the name " + aside));
-    CHECK((file_bytes(dir / aside) == killed.log));
+    CHECK(has(made.err, "is kept under the name " + quarantined));
+    CHECK((file_bytes(dir / quarantined) == killed.log));
     CHECK_FALSE(fs::exists(with_suffix(file, "-wal")));
     CHECK(run_quarry({"validate", "--strict", file}).code == 0);
   }
@@ -112,7 +112,8 @@ TEST_CASE("world journal: a world that is made where a log lies without a file k
   CHECK((file_bytes(dir / "w.quarry-wal.of-another-state-3") == killed.log));
 }
 
-TEST_CASE("world journal: the editor opens a backup that was restored beside a killed editor's log as the backup, says so, and refuses a damaged one without a byte changed") {
+TEST_CASE("world journal: the editor opens a backup that was restored beside a killed editor's log as the backup, "
+    "says so, and refuses a damaged one without a byte changed") {
   const InvisibleDisplay display(640, 480);
   if (display.name().empty()) return skip("no Xvfb for the editor's window");
   if (!can_render()) return;
@@ -166,15 +167,15 @@ TEST_CASE("world journal: the editor opens a backup that was restored beside a k
   CHECK(run_quarry({"diff", made, world}).code == 0);
   CHECK(run_quarry({"validate", "--strict", made}).code == 0);
   // Damaged: refused, and all is as before.
-  const fs::path hurt = killed.restored("hurt", killed.larger);
-  auto bytes = file_bytes(hurt);
+  const fs::path corrupt = killed.restored("hurt", killed.larger);
+  auto bytes = file_bytes(corrupt);
   bytes[bytes.size() / 2] ^= 4;
-  write_bytes(hurt, bytes);
-  const auto before = all_files(hurt.parent_path());
-  const Outcome refused = run_quarry(edit(hurt, "quit\n"), environment, 240);
+  write_bytes(corrupt, bytes);
+  const auto before = all_files(corrupt.parent_path());
+  const Outcome refused = run_quarry(edit(corrupt, "quit\n"), environment, 240);
   INFO(refused.err);
   CHECK(refused.code == 1);
   CHECK(has(refused.err, "damaged"));
   CHECK(has(refused.err, "w.quarry-wal"));
-  CHECK((all_files(hurt.parent_path()) == before));
+  CHECK((all_files(corrupt.parent_path()) == before));
 }

@@ -27,7 +27,7 @@ static void a_context_refuses_what_it_does_not_understand(void) {
   qry_context* context = (qry_context*)&info; /* must be nulled by a failure */
   qry_vulkan_device_info adopted = QRY_VULKAN_DEVICE_INFO_INIT;
   qry_vulkan_device_info second = QRY_VULKAN_DEVICE_INFO_INIT;
-  qry_save_info stranger = QRY_SAVE_INFO_INIT;
+  qry_save_info unknown = QRY_SAVE_INFO_INIT;
   char numbers[64];
 
   REFUSED(qry_context_create(QRY_ABI_VERSION, NULL, NULL), QRY_ERROR_INVALID_ARGUMENT, "out is NULL");
@@ -53,9 +53,9 @@ static void a_context_refuses_what_it_does_not_understand(void) {
   REFUSED(qry_context_create(QRY_ABI_VERSION, &info, &context), QRY_ERROR_INVALID_ARGUMENT, "info->validation is 2");
   info.validation = 0;
 
-  info.next = &stranger;
+  info.next = &unknown;
   REFUSED(qry_context_create(QRY_ABI_VERSION, &info, &context), QRY_ERROR_UNKNOWN_STRUCT, "QRY_STYPE_SAVE_INFO");
-  stranger.stype = 0x70000001u;
+  unknown.stype = 0x70000001u;
   REFUSED(qry_context_create(QRY_ABI_VERSION, &info, &context), QRY_ERROR_UNKNOWN_STRUCT, "1879048193");
   info.next = &adopted;
   adopted.next = &second;

@@ -95,7 +95,7 @@ Snapshot snapshot(qry_world* world) {
 // Runs `call` until it gets all its memory. `unchanged` is asked after every refusal. Returns how many allocations were
 // refused.
 template <class Call, class Unchanged>
-int starve(Call&& call, Unchanged&& unchanged) {
+int exhaust_memory(Call&& call, Unchanged&& unchanged) {
   for (int n = 0; n < 100000; ++n) {
     t_left = uint64_t(n);
     t_fired = false;
@@ -120,11 +120,11 @@ int starve(Call&& call, Unchanged&& unchanged) {
 
 TEST_CASE("c_api: a context or world that cannot get its memory is not made") {
   qry_context* context = nullptr;
-  CHECK(starve([&] { return qry_context_create(QRY_ABI_VERSION, nullptr, &context); }, [&] { REQUIRE(context == nullptr); }) > 0);
+  CHECK(exhaust_memory([&] { return qry_context_create(QRY_ABI_VERSION, nullptr, &context); }, [&] { REQUIRE(context == nullptr); }) > 0);
   qry_context_destroy(&context);
   context = one_thread_context();
   qry_world* world = nullptr;
-  CHECK(starve([&] { return qry_world_create(context, nullptr, &world); }, [&] { REQUIRE(world == nullptr); }) > 0);
+  CHECK(exhaust_memory([&] { return qry_world_create(context, nullptr, &world); }, [&] { REQUIRE(world == nullptr); }) > 0);
   qry_world_destroy(&world);
   qry_context_destroy(&context);
 }
@@ -137,7 +137,7 @@ TEST_CASE("c_api: a writing call that runs out of memory at any allocation leave
   const auto unchanged = [&] { REQUIRE(snapshot(world) == before); };
   const auto step = [&](auto&& call) {
     before = snapshot(world);
-    const int refused = starve(call, unchanged);
+    const int refused = exhaust_memory(call, unchanged);
     CHECK_FALSE(snapshot(world) == before);
     return refused;
   };
@@ -191,11 +191,11 @@ TEST_CASE("c_api: packing, unpacking and trimming that run out of memory at any 
     REQUIRE(qry_world_get_memory(world, &memory) == QRY_OK);
     REQUIRE(memory.packed == packed);
   };
-  CHECK(starve([&] { return qry_world_trim(world); }, unchanged) > 0);
-  CHECK(starve([&] { return qry_world_pack(world); }, unchanged) > 0);
+  CHECK(exhaust_memory([&] { return qry_world_trim(world); }, unchanged) > 0);
+  CHECK(exhaust_memory([&] { return qry_world_pack(world); }, unchanged) > 0);
   packed = 1;
   unchanged();
-  CHECK(starve([&] { return qry_world_unpack(world); }, unchanged) > 0);
+  CHECK(exhaust_memory([&] { return qry_world_unpack(world); }, unchanged) > 0);
   packed = 0;
   unchanged();
   qry_world_destroy(&world);
@@ -212,25 +212,25 @@ TEST_CASE("c_api: reading, saving and opening that run out of memory at any allo
   REQUIRE(qry_world_edit(world, &edit, nullptr) == QRY_OK);
   std::vector<uint8_t> voxels(16 * 16 * 16);
   const int32_t min[3] = {0, 0, 0}, max[3] = {15, 15, 15};
-  starve([&] { return qry_world_read_region(world, min, max, voxels.data(), voxels.size()); }, [] {});
-  starve([&] { return qry_world_get_voxels(world, min, voxels.data(), 1); }, [] {});
+  exhaust_memory([&] { return qry_world_read_region(world, min, max, voxels.data(), voxels.size()); }, [] {});
+  exhaust_memory([&] { return qry_world_get_voxels(world, min, voxels.data(), 1); }, [] {});
   qry_world_state state = QRY_WORLD_STATE_INIT;
-  starve([&] { return qry_world_get_state(world, &state); }, [] {});
+  exhaust_memory([&] { return qry_world_get_state(world, &state); }, [] {});
   qry_grid_stats stats = QRY_GRID_STATS_INIT;
-  starve([&] { return qry_world_get_grid_stats(world, &stats); }, [] {});
+  exhaust_memory([&] { return qry_world_get_grid_stats(world, &stats); }, [] {});
   CHECK(stats.live == 8);
 
   const std::string path = (folder / "saved.quarry").string();
   qry_save_info save = QRY_SAVE_INFO_INIT;
   save.path = path.c_str();
-  CHECK(starve([&] { return qry_world_save(world, &save); }, [&] { REQUIRE_FALSE(std::filesystem::exists(path)); }) > 0);
+  CHECK(exhaust_memory([&] { return qry_world_save(world, &save); }, [&] { REQUIRE_FALSE(std::filesystem::exists(path)); }) > 0);
   CHECK(std::distance(std::filesystem::directory_iterator(folder), {}) == 1);
   qry_open_info open = QRY_OPEN_INFO_INIT;
   open.path = path.c_str();
   qry_world* opened = nullptr;
   for (const uint32_t flags : {0u, uint32_t(QRY_OPEN_FLATTEN)}) {
     open.flags = flags;
-    CHECK(starve([&] { return qry_world_open(context, &open, &opened); }, [&] { REQUIRE(opened == nullptr); }) > 0);
+    CHECK(exhaust_memory([&] { return qry_world_open(context, &open, &opened); }, [&] { REQUIRE(opened == nullptr); }) > 0);
     REQUIRE(opened != nullptr);
     state = QRY_WORLD_STATE_INIT;
     REQUIRE(qry_world_get_state(opened, &state) == QRY_OK);

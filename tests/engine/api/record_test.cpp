@@ -375,7 +375,7 @@ TEST_CASE("c_api: what cannot be recorded is refused with the reason") {
   if (!engine.create(false)) return quarry::test::skip("no Vulkan device for a host engine to create");
   qry_context* context = context_on(engine, QRY_SHARING_STAGED);
   qry_context* other = context_on(engine, QRY_SHARING_STAGED);
-  qry_world *world = nullptr, *stranger = nullptr;
+  qry_world *world = nullptr, *foreign = nullptr;
   qry_recorder* recorder = nullptr;
   qry_recorder_info slots = QRY_RECORDER_INFO_INIT;
   slots.slots = 0;
@@ -383,10 +383,10 @@ TEST_CASE("c_api: what cannot be recorded is refused with the reason") {
   slots.slots = 1;
   REQUIRE(qry_recorder_create(context, &slots, &recorder) == QRY_OK);
   REQUIRE(qry_world_create(context, nullptr, &world) == QRY_OK);
-  REQUIRE(qry_world_create(other, nullptr, &stranger) == QRY_OK);
+  REQUIRE(qry_world_create(other, nullptr, &foreign) == QRY_OK);
   build(world, 1);
   qry_published published = QRY_PUBLISHED_INIT;
-  REQUIRE(qry_world_publish(stranger, &published) == QRY_OK);
+  REQUIRE(qry_world_publish(foreign, &published) == QRY_OK);
 
   Engine::Slot& slot = engine.slots[0];
   engine.begin(slot, 1);
@@ -403,7 +403,7 @@ TEST_CASE("c_api: what cannot be recorded is refused with the reason") {
   refused(world, QRY_ERROR_INVALID_ARGUMENT, "expected a frame above the safe one");
   record.frame = 2;
   refused(world, QRY_ERROR_INVALID_ARGUMENT, "never published");
-  refused(stranger, QRY_ERROR_INVALID_ARGUMENT, "different contexts");
+  refused(foreign, QRY_ERROR_INVALID_ARGUMENT, "different contexts");
   REQUIRE(qry_world_publish(world, &published) == QRY_OK);
   REQUIRE(qry_record_frame(recorder, world, &render, &record) == QRY_OK);
   record.frame = 3;
@@ -426,7 +426,7 @@ TEST_CASE("c_api: what cannot be recorded is refused with the reason") {
 
   qry_recorder_destroy(&recorder);
   qry_world_destroy(&world);
-  qry_world_destroy(&stranger);
+  qry_world_destroy(&foreign);
   qry_context_destroy(&context);
   qry_context_destroy(&other);
   INFO(engine.messages.first);

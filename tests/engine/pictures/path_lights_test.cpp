@@ -45,13 +45,13 @@ void furnish(SceneWorld& world) {
   fill_box(world, {14, 12, 12}, {14, 12, 12}, 6);
   fill_box(world, {30, 10, 20}, {31, 10, 20}, 6);
   fill_box(world, {24, 1, 22}, {24, 2, 22}, 7);
-  world.palette.materials[1] = chalk(200);
-  world.palette.materials[2] = chalk(220);
+  world.palette.materials[1] = diffuse_white(200);
+  world.palette.materials[2] = diffuse_white(220);
   world.palette.materials[2].metalness = 1;
   world.palette.materials[2].roughness = 0.4f;
-  world.palette.materials[3] = chalk(120);
+  world.palette.materials[3] = diffuse_white(120);
   world.palette.materials[3].roughness = 0.15f;
-  world.palette.materials[4] = chalk();
+  world.palette.materials[4] = diffuse_white();
   world.palette.materials[4].transparency = 0.9f;
   world.palette.materials[4].roughness = 0;
   world.palette.materials[5] = lamp(0.6f, 230);
@@ -68,7 +68,7 @@ TEST_CASE("lights: small lamps light a floor as Lambert's formula says, and do a
   const Traced trace(*device);
   SceneWorld world(*device);
   fill_box(world, {-40, 0, -40}, {40, 0, 40}, 1);
-  world.palette.materials[1] = chalk(188);
+  world.palette.materials[1] = diffuse_white(188);
   world.palette.materials[2] = lamp(50);
   world.palette.materials[3] = lamp(9);
   RenderSettings settings = furnace(8, 8);
@@ -128,7 +128,7 @@ TEST_CASE("lights: asked for, small lamps bring a quarter of the error with as m
   SceneWorld world(*device);
   fill_box(world, {0, 0, 0}, {63, 0, 63}, 1);
   for (int32_t i = 0; i < 16; ++i) fill_box(world, {8 + 16 * (i % 4), 14, 8 + 16 * (i / 4)}, {8 + 16 * (i % 4), 14, 8 + 16 * (i / 4)}, 2);
-  world.palette.materials[1] = chalk(200);
+  world.palette.materials[1] = diffuse_white(200);
   world.palette.materials[2] = lamp(30);
   RenderSettings settings = furnace(24, 24);
   settings.sky_strength = 0;

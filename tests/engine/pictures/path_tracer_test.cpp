@@ -18,13 +18,13 @@ TEST_CASE("paths: in a furnace a white box cannot be told from the walls, chalk 
   Device* device = test::test_device();
   if (!device) return;
   const Traced trace(*device);
-  Material mirror = chalk(), glass = chalk(), coated = chalk();
+  Material mirror = diffuse_white(), glass = diffuse_white(), coated = diffuse_white();
   mirror.metalness = 1;
   mirror.roughness = 0;
   glass.transparency = 1;
   glass.roughness = 0;
   coated.roughness = 0.02f;
-  for (const Material& material : {chalk(), mirror, glass, coated}) {
+  for (const Material& material : {diffuse_white(), mirror, glass, coated}) {
     SceneWorld world(*device);
     fill_box(world, {-5, 0, -3}, {6, 9, 4}, 1);
     world.palette.materials[1] = material;
@@ -45,7 +45,7 @@ TEST_CASE("paths: in a furnace no material sends out more light than falls on it
   const View view = fitted(world, 24, 16);
   for (const float metalness : {0.0f, 0.5f, 1.0f})
     for (const float roughness : {0.0f, 0.1f, 0.3f, 0.5f, 0.7f, 0.9f, 1.0f}) {
-      world.palette.materials[1] = chalk();
+      world.palette.materials[1] = diffuse_white();
       world.palette.materials[1].roughness = roughness;
       world.palette.materials[1].metalness = metalness;
       const PathPicture picture = trace(world, view, settings, 256);
@@ -65,7 +65,7 @@ TEST_CASE("paths: in a furnace a white sponge glows like the walls once light ma
   SceneWorld world(*device);
   for (const test::SceneKind& kind : test::scene_kinds())
     if (std::string_view(kind.name) == "menger sponge") REQUIRE(world.fill(kind));
-  world.palette.materials.fill(chalk());
+  world.palette.materials.fill(diffuse_white());
   RenderSettings settings = furnace(24, 16);
   const View view = fitted(world, 24, 16);
   double before = 0;
@@ -86,7 +86,7 @@ TEST_CASE("paths: white fog in a furnace cannot be seen") {
   const Traced trace(*device);
   SceneWorld world(*device);
   fill_box(world, {-5, 0, -3}, {6, 9, 4}, 1);
-  world.palette.materials[1] = chalk();
+  world.palette.materials[1] = diffuse_white();
   RenderSettings settings = furnace(16, 12);
   settings.fog_distance = 12;
   settings.bounces = 256;
@@ -100,8 +100,8 @@ TEST_CASE("paths: a glowing wall lights a floor as Lambert's formula says") {
   SceneWorld world(*device);
   fill_box(world, {0, 0, 0}, {63, 0, 63}, 1);
   fill_box(world, {-1, 1, 20}, {-1, 24, 43}, 2);
-  world.palette.materials[1] = chalk(188);
-  world.palette.materials[2] = chalk();
+  world.palette.materials[1] = diffuse_white(188);
+  world.palette.materials[2] = diffuse_white();
   world.palette.materials[2].emission = 4;
   RenderSettings settings = furnace(8, 8);
   settings.sky_strength = 0;
@@ -124,8 +124,8 @@ TEST_CASE("paths: the sun on a floor is its strength times the cosine, in a bloc
   fill_box(world, {0, 0, 0}, {95, 0, 31}, 1);
   fill_box(world, {4, 12, 4}, {27, 12, 27}, 2);     // an awning of glass
   fill_box(world, {68, 12, 4}, {91, 12, 27}, 1);    // and an opaque one
-  world.palette.materials[1] = chalk(188);
-  world.palette.materials[2] = chalk();
+  world.palette.materials[1] = diffuse_white(188);
+  world.palette.materials[2] = diffuse_white();
   world.palette.materials[2].transparency = 0.75f;
   world.palette.materials[2].roughness = 0;
   RenderSettings settings = furnace(4, 4);
@@ -155,8 +155,8 @@ TEST_CASE("paths: sixteen times the paths have a quarter of the error, or less")
   fill_box(world, {0, 0, 0}, {31, 0, 31}, 1);
   fill_box(world, {6, 1, 6}, {13, 9, 13}, 1);
   fill_box(world, {20, 1, 18}, {24, 4, 22}, 2);
-  world.palette.materials[1] = chalk(200);
-  world.palette.materials[2] = chalk();
+  world.palette.materials[1] = diffuse_white(200);
+  world.palette.materials[2] = diffuse_white();
   world.palette.materials[2].emission = 3;
   RenderSettings settings;
   settings.width = 24;
@@ -221,7 +221,7 @@ TEST_CASE("paths: layers tell distance, colour and direction of what is seen, an
   const Traced trace(*device);
   SceneWorld world(*device);
   fill_box(world, {-20, 0, -20}, {20, 3, 20}, 1);
-  world.palette.materials[1] = chalk(188);
+  world.palette.materials[1] = diffuse_white(188);
   RenderSettings settings = furnace(8, 8);
   const PathPicture picture = trace(world, down_at(0, 4, 0, 1, 8, 8), settings, 4, true);
   REQUIRE(picture.depth.size() == 64);

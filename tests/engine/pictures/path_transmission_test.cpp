@@ -14,7 +14,7 @@ using namespace quarry::test;
 namespace {
 
 Material glass(float ior, float roughness = 0) {
-  Material m = chalk();
+  Material m = diffuse_white();
   m.transparency = 1;
   m.roughness = roughness;
   m.ior = ior;
@@ -60,11 +60,11 @@ TEST_CASE("transmission: in a furnace a clear ball cannot be told from the walls
     INFO("index " << material.ior << ", roughness " << material.roughness);
     CHECK(worst_of(picture, 0.7) < 0.004);
   }
-  // Half glass, half chalk, with a core of chalk: still white.
+  // Half glass, half diffuse_white, with a core of diffuse_white: still white.
   ball(world, 5, 2);
   world.palette.materials[1] = glass(1.5f);
   world.palette.materials[1].transparency = 0.6f;
-  world.palette.materials[2] = chalk();
+  world.palette.materials[2] = diffuse_white();
   settings.bounces = 200;
   const double mean = mean_of(trace(world, view, settings, 64));
   CHECK(mean <= 0.7 * 1.001);
@@ -92,7 +92,7 @@ TEST_CASE("transmission: a slab moves what lies behind it aside as Snell's law s
     fill_box(world, {column, -1, -12}, {column, -1, 12}, 2);
     world.palette.materials[1] = glass(ior);
     world.palette.materials[2] = lamp(1);
-    world.palette.materials[3] = chalk(0);
+    world.palette.materials[3] = diffuse_white(0);
     RenderSettings settings = furnace(4, 4);
     settings.sky_strength = 0;
     INFO("index " << ior << ": comes down at x = " << x);

@@ -119,7 +119,7 @@ TEST_CASE("fitted world: in every sharing mode it looks as before, before and af
     for (int round = 0; round < 4; ++round) {
       INFO("round " << round);
       if (round % 2) (void)picture_of(fitted);  // the device has it already, in the memory that it is about to leave
-      REQUIRE(fitted.world().fit());
+      REQUIRE(fitted.world().shrink_to_fit());
       std::vector<uint8_t> now = picture_of(fitted);
       CHECK((now == picture_of(other)));
       CHECK((now != last));

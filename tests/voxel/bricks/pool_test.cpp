@@ -118,7 +118,8 @@ TEST_CASE("brick_pool: growth over slabs moves nothing, and memory refused leave
   REQUIRE(memory.blocks() == 0);
 }
 
-TEST_CASE("brick_pool: cut gives back what lies behind the last index, keeps every brick and index, and growth goes on with the next slab") {
+TEST_CASE("brick_pool: trim gives back what lies behind the last index, keeps every brick and index, and growth goes "
+    "on with the next slab") {
   test::LimitedMemory memory;
   {
     BrickPool pool(memory);
@@ -126,7 +127,7 @@ TEST_CASE("brick_pool: cut gives back what lies behind the last index, keeps eve
     REQUIRE(pool.allocate(kBricks));
     for (uint32_t i = 0; i < kBricks; ++i) pool.put(i, marked(i));
     REQUIRE(pool.size_bytes() > uint64_t(kBricks) * 576);
-    pool.cut();
+    pool.trim();
     CHECK(pool.size_bytes() == uint64_t(kBricks) * 576);
     CHECK(memory.held_bytes <= pool.size_bytes() + 4 * 4096);
     for (uint32_t i = 0; i < kBricks; ++i)
@@ -139,16 +140,17 @@ TEST_CASE("brick_pool: cut gives back what lies behind the last index, keeps eve
     for (const uint32_t index : *three) CHECK((pool.get(index) == Brick{}));
     CHECK(&pool.mask(kBricks - 1) == mask);  // growth moved nothing
     CHECK(pool.live() == kBricks + 2);
-    pool.cut();
+    pool.trim();
     CHECK(pool.size_bytes() == uint64_t(kBricks + 2) * 576);
     BrickPool empty(memory);
-    empty.cut();
+    empty.trim();
     CHECK(empty.size_bytes() == 0);
   }
   CHECK(memory.blocks() == 0);
 }
 
-TEST_CASE("brick_pool: allocating, freeing and cutting, with memory refused now and then, keeps every brick where its index says") {
+TEST_CASE("brick_pool: allocating, freeing and cutting, with memory refused now and then, keeps every brick where "
+    "its index says") {
   test::LimitedMemory memory;
   {
     BrickPool pool(memory);
@@ -159,7 +161,7 @@ TEST_CASE("brick_pool: allocating, freeing and cutting, with memory refused now 
       memory.refuse_after = random() % 2 ? size_t(-1) : random() % 2;
       const uint32_t what = uint32_t(random() % 10);
       if (what == 0) {
-        pool.cut();
+        pool.trim();
       } else if (what == 1) {
         for (auto it = live.begin(); it != live.end();) {
           if (random() % 16) { ++it; continue; }

@@ -23,17 +23,24 @@ struct Dae {
   std::string floats = "-1 -.5 -.25 1 -.5 -.25 -1 .5 -.25 1 .5 -.25 -1 -.5 .25 1 -.5 .25 -1 .5 .25 1 .5 .25";
   std::string array_count = "24", accessor = "count=\"8\" stride=\"3\"", uv_accessor = "count=\"2\" stride=\"2\"", uv_input = "offset=\"1\"";
   std::string open = "<triangles count=\"12\">", close = "</triangles>";
-  std::string p = "<p>0 0 2 0 3 0 0 1 3 0 1 0 4 0 5 0 7 0 4 0 7 0 6 0 0 0 1 0 5 0 0 0 5 0 4 0 2 0 6 0 7 0 2 0 7 0 3 0 0 0 4 0 6 0 0 0 6 0 2 0 1 0 3 0 7 0 1 0 7 0 5 1</p>";
+  std::string p = "<p>0 0 2 0 3 0 0 1 3 0 1 0 4 0 5 0 7 0 4 0 7 0 6 0 0 0 1 0 5 0 0 0 5 0 4 0 2 0 6 0 7 0 2 0 7 0 3 "
+      "0 0 0 4 0 6 0 0 0 6 0 2 0 1 0 3 0 7 0 1 0 7 0 5 1</p>";
   std::string more;  // among the libraries
   std::string text() const {
-    return "<?xml version=\"1.0\"?><COLLADA xmlns=\"http://www.collada.org/2005/11/COLLADASchema\" version=\"1.4.1\"><asset><up_axis>Y_UP</up_axis></asset>"
+    return "<?xml version=\"1.0\"?><COLLADA xmlns=\"http://www.collada.org/2005/11/COLLADASchema\" "
+        "version=\"1.4.1\"><asset><up_axis>Y_UP</up_axis></asset>"
            "<library_geometries><geometry id=\"g\"><mesh><source id=\"s\"><float_array id=\"a\" count=\"" + array_count + "\">" + floats + "</float_array><technique_common><accessor source=\"#a\" " + accessor +
-           "><param name=\"X\" type=\"float\"/><param name=\"Y\" type=\"float\"/><param name=\"Z\" type=\"float\"/></accessor></technique_common></source>"
-           "<source id=\"t\"><float_array id=\"b\" count=\"4\">0 0 1 1</float_array><technique_common><accessor source=\"#b\" " + uv_accessor +
-           "><param name=\"S\" type=\"float\"/><param name=\"T\" type=\"float\"/></accessor></technique_common></source>"
+           "><param name=\"X\" type=\"float\"/><param name=\"Y\" type=\"float\"/><param name=\"Z\" "
+           "type=\"float\"/></accessor></technique_common></source>"
+           "<source id=\"t\"><float_array id=\"b\" count=\"4\">0 0 1 1</float_array><technique_common><accessor "
+           "source=\"#b\" " + uv_accessor +
+           "><param name=\"S\" type=\"float\"/><param name=\"T\" "
+           "type=\"float\"/></accessor></technique_common></source>"
            "<vertices id=\"v\"><input semantic=\"POSITION\" source=\"#s\"/></vertices>" + open + "<input semantic=\"VERTEX\" source=\"#v\" offset=\"0\"/><input semantic=\"TEXCOORD\" source=\"#t\" " + uv_input + "/>" + p + close +
            "</mesh></geometry></library_geometries>" + more +
-           "<library_visual_scenes><visual_scene id=\"vs\"><node><instance_geometry url=\"#g\"/></node></visual_scene></library_visual_scenes><scene><instance_visual_scene url=\"#vs\"/></scene></COLLADA>";
+           "<library_visual_scenes><visual_scene id=\"vs\"><node><instance_geometry "
+           "url=\"#g\"/></node></visual_scene></library_visual_scenes><scene><instance_visual_scene "
+           "url=\"#vs\"/></scene></COLLADA>";
   }
 };
 
@@ -67,17 +74,23 @@ void taken(const Change& change, size_t triangles) {
 std::string with_skin(const std::string& count, const std::string& vcount, const std::string& v, const std::string& matrices = "2") {
   std::string numbers;
   for (int i = 0; i < 32; ++i) numbers += i % 5 ? "0 " : "1 ";
-  return "<library_controllers><controller id=\"c\"><skin source=\"#g\"><source id=\"jn\"><Name_array id=\"jna\" count=\"2\">one two</Name_array><technique_common><accessor source=\"#jna\" count=\"2\"><param name=\"JOINT\" type=\"name\"/></accessor></technique_common></source>"
+  return "<library_controllers><controller id=\"c\"><skin source=\"#g\"><source id=\"jn\"><Name_array id=\"jna\" "
+      "count=\"2\">one two</Name_array><technique_common><accessor source=\"#jna\" count=\"2\"><param name=\"JOINT\" "
+      "type=\"name\"/></accessor></technique_common></source>"
          "<source id=\"jm\"><float_array id=\"jma\" count=\"32\">" + numbers + "</float_array><technique_common><accessor source=\"#jma\" count=\"" + matrices + "\" stride=\"16\"><param name=\"TRANSFORM\" type=\"float4x4\"/></accessor></technique_common></source>"
-         "<source id=\"w\"><float_array id=\"wa\" count=\"3\">1 .5 .25</float_array><technique_common><accessor source=\"#wa\" count=\"3\"><param name=\"WEIGHT\" type=\"float\"/></accessor></technique_common></source>"
-         "<joints><input semantic=\"JOINT\" source=\"#jn\"/><input semantic=\"INV_BIND_MATRIX\" source=\"#jm\"/></joints>"
-         "<vertex_weights count=\"" + count + "\"><input semantic=\"JOINT\" source=\"#jn\" offset=\"0\"/><input semantic=\"WEIGHT\" source=\"#w\" offset=\"1\"/><vcount>" + vcount + "</vcount><v>" + v + "</v></vertex_weights></skin></controller></library_controllers>";
+         "<source id=\"w\"><float_array id=\"wa\" count=\"3\">1 .5 .25</float_array><technique_common><accessor "
+         "source=\"#wa\" count=\"3\"><param name=\"WEIGHT\" type=\"float\"/></accessor></technique_common></source>"
+         "<joints><input semantic=\"JOINT\" source=\"#jn\"/><input semantic=\"INV_BIND_MATRIX\" "
+         "source=\"#jm\"/></joints>"
+         "<vertex_weights count=\"" + count + "\"><input semantic=\"JOINT\" source=\"#jn\" offset=\"0\"/><input "
+             "semantic=\"WEIGHT\" source=\"#w\" offset=\"1\"/><vcount>" + vcount + "</vcount><v>" + v + "</v></vertex_weights></skin></controller></library_controllers>";
 }
 
 }  // namespace
 
 // Each was read up to version 0.1.1, with whatever lay behind the array; or it killed the reader's process.
-TEST_CASE("collada: accessors that reach behind their arrays, and arrays shorter than they say, are errors that name element and number") {
+TEST_CASE("collada: accessors that reach behind their arrays, and arrays shorter than they say, are errors that name "
+    "element and number") {
   refused([](Dae& d) { d.accessor = "count=\"4000\" stride=\"3\""; }, "<accessor> of 's'", "12000 numbers");
   refused([](Dae& d) { d.accessor = "count=\"8\" stride=\"1000\""; }, "<accessor> of 's'", "7003 numbers");
   refused([](Dae& d) { d.accessor = "count=\"8\" stride=\"2\""; }, "<accessor> of 's'", "stride is 2");
@@ -93,7 +106,8 @@ TEST_CASE("collada: accessors that reach behind their arrays, and arrays shorter
   refused([](Dae& d) { d.array_count = "12"; }, "<accessor> of 's'", "has 12");
 }
 
-TEST_CASE("collada: indices that are not there, lists of another length and strips without a triangle are errors that name element and number") {
+TEST_CASE("collada: indices that are not there, lists of another length and strips without a triangle are errors "
+    "that name element and number") {
   const auto p = [](const char* from, const char* to) { return [from, to](Dae& d) { d.p.replace(d.p.find(from), std::string(from).size(), to); }; };
   refused(p("5 1</p>", "8 1</p>"), "<p> of 'g'", "index 70 is 8");
   refused(p("5 1</p>", "5 2</p>"), "<p> of 'g'", "index 71 is 2");
@@ -134,10 +148,13 @@ TEST_CASE("collada: sound files are read: lists, polygons, strips, fans, interle
   taken([](Dae& d) { d.open = "<polygons count=\"2\">", d.close = "</polygons>", d.p = "<p>0 0 2 0 3 0 1 0</p><p>4 0 5 0 7 0</p>"; }, 3);
   taken([](Dae& d) { d.open = "<tristrips count=\"1\">", d.close = "</tristrips>", d.p = "<p>0 0 2 0 1 0 3 0</p>"; }, 2);
   taken([](Dae& d) { d.open = "<trifans count=\"1\">", d.close = "</trifans>", d.p = "<p>0 0 2 0 3 0 1 0</p>"; }, 2);
-  taken([](Dae& d) { d.floats += " 9 9 9"; }, 12);                                                         // more numbers than the count
-  taken([](Dae& d) { d.array_count = "27", d.floats += " 9 9 9"; }, 12);                                    // more than the accessor takes
+  // More numbers than the count.
+  taken([](Dae& d) { d.floats += " 9 9 9"; }, 12);
+  // More than the accessor takes.
+  taken([](Dae& d) { d.array_count = "27", d.floats += " 9 9 9"; }, 12);
   taken([](Dae& d) { d.array_count = "25", d.floats.insert(0, "7\n"), d.accessor = "offset=\"1\" count=\"8\" stride=\"3\""; }, 12);
-  taken([](Dae& d) { d.array_count = "24", d.accessor = "offset=\"2\" count=\"4\" stride=\"6\"", d.p = "<p>0 0 1 0 2 0 1 0 2 0 3 1</p>", d.open = "<triangles count=\"2\">"; }, 2);  // ends before a whole stride does
+  // Ends before a whole stride does.
+  taken([](Dae& d) { d.array_count = "24", d.accessor = "offset=\"2\" count=\"4\" stride=\"6\"", d.p = "<p>0 0 1 0 2 0 1 0 2 0 3 1</p>", d.open = "<triangles count=\"2\">"; }, 2);
   taken([](Dae& d) { d.uv_input = "offset=\"1\" set=\"0\""; }, 12);
 }
 
@@ -160,7 +177,8 @@ TEST_CASE("collada: what is no XML, or too deep, or full of entities, is a clean
   CHECK(check(bomb + "]><COLLADA><asset><title>&y;</title></asset></COLLADA>"));
 }
 
-TEST_CASE("collada: thousands of changed numbers and bytes are a clean error or pass, and what passes Assimp reads the same twice") {
+TEST_CASE("collada: thousands of changed numbers and bytes are a clean error or pass, and what passes Assimp reads "
+    "the same twice") {
   const std::string good = Dae().text();
   std::mt19937 random(5);
   const fs::path dir = test::scratch_dir("collada-changed");

@@ -44,7 +44,8 @@ class Gltf {
     return json["bufferViews"].size() - 1;
   }
 
-  // `type`: b B h H I f, as in Python's struct. Rows begin at multiples of 4 bytes, but those of one column, and those of a `stride`.
+  // `type`: b B h H I f, as in Python's struct. Rows begin at multiples of 4 bytes, but those of one column, and those
+  // of a `stride`.
   size_t accessor(const Rows& rows, char type, bool normalized = false, size_t stride = 0) {
     const size_t columns = rows[0].size(), size = columns * size_of(type);
     if (!stride) stride = columns == 1 ? size : (size + 3) / 4 * 4;

@@ -248,7 +248,8 @@ TEST_CASE("gltf: a texture's transform is about the origin: scaled, turned, then
     for (const auto& [key, value] : more.items()) g.json["materials"][0]["pbrMetallicRoughness"]["baseColorTexture"][key] = value;
     return files.glb(g);
   };
-  // u and v in 0 to 0.5: the picture's upper left quarter, so red in the upper left and half of the four colours in the lower right.
+  // u and v in 0 to 0.5: the picture's upper left quarter, so red in the upper left and half of the four colours in the
+  // lower right.
   const fs::path halved = with({{"scale", {.5, .5}}});
   CHECK(color_at(halved, -8, 15) == 0xff0000);
   CHECK(color_at(halved, -8 + 7, 15) == 0xff0000);
@@ -260,7 +261,8 @@ TEST_CASE("gltf: a texture's transform is about the origin: scaled, turned, then
   CHECK(color_at(point, 0, 8) == 0xff0000);
   // Moved by half of the picture: yellow.
   CHECK(color_at(with({{"offset", {.5, .5}}, {"scale", {.5, .5}}}), 7, 0) == 0xffff00);
-  // A quarter turn counter-clockwise where v goes down: (u, v) -> (v, -u), so with v moved by 1 the upper left corner reads what was in the lower left.
+  // A quarter turn counter-clockwise where v goes down: (u, v) -> (v, -u), so with v moved by 1 the upper left corner
+  // reads what was in the lower left.
   const fs::path turned = with({{"rotation", std::acos(-1.0) / 2}, {"offset", {0, 1}}});
   CHECK(color_at(turned, -8, 15) == 0x0000ff);
   CHECK(color_at(turned, 7, 15) == 0xff0000);
@@ -281,7 +283,8 @@ TEST_CASE("gltf: each texture of a material has its own coordinates, transform a
   Files files("places");
   Gltf g = gltf_square();
   auto& attributes = g.json["meshes"][0]["primitives"][0]["attributes"];
-  attributes["TEXCOORD_1"] = g.accessor({{.75, .25}, {.75, .25}, {.75, .25}, {.75, .25}}, 'f');  // the middle of the green texel
+  // The middle of the green texel.
+  attributes["TEXCOORD_1"] = g.accessor({{.75, .25}, {.75, .25}, {.75, .25}, {.75, .25}}, 'f');
   auto& m = g.json["materials"][0];
   m["emissiveFactor"] = {1, 1, 1};
   m["emissiveTexture"] = {{"index", 1}, {"texCoord", 1}};
@@ -353,15 +356,15 @@ TEST_CASE("gltf: names of files are percent-decoded, and names that are not enco
   check_equal(files.put("raw.gltf", g.text("my data.bin")), inside);
   check_equal(files.put("percent.gltf", g.text("100%25.bin")), inside);
   check_equal(files.put("base64.gltf", [&] { auto all = g; all.json["images"][0]["uri"] = Gltf::data_uri("image/png", test::small_png()); return all.text(); }()), inside);
-  std::vector<std::string> asked;
+  std::vector<std::string> accessed;
   {
     io::ReadOptions options;
-    std::vector<fs::path> asked_for;
-    options.asked_for = &asked_for;
+    std::vector<fs::path> accessed_files;
+    options.accessed_files = &accessed_files;
     REQUIRE(read_mesh(files.dir() / "blank.gltf", options));
-    for (const fs::path& p : asked_for) asked.push_back(p.filename().string());
+    for (const fs::path& p : accessed_files) accessed.push_back(p.filename().string());
   }
-  CHECK(asked == std::vector<std::string>{"my pic.png", "my data.bin"});
+  CHECK(accessed == std::vector<std::string>{"my pic.png", "my data.bin"});
   check_refused(files.put("none.gltf", g.text("not%20there.bin")), "buffers[0].uri \"not%20there.bin\": there is no such file beside the mesh");
   files.put("short.bin", test::GltfBytes(10));
   check_refused(files.put("short.gltf", g.text("short.bin")), "buffers[0].byteLength " + std::to_string(g.bytes.size()) + ": short.bin holds 10 bytes");

@@ -165,7 +165,8 @@ TEST_CASE("mesh: a material's colour, texture and glow arrive, and a missing tex
   write_file(dir / "m.mtl", "newmtl lamp\nKd 1 0.5 0\nKe 3 3 3\nnewmtl skin\nKd 1 1 1\nmap_Kd nowhere.png\n");
   write_file(
       dir / "m.obj",
-      "mtllib m.mtl\nv 0 0 0\nv 1 0 0\nv 0 1 0\nvt 0 0\nvt 1 0\nvt 0 0.25\nusemtl lamp\nf 1/1 2/2 3/3\nusemtl skin\nf 3/3 2/2 1/1\n");
+      "mtllib m.mtl\nv 0 0 0\nv 1 0 0\nv 0 1 0\nvt 0 0\nvt 1 0\nvt 0 0.25\nusemtl lamp\nf 1/1 2/2 3/3\nusemtl skin\n"
+      "f 3/3 2/2 1/1\n");
   std::vector<std::string> warnings;
   io::ReadOptions options;
   options.warnings = &warnings;
@@ -271,10 +272,10 @@ TEST_CASE("mesh: a file that needs more memory than allowed says so") {
 TEST_CASE("mesh stream: what is written is read back the same") {
   const Mesh m = small_mesh();
   std::vector<std::string> warnings;
-  std::vector<std::filesystem::path> asked_for;
-  const auto back = parse_mesh_stream(stream_of(m), &warnings, &asked_for);
+  std::vector<std::filesystem::path> accessed_files;
+  const auto back = parse_mesh_stream(stream_of(m), &warnings, &accessed_files);
   REQUIRE(back);
-  CHECK(asked_for == std::vector<std::filesystem::path>{"/there/a picture.png"});
+  CHECK(accessed_files == std::vector<std::filesystem::path>{"/there/a picture.png"});
   CHECK(warnings == std::vector<std::string>{"a warning"});
   CHECK(back->positions == m.positions);
   CHECK(back->uvs == m.uvs);

@@ -33,7 +33,7 @@ struct Read {
 Read read(const Bytes& bytes, bool z_up = false, const fs::path& file = "/nowhere/at all.ply") {
   Read out;
   const Bytes exact(bytes);  // an allocation of its own: sanitizers see its end
-  io::FilePieces pieces(exact);
+  io::BufferedReader pieces(exact);
   mesh_reader::ReferencedFiles files(file);
   out.mesh = mesh_reader::parse_ply(pieces, file, z_up, out.warnings, files);
   if (out.mesh) CHECK(check_mesh(*out.mesh));

@@ -96,7 +96,8 @@ TEST_CASE("voxelize cuda: triangle soups from specks to the whole world's size a
   check_all(soup(1, 4000, 0.002f, false), 100);   // many triangles in a voxel
   check_all(soup(2, 3000, 0.03f, false), 300);
   check_all(soup(3, 60, 0.5f, false), 700);       // cells of 8 and 64 bricks
-  check_all(soup(4, 3, 0.9f, false), 3000);       // cells of 512 bricks, 128-bit products, more cells than there is room for at first
+  // Cells of 512 bricks, 128-bit products, more cells than there is room for at first.
+  check_all(soup(4, 3, 0.9f, false), 3000);
 }
 
 TEST_CASE("voxelize cuda: textures, vertex colours, factors and glow are the same colours as on the host") {

@@ -21,15 +21,15 @@ __extension__ typedef __int128 Wide;
 constexpr int64_t kOne = 65536;  // a voxel
 using Point = std::array<int64_t, 3>;
 
-struct Snapped {
+struct FixedPointTriangle {
   std::array<Point, 3> corners;
   Point low, high;  // its bounds, closed
 };
 
 // The mesh as the header says it is snapped, in voxel coordinates of the scene.
-std::vector<Snapped> snapped_triangles(const Mesh& mesh, const VoxelFrame& frame) {
+std::vector<FixedPointTriangle> fixed_point_triangles(const Mesh& mesh, const VoxelFrame& frame) {
   const int32_t dims[3] = {frame.dims.x, frame.dims.y, frame.dims.z}, shift[3] = {frame.shift.x, frame.shift.y, frame.shift.z};
-  std::vector<Snapped> out(mesh.triangle_count());
+  std::vector<FixedPointTriangle> out(mesh.triangle_count());
   for (size_t t = 0; t < out.size(); ++t) {
     for (size_t i = 0; i < 3; ++i)
       for (size_t k = 0; k < 3; ++k) {
@@ -43,8 +43,9 @@ std::vector<Snapped> snapped_triangles(const Mesh& mesh, const VoxelFrame& frame
   return out;
 }
 
-// Whether the triangle's bounds and the cell, both closed, share a point: without one the triangle and the cell share none.
-bool bounds_meet(const Snapped& t, const Int3& cell) {
+// Whether the triangle's bounds and the cell, both closed, share a point: without one the triangle and the cell share
+// none.
+bool bounds_meet(const FixedPointTriangle& t, const Int3& cell) {
   return t.low[0] <= (cell.x + 1) * kOne && t.high[0] >= cell.x * kOne && t.low[1] <= (cell.y + 1) * kOne && t.high[1] >= cell.y * kOne &&
          t.low[2] <= (cell.z + 1) * kOne && t.high[2] >= cell.z * kOne;
 }
@@ -86,7 +87,8 @@ bool segment_pierces(const std::array<Point, 3>& t, const Point& a, const Point&
   return (s[0] >= 0 && s[1] >= 0 && s[2] >= 0) || (s[0] <= 0 && s[1] <= 0 && s[2] <= 0);
 }
 
-// A triangle and a box share a point if a corner or an edge of the triangle does, or an edge of the box pierces the triangle.
+// A triangle and a box share a point if a corner or an edge of the triangle does, or an edge of the box pierces the
+// triangle.
 bool triangle_meets_cell(const std::array<Point, 3>& t, const Int3& cell) {
   const Point lo{cell.x * kOne, cell.y * kOne, cell.z * kOne}, hi{lo[0] + kOne, lo[1] + kOne, lo[2] + kOne};
   for (size_t i = 0; i < 3; ++i)
@@ -115,7 +117,7 @@ bool triangle_meets_crosshair(const std::array<Point, 3>& t, const Int3& cell) {
   return false;
 }
 
-bool sets(const Snapped& t, const Int3& cell, SurfaceVoxels surface) {
+bool sets(const FixedPointTriangle& t, const Int3& cell, SurfaceVoxels surface) {
   if (!bounds_meet(t, cell)) return false;
   return surface == SurfaceVoxels::thin ? triangle_meets_crosshair(t.corners, cell) : triangle_meets_cell(t.corners, cell);
 }
@@ -134,7 +136,7 @@ void check_random_cells(const Mesh& mesh, const VoxelizeOptions& options, size_t
   REQUIRE(scene);
   REQUIRE(frame);
   const BrickMap& bricks = scene->volumes[0].bricks;
-  const auto triangles = snapped_triangles(mesh, *frame);
+  const auto triangles = fixed_point_triangles(mesh, *frame);
   std::mt19937 random(seed);
   size_t set = 0, missing = 0, extra = 0;
   for (size_t i = 0; i < cells; ++i) {
@@ -147,7 +149,7 @@ void check_random_cells(const Mesh& mesh, const VoxelizeOptions& options, size_t
       at[k] = int32_t(std::floor(p / kOne + std::uniform_real_distribution<double>(-1.5, 1.5)(random)));
     }
     const Int3 cell{at[0], at[1], at[2]};
-    const bool expected = std::any_of(triangles.begin(), triangles.end(), [&](const Snapped& other) { return sets(other, cell, options.surface); });
+    const bool expected = std::any_of(triangles.begin(), triangles.end(), [&](const FixedPointTriangle& other) { return sets(other, cell, options.surface); });
     const bool is = bricks.get(cell) != 0;
     set += is;
     missing += expected && !is;
@@ -194,7 +196,8 @@ Mesh ring(int around, int across) {
   return m;
 }
 
-// Empty cells of the bounds that are not reached from outside of them by steps over faces (6) or over faces, edges and corners (26).
+// Empty cells of the bounds that are not reached from outside of them by steps over faces (6) or over faces, edges and
+// corners (26).
 size_t kept_dry(const BrickMap& bricks, int steps) {
   const Box3 box = bricks.bounds();
   const Int3 low = box.min - Int3{1, 1, 1}, size = box.max - box.min + Int3{3, 3, 3};  // with a layer of air around
@@ -237,7 +240,8 @@ TEST_CASE("voxelize exact: random cells of triangle soups agree with rationals a
 }
 
 TEST_CASE("voxelize exact: corners on voxel faces, centres and edges are decided as the header says") {
-  // Vertices on multiples of half a voxel: snapping alone decides, and every tie must fall the same way in both arithmetics.
+  // Vertices on multiples of half a voxel: snapping alone decides, and every tie must fall the same way in both
+  // arithmetics.
   Mesh m;
   m.materials.resize(1);
   std::mt19937 random(9);
@@ -256,13 +260,13 @@ TEST_CASE("voxelize exact: corners on voxel faces, centres and edges are decided
     const auto scene = voxelize(m, o);
     const auto frame = voxel_frame(m, o);
     REQUIRE(scene);
-    const auto triangles = snapped_triangles(m, *frame);
+    const auto triangles = fixed_point_triangles(m, *frame);
     size_t wrong = 0;
     for (int32_t z = 0; z < 24; ++z)
       for (int32_t y = 0; y < 24; ++y)
         for (int32_t x = 0; x < 24; ++x) {
           const Int3 cell = Int3{x, y, z} + frame->shift;
-          const bool expected = std::any_of(triangles.begin(), triangles.end(), [&](const Snapped& t) { return sets(t, cell, surface); });
+          const bool expected = std::any_of(triangles.begin(), triangles.end(), [&](const FixedPointTriangle& t) { return sets(t, cell, surface); });
           wrong += expected != (scene->volumes[0].bricks.get(cell) != 0);
         }
     CHECK(wrong == 0);

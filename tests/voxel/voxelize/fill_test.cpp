@@ -52,7 +52,8 @@ uint64_t count(const Result<Scene>& scene) {
   return scene->volumes[0].bricks.voxel_count();
 }
 
-// How often the mesh winds around a point: the sum of the triangles' solid angles over 4 pi (van Oosterom and Strackee, 1983).
+// How often the mesh winds around a point: the sum of the triangles' solid angles over 4 pi (van Oosterom and Strackee,
+// 1983).
 long double winding_at(const Mesh& mesh, const long double p[3]) {
   long double sum = 0;
   for (size_t t = 0; t < mesh.triangle_count(); ++t) {
@@ -129,7 +130,8 @@ TEST_CASE("voxelize fill: a hole is outvoted, wherever it is") {
       remove_triangle(m, face * 2);
       CHECK(count(voxelize(m, solid(rule, 1))) == full);
     }
-    // Two faces gone across from each other: lines along that axis meet nothing and say "outside", and are still two against one.
+    // Two faces gone across from each other: lines along that axis meet nothing and say "outside", and are still two
+    // against one.
     Mesh tube = cube(20);
     for (int i = 0; i < 4; ++i) remove_triangle(tube, 0);
     CHECK(count(voxelize(tube, solid(rule, 1))) == full);
@@ -144,7 +146,8 @@ TEST_CASE("voxelize fill: a hole is outvoted, wherever it is") {
   }
 }
 
-TEST_CASE("voxelize fill: overlapping bodies are one by winding and hollow where they overlap by parity; a cavity is hollow by both") {
+TEST_CASE("voxelize fill: overlapping bodies are one by winding and hollow where they overlap by parity; a cavity is "
+    "hollow by both") {
   Mesh m = cube(20);
   const float lo[3] = {10, 10, 10}, hi[3] = {30, 30, 30};
   add_box(m, lo, hi);

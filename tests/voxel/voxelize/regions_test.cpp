@@ -66,14 +66,14 @@ struct Gathered {
   size_t pieces = 0;
 };
 
-Result<Gathered> in_regions(const Mesh& mesh, const VoxelizeOptions& options, uint64_t room) {
+Result<Gathered> in_regions(const Mesh& mesh, const VoxelizeOptions& options, uint64_t available_bytes) {
   Gathered out;
   RegionSink sink;
   // Textured surfaces wait on disk, or are made twice: every other time.
   static const std::filesystem::path dir = test::scratch_dir("voxelize-regions-beside");
   static int calls = 0;
   if (++calls % 2) sink.beside = dir / "out";
-  sink.room = [&] { return room; };
+  sink.available_bytes = [&] { return available_bytes; };
   sink.begin = [&](const Scene& scene) -> Result<void> {
     CHECK(out.scene.volumes.empty());
     CHECK(scene.volumes.at(0).bricks.empty());
@@ -97,12 +97,12 @@ Result<Gathered> in_regions(const Mesh& mesh, const VoxelizeOptions& options, ui
   return out;
 }
 
-void same_as_at_once(const Mesh& mesh, const VoxelizeOptions& options, uint64_t room, size_t least_regions) {
+void same_as_at_once(const Mesh& mesh, const VoxelizeOptions& options, uint64_t available_bytes, size_t least_regions) {
   const auto whole = voxelize(mesh, options);
-  const auto parts = in_regions(mesh, options, room);
+  const auto parts = in_regions(mesh, options, available_bytes);
   if (!parts) FAIL(parts.error().message);
   REQUIRE(whole);
-  INFO("room " << room / kMiB << " MiB, resolution " << options.resolution << ", regions " << parts->done.regions << ", fill " << int(options.fill) << ", surface " << int(options.surface));
+  INFO("room " << available_bytes / kMiB << " MiB, resolution " << options.resolution << ", regions " << parts->done.regions << ", fill " << int(options.fill) << ", surface " << int(options.surface));
   CHECK(parts->done.regions >= least_regions);
   CHECK(parts->scene.palette == whole->palette);
   CHECK(parts->scene.metadata == whole->metadata);
@@ -170,12 +170,12 @@ TEST_CASE("voxelize_in_regions: the same for every number of threads") {
 TEST_CASE("voxelize_in_regions: real meshes, one with a texture, are the same", "[one-caller]") {
   const auto dir = test::data_dir() / "mesh";
   if (!std::filesystem::exists(dir / "spot.obj")) return test::skip("no meshes in the test data");
-  for (const auto& [name, resolution, fill, room] : {std::tuple{"spot.obj", 300, FillRule::none, 6 * kMiB}, {"spot.obj", 200, FillRule::parity, 24 * kMiB}, {"stanford-bunny.obj", 400, FillRule::none, 4 * kMiB},
+  for (const auto& [name, resolution, fill, available_bytes] : {std::tuple{"spot.obj", 300, FillRule::none, 6 * kMiB}, {"spot.obj", 200, FillRule::parity, 24 * kMiB}, {"stanford-bunny.obj", 400, FillRule::none, 4 * kMiB},
                                                      {"stanford-bunny.obj", 200, FillRule::winding, 20 * kMiB}, {"20mm-xyz-cube.stl", 200, FillRule::parity, 16 * kMiB}}) {
     INFO(name);
     const auto mesh = read_mesh(dir / name, {});
     if (!mesh) FAIL(mesh.error().message);
-    same_as_at_once(*mesh, options_of(resolution, fill), room, 3);
+    same_as_at_once(*mesh, options_of(resolution, fill), available_bytes, 3);
   }
 }
 
@@ -189,7 +189,7 @@ TEST_CASE("voxelize_in_regions: too little room is said with numbers, an error o
 
   int taken = 0;
   RegionSink sink;
-  sink.room = [] { return 3 * kMiB; };
+  sink.available_bytes = [] { return 3 * kMiB; };
   sink.begin = [](const Scene&) -> Result<void> { return {}; };
   sink.take = [&](uint32_t, BrickMap&&) -> Result<void> { return ++taken == 2 ? fail(ErrorCode::io, "the disk is full") : Result<void>(); };
   const auto full = voxelize_in_regions(mesh, options_of(300), sink);
@@ -206,12 +206,12 @@ TEST_CASE("voxelize_in_regions: too little room is said with numbers, an error o
   };
   CHECK(voxelize_in_regions(mesh, options, sink).error().code == ErrorCode::cancelled);
 
-  std::vector<double> said;
+  std::vector<double> fractions;
   options.progress = {};
-  options.progress.report = [&](std::string_view, double fraction) { said.push_back(fraction); };
+  options.progress.report = [&](std::string_view, double fraction) { fractions.push_back(fraction); };
   sink.take = [](uint32_t, BrickMap&&) -> Result<void> { return {}; };
   CHECK(voxelize_in_regions(mesh, options, sink));
-  CHECK(said.size() > 3);
-  CHECK(std::is_sorted(said.begin(), said.end()));
-  CHECK(said.back() == 1);
+  CHECK(fractions.size() > 3);
+  CHECK(std::is_sorted(fractions.begin(), fractions.end()));
+  CHECK(fractions.back() == 1);
 }

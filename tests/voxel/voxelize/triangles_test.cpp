@@ -130,7 +130,8 @@ TEST_CASE("voxelize: a box is the shell of its voxels, exactly") {
     const Int3 low{-(n / 2), 0, -(n / 2)};
     CHECK(voxels(scene).bounds() == Box3{low, low + Int3{n - 1, n - 1, n - 1}});
   }
-  // With a voxel size, faces lie exactly between voxels: the lower one belongs to the first layer, the upper one to the last inside.
+  // With a voxel size, faces lie exactly between voxels: the lower one belongs to the first layer, the upper one to the
+  // last inside.
   const auto scene = voxelize(box(20, 10, 5), of_size(1));
   REQUIRE(scene);
   CHECK(voxels(scene).voxel_count() == 20 * 10 * 5 - 18 * 8 * 3);
@@ -181,7 +182,8 @@ TEST_CASE("voxelize: agrees with clipping in long double, triangle by triangle",
   for (uint32_t t = 0; t < 60; ++t) {
     const float x = in(random), y = in(random), z = in(random);
     for (int i = 0; i < 3; ++i)
-      for (const float c : {x, y, z}) soup.positions.push_back(t % 4 == 0 ? in(random) : c + little(random));  // some long, most short
+      // Some long, most short.
+      for (const float c : {x, y, z}) soup.positions.push_back(t % 4 == 0 ? in(random) : c + little(random));
     for (uint32_t i = 0; i < 3; ++i) soup.indices.push_back(t * 3 + i);
     soup.triangle_material.push_back(0);
   }
@@ -200,7 +202,8 @@ TEST_CASE("voxelize: agrees with clipping in long double, triangle by triangle",
 
 TEST_CASE("voxelize: the exact test takes every triangle size: small, beyond 16 voxels, and across the whole world") {
   using namespace voxelize_detail;
-  // The same triangle scaled by powers of two touches cells scaled likewise; 64- and 128-bit arithmetic must agree where both apply.
+  // The same triangle scaled by powers of two touches cells scaled likewise; 64- and 128-bit arithmetic must agree
+  // where both apply.
   std::mt19937 random(3);
   std::uniform_int_distribution<int32_t> place(0, (1 << 18) - 1);  // within 8 voxels
   for (int round = 0; round < 500; ++round) {
@@ -209,7 +212,8 @@ TEST_CASE("voxelize: the exact test takes every triangle size: small, beyond 16 
       for (int32_t& c : vertex) c = place(random) | 1;
     std::set<std::array<int, 3>> narrow, wide;
     visit_cells(t, kFractionBits, cells_of(t, kFractionBits), [&](int x, int y, int z) { narrow.insert({x, y, z}); });
-    // At 2^11 times the size (128-bit), with cells that much larger too. The odd unit becomes 2^11, still off every face.
+    // At 2^11 times the size (128-bit), with cells that much larger too. The odd unit becomes 2^11, still off every
+    // face.
     FixedTriangle big = t;
     for (auto& vertex : big.v)
       for (int32_t& c : vertex) c *= 1 << 11;
@@ -353,21 +357,22 @@ TEST_CASE("voxelize: vertex colours are interpolated, and too many colours are q
 
 TEST_CASE("voxelize: the palette is exact up to 255 looks and near the best beyond") {
   using namespace voxelize_detail;
-  std::vector<LookCount> looks;
-  for (uint64_t i = 0; i < 255; ++i) looks.push_back({i * 2654435761u % 0xFFFFFF | 0xFF000000u, i + 1});
-  std::sort(looks.begin(), looks.end(), [](auto a, auto b) { return a.look < b.look; });
-  const Quantised exact = quantise(looks, 2);
+  std::vector<MaterialCount> materials;
+  for (uint64_t i = 0; i < 255; ++i) materials.push_back({i * 2654435761u % 0xFFFFFF | 0xFF000000u, i + 1});
+  std::sort(materials.begin(), materials.end(), [](auto a, auto b) { return a.material < b.material; });
+  const Quantised exact = quantise(materials, 2);
   CHECK(exact.rms_error == 0);
-  for (const LookCount& l : looks) CHECK(exact.palette.materials[exact.of(l.look)] == material_of(l.look));
-  // A cube of 16^3 colours: 255 cells of it have an error near that of a lattice, 255 / 16 / sqrt(12) * (4096 / 255)^(1/3) / 2.
-  looks.clear();
+  for (const MaterialCount& l : materials) CHECK(exact.palette.materials[exact.of(l.material)] == material_of(l.material));
+  // A cube of 16^3 colours: 255 cells of it have an error near that of a lattice, 255 / 16 / sqrt(12) * (4096 /
+  // 255)^(1/3) / 2.
+  materials.clear();
   for (uint64_t r = 0; r < 16; ++r)
     for (uint64_t g = 0; g < 16; ++g)
-      for (uint64_t b = 0; b < 16; ++b) looks.push_back({r * 17 | g * 17 << 8 | b * 17 << 16 | 0xFF000000u, 1});
-  const Quantised many = quantise(looks, 2);
+      for (uint64_t b = 0; b < 16; ++b) materials.push_back({r * 17 | g * 17 << 8 | b * 17 << 16 | 0xFF000000u, 1});
+  const Quantised many = quantise(materials, 2);
   CHECK(many.rms_error > 5);
   CHECK(many.rms_error < 14);
-  for (const LookCount& l : looks) CHECK(many.of(l.look) != 0);
+  for (const MaterialCount& l : materials) CHECK(many.of(l.material) != 0);
 }
 
 TEST_CASE("voxelize: what cannot be voxelised is refused with a reason") {

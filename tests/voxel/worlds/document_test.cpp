@@ -326,7 +326,8 @@ TEST_CASE("document: a step of several records is undone and redone whole, and e
   REQUIRE_FALSE(document.can_redo());
 }
 
-TEST_CASE("document: a change that cannot be kept elsewhere leaves scene, world and history as they were, with all that could be redone") {
+TEST_CASE("document: a change that cannot be kept elsewhere leaves scene, world and history as they were, with all "
+    "that could be redone") {
   std::mt19937 random(9);
   Document document = make(small_scene(random));
   for (int n = 0; n < 4; ++n) REQUIRE(document.apply(0, random_edit(random, 12), 0, n == 2));
@@ -340,9 +341,10 @@ TEST_CASE("document: a change that cannot be kept elsewhere leaves scene, world 
   const size_t entries = document.history().size(), position = document.history_position();
   REQUIRE(entries > position);
   size_t asked = 0;
-  const Document::Keep refuse = [&](std::span<const UndoRecord> records) -> Result<void> {
+  const Document::Persist refuse = [&](std::span<const UndoRecord> records) -> Result<void> {
     asked += records.size();
-    REQUIRE_FALSE((volumes_of(document) == before && document.scene().palette == palette));  // it is asked with the change in place
+    // It is asked with the change in place.
+    REQUIRE_FALSE((volumes_of(document) == before && document.scene().palette == palette));
     return fail(ErrorCode::io, "the disk is full");
   };
   const auto unchanged = [&](const auto& refused) {

@@ -13,7 +13,8 @@ using namespace quarry;
 
 namespace {
 
-// Distances in long double. Radii in the tests are such that no squared distance is within 1e-9 of the squared radius unless equal.
+// Distances in long double. Radii in the tests are such that no squared distance is within 1e-9 of the squared radius
+// unless equal.
 bool inside(const Edit& e, Int3 v) {
   const auto sq = [](long double d) { return d * d; };
   if (e.shape == Shape::box) {

@@ -242,7 +242,8 @@ TEST_CASE("packed: a document edits, undoes and redoes on a packed world as on a
   CHECK(document->world().get({30, 0, 0}) == 9);
 }
 
-TEST_CASE("fit: a world under edit comes down to its bricks and 18 bytes for each, and small edits make it little larger") {
+TEST_CASE("shrink_to_fit: a world under edit comes down to its bricks and 18 bytes for each, and small edits make it "
+    "little larger") {
   test::LimitedMemory memory;
   std::mt19937 random(5);
   Model model;
@@ -256,7 +257,7 @@ TEST_CASE("fit: a world under edit comes down to its bricks and 18 bytes for eac
   }
   const Box3 bounds = world.bounds();
   const uint64_t version = world.version(), id = world.pyramid().id(), bricks = model.size();
-  REQUIRE(world.fit());
+  REQUIRE(world.shrink_to_fit());
   require_same(world, model);
   CHECK(world.bounds() == bounds);
   CHECK(world.version() == version);
@@ -265,7 +266,7 @@ TEST_CASE("fit: a world under edit comes down to its bricks and 18 bytes for eac
   const uint64_t fitted = world.size_bytes();
   CHECK(fitted <= bricks * (576 + 18) + kLevel3Nodes * 16);
   CHECK(memory.held_bytes <= fitted + 8 * 4096);
-  REQUIRE(world.fit());
+  REQUIRE(world.shrink_to_fit());
   CHECK(world.size_bytes() == fitted);
   // One more brick takes a small part of what there is; the grid and the pyramid have room for it.
   const std::vector<World::BrickWrite> one{{{200, 0, 0}, brick_with(1, random)}};
@@ -275,7 +276,7 @@ TEST_CASE("fit: a world under edit comes down to its bricks and 18 bytes for eac
   CHECK(world.size_bytes() <= fitted + fitted / 64);
 }
 
-TEST_CASE("fit: memory of bricks that went is given back, and fitting after every edit wears nothing out") {
+TEST_CASE("shrink_to_fit: memory of bricks that went is given back, and fitting after every edit wears nothing out") {
   test::LimitedMemory memory;
   Model model = all_kinds();
   World world = world_of(model, memory);
@@ -289,28 +290,28 @@ TEST_CASE("fit: memory of bricks that went is given back, and fitting after ever
   for (World::BrickWrite& write : gone) write.value = {};
   REQUIRE(world.write(gone));
   REQUIRE(world.size_bytes() > many.size() * 576);
-  REQUIRE(world.fit());
+  REQUIRE(world.shrink_to_fit());
   require_same(world, model);
   CHECK(world.pool().size_bytes() == model.size() * 576);
   for (int i = 0; i < 100; ++i) {
     const Model one{{{300 + i, 0, 0}, brick_with(3, random)}};
     REQUIRE(world.write(writes_of(one)));
     model.insert(one.begin(), one.end());
-    REQUIRE(world.fit());
+    REQUIRE(world.shrink_to_fit());
     REQUIRE(world.pool().size_bytes() == model.size() * 576);
     REQUIRE(world.pool().mask_slabs().slabs().size() < 12);
   }
   require_same(world, model);
   REQUIRE(world.clear());
-  REQUIRE(world.fit());
+  REQUIRE(world.shrink_to_fit());
   CHECK(world.pool().size_bytes() == 0);
   require_same(world, {});
   REQUIRE(world.pack());
-  REQUIRE(world.fit());  // nothing to do
+  REQUIRE(world.shrink_to_fit());  // nothing to do
   CHECK(world.packed());
 }
 
-TEST_CASE("fit: when memory ends on the way, the world is as before") {
+TEST_CASE("shrink_to_fit: when memory ends on the way, the world is as before") {
   for (const bool sparse : {false, true}) {
     test::LimitedMemory memory;
     Model model = all_kinds();
@@ -328,7 +329,7 @@ TEST_CASE("fit: when memory ends on the way, the world is as before") {
     for (size_t after = 0; !done; ++after) {
       REQUIRE(after < 100);
       memory.refuse_after = after;
-      const auto result = world.fit();
+      const auto result = world.shrink_to_fit();
       memory.refuse_after = size_t(-1);
       done = bool(result);
       if (!done) CHECK(result.error().code == ErrorCode::out_of_memory);
@@ -338,7 +339,7 @@ TEST_CASE("fit: when memory ends on the way, the world is as before") {
   }
 }
 
-TEST_CASE("fit: a document's world is fitted when it is made, and edits go on from there") {
+TEST_CASE("shrink_to_fit: a document's world is fitted when it is made, and edits go on from there") {
   Scene scene;
   scene.volumes.resize(1);
   scene.instances.resize(1);

@@ -8,7 +8,8 @@
 namespace quarry::mesh_reader {
 namespace {
 
-// Elements that an accessor without a buffer view may always have: a file of some bytes must not ask for gigabytes of zeros.
+// Elements that an accessor without a buffer view may always have: a file of some bytes must not ask for gigabytes of
+// zeros.
 constexpr uint64_t kFreeElements = 1 << 16;
 
 Component component_of(uint64_t number, const std::string& where) {
@@ -88,7 +89,7 @@ GltfAccessor::GltfAccessor(GltfDocument& document, uint64_t index, const std::st
   count_ = whole_number(object, "count", 0, where);
   component_ = component_of(whole_number(object, "componentType", 0, where), where);
   components_ = components_of(text(object, "type"), where);
-  normalized_ = truth(object, "normalized") && component_ != Component::f32;
+  normalized_ = boolean(object, "normalized") && component_ != Component::f32;
   const uint64_t size = size_of(component_) * components_;
   stride_ = size;
   if (const auto view_index = whole_number(object, "bufferView", where)) {

@@ -27,7 +27,8 @@ class GltfAccessor {
   bool normalized() const { return normalized_; }
   Component component() const { return component_; }
 
-  // components() numbers of element i; normalised integers divided (c / 255, c / 65535, max(c / 127, -1), max(c / 32767, -1)).
+  // components() numbers of element i; normalised integers divided (c / 255, c / 65535, max(c / 127, -1), max(c /
+  // 32767, -1)).
   void read(uint64_t i, double* out) const;
   // The first component of an accessor of unsigned integers, as it is.
   uint32_t read_index(uint64_t i) const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// compressed.hpp - what glTF files hold compressed: Draco's meshes and meshoptimizer's buffer views, by their libraries. What
-// is asked of them is checked before they are called, and what they answer before it is used; a crash of theirs is the process's.
+// compressed.hpp - what glTF files hold compressed: Draco's meshes and meshoptimizer's buffer views, by their
+// libraries. What is asked of them is checked before they are called, and what they answer before it is used; a crash
+// of theirs is the process's.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@ namespace quarry::mesh_reader {
 // As EXT_meshopt_compression describes a view.
 struct MeshoptStream {
   uint64_t count = 0, stride = 0;
-  std::string mode, filter;  // "ATTRIBUTES", "TRIANGLES", "INDICES"; "", "NONE", "OCTAHEDRAL", "QUATERNION", "EXPONENTIAL"
+  // "ATTRIBUTES", "TRIANGLES", "INDICES"; "", "NONE", "OCTAHEDRAL", "QUATERNION", "EXPONENTIAL".
+  std::string mode, filter;
 };
 // count x stride bytes. Errors: malformed_input, unsupported.
 Result<std::vector<uint8_t>> decode_meshopt(std::span<const uint8_t> bytes, const MeshoptStream& stream);

@@ -21,7 +21,8 @@ uint32_t little(std::span<const uint8_t> bytes, size_t at) {
 }
 bool is_glb(std::span<const uint8_t> file) { return file.size() >= 4 && std::memcmp(file.data(), "glTF", 4) == 0; }
 
-// nlohmann's parser keeps no stack of its own calls, but what walks or copies a document does: depth is refused before parsing.
+// nlohmann's parser keeps no stack of its own calls, but what walks or copies a document does: depth is refused before
+// parsing.
 void check_depth(std::string_view text) {
   size_t depth = 0;
   bool quoted = false;
@@ -46,9 +47,9 @@ Json parse(std::string_view text) {
     return Json::parse(text.begin(), text.end());
   } catch (const Json::exception& e) {
     // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
-    const std::string_view said = e.what();
-    const size_t end = said.find("] ");
-    gltf_fault("its JSON is broken: " + std::string(said.substr(end == said.npos ? 0 : end + 2).substr(0, 200)) + ".");
+    const std::string_view message = e.what();
+    const size_t end = message.find("] ");
+    gltf_fault("its JSON is broken: " + std::string(message.substr(end == message.npos ? 0 : end + 2).substr(0, 200)) + ".");
   }
 }
 
@@ -57,7 +58,8 @@ struct Chunks {
   std::optional<std::span<const uint8_t>> binary;
 };
 
-// 12 bytes of header, then chunks: length, kind, bytes. The first is JSON, the second may be binary; others are passed over.
+// 12 bytes of header, then chunks: length, kind, bytes. The first is JSON, the second may be binary; others are passed
+// over.
 Chunks chunks_of(std::span<const uint8_t> file) {
   if (file.size() < 20) gltf_fault("it ends within its header: a .glb has at least 20 bytes, this has " + std::to_string(file.size()) + ".");
   const uint64_t length = little(file, 8);
@@ -155,7 +157,7 @@ double number(const Json& object, const char* key, double otherwise, const std::
   const Json* const value = member(object, key);
   return value ? as_number(*value, where + "." + key) : otherwise;
 }
-bool truth(const Json& object, const char* key) {
+bool boolean(const Json& object, const char* key) {
   const Json* const value = member(object, key);
   return value && value->is_boolean() && value->get<bool>();
 }

@@ -2,8 +2,9 @@
 // document.hpp - a glTF 2.0 file's container, JSON, buffers and buffer views. What the numbers in them mean is
 // gltf/accessor.hpp's, what the scene is gltf/reader.cpp's.
 //
-// A file is hostile until checked: every index, offset and length is compared as a 64-bit number before it is used. What is wrong is thrown
-// as a GltfFault, which names the place in the JSON, and caught in read_gltf(): no other exception of this reader leaves it.
+// A file is hostile until checked: every index, offset and length is compared as a 64-bit number before it is used.
+// What is wrong is thrown as a GltfFault, which names the place in the JSON, and caught in read_gltf(): no other
+// exception of this reader leaves it.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,7 @@ const Json* extension(const Json& object, const char* name);
 std::optional<uint64_t> whole_number(const Json& object, const char* key, const std::string& where);
 uint64_t whole_number(const Json& object, const char* key, uint64_t otherwise, const std::string& where);
 double number(const Json& object, const char* key, double otherwise, const std::string& where);
-bool truth(const Json& object, const char* key);
+bool boolean(const Json& object, const char* key);
 std::string text(const Json& object, const char* key);  // empty if there is none
 // Exactly out.size() numbers into `out`; false, and nothing done, if there is no such member.
 bool numbers(const Json& object, const char* key, std::span<double> out, const std::string& where);
@@ -48,7 +49,8 @@ std::string place(const char* list, uint64_t index);  // "accessors[3]"
 
 class GltfDocument {
  public:
-  // Of a whole .glb or .gltf file. `outside` is called for buffers when they are first asked for, and must outlive this.
+  // Of a whole .glb or .gltf file. `outside` is called for buffers when they are first asked for, and must outlive
+  // this.
   GltfDocument(std::vector<uint8_t> file, const GltfOutside& outside);
   GltfDocument(const GltfDocument&) = delete;
   GltfDocument& operator=(const GltfDocument&) = delete;

@@ -10,8 +10,9 @@ namespace {
 
 Wrap wrap_of(uint64_t number) { return number == 33071 ? Wrap::clamp : number == 33648 ? Wrap::mirror : Wrap::repeat; }
 
-// KHR_texture_transform: offset x rotation x scale, about the origin. A positive angle turns the coordinates counter-clockwise where v goes
-// down, as Khronos' own viewer has it; the sample code in the extension's text has the other sign (KhronosGroup/glTF issue 1563).
+// KHR_texture_transform: offset x rotation x scale, about the origin. A positive angle turns the coordinates
+// counter-clockwise where v goes down, as Khronos' own viewer has it; the sample code in the extension's text has the
+// other sign (KhronosGroup/glTF issue 1563).
 void transform(const Json& how, const std::string& where, ImagePlace& place) {
   double offset[2] = {0, 0}, scale[2] = {1, 1};
   numbers(how, "offset", offset, where);

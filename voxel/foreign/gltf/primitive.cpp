@@ -64,7 +64,7 @@ class Attributes {
     const auto index = all ? whole_number(*all, attribute.name.c_str(), where_ + ".attributes") : std::nullopt;
     if (index && !attribute.normalized) {
       const Json& object = document_.item("accessors", *index, where_ + ".attributes." + attribute.name);
-      const double divisor = truth(object, "normalized") ? largest_of_type(whole_number(object, "componentType", 0, place("accessors", *index))) : 1;
+      const double divisor = boolean(object, "normalized") ? largest_of_type(whole_number(object, "componentType", 0, place("accessors", *index))) : 1;
       for (float& value : attribute.values) value = divisor == 1 ? value : std::max(float(value / divisor), -1.0f);
     }
     kept.second = std::make_shared<const std::vector<float>>(std::move(attribute.values));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// primitive.hpp - one primitive of a glTF mesh to plain triangles: strips and fans taken apart, Draco decoded, and only those
-// vertices that a triangle uses, however large the arrays are that it shares with others.
+// primitive.hpp - one primitive of a glTF mesh to plain triangles: strips and fans taken apart, Draco decoded, and only
+// those vertices that a triangle uses, however large the arrays are that it shares with others.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,8 @@
 namespace quarry::mesh_reader {
 namespace {
 
-// Extensions that a file may require. Those that are read, and those without which shapes, places and colours are the same.
+// Extensions that a file may require. Those that are read, and those without which shapes, places and colours are the
+// same.
 constexpr std::string_view kKnownExtensions[] = {
     "KHR_mesh_quantization", "KHR_texture_transform", "KHR_draco_mesh_compression", "EXT_meshopt_compression", "KHR_meshopt_compression",
     "EXT_mesh_gpu_instancing", "KHR_node_visibility", "KHR_materials_emissive_strength", "KHR_materials_pbrSpecularGlossiness", "KHR_materials_unlit",
@@ -155,7 +156,7 @@ class GltfScene {
                    ": nodes must form a tree.");
       }
       parent_of[item.node] = item.parent;
-      if (const Json* const shown = extension(node, "KHR_node_visibility"); shown && member(*shown, "visible") && !truth(*shown, "visible")) continue;
+      if (const Json* const shown = extension(node, "KHR_node_visibility"); shown && member(*shown, "visible") && !boolean(*shown, "visible")) continue;
       const glm::dmat4x3 here = product(item.to_world, local_matrix(node, where));
       if (const auto mesh = whole_number(node, "mesh", where)) place_mesh(node, item.node, *mesh, here);
       const auto children = indices(node, "children", where);
@@ -230,7 +231,8 @@ class GltfScene {
     }
   }
 
-  // As much as is coming, but never less than twice what was there, or many small parts would be copied again and again.
+  // As much as is coming, but never less than twice what was there, or many small parts would be copied again and
+  // again.
   template <class T>
   static void make_room(std::vector<T>& list, uint64_t more) {
     if (list.size() + more > list.capacity()) list.reserve(std::max<uint64_t>(list.size() + more, list.capacity() * 2));

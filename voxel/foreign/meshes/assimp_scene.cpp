@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// assimp_scene.cpp - Assimp's scene to one Mesh: node transforms applied, instances expanded, materials and textures gathered.
-// Runs in quarry-mesh-reader only. Nothing that Assimp hands out is trusted: indices, counts and numbers are checked before use.
+// assimp_scene.cpp - Assimp's scene to one Mesh: node transforms applied, instances expanded, materials and textures
+// gathered. Runs in quarry-mesh-reader only. Nothing that Assimp hands out is trusted: indices, counts and numbers are
+// checked before use.
 #include <assimp/DefaultIOSystem.h>
 #include <assimp/GltfMaterial.h>
 #include <assimp/config.h>
@@ -52,7 +53,8 @@ class SceneReader {
  public:
   SceneReader(const fs::path& file, const std::string& up, std::vector<std::string>& warnings, ReferencedFiles& files)
       : file_(file), extension_(lower_extension(file)), files_(files), textures_(file, mesh_, warnings, files) {
-    // 3MF is z-up by its specification. glTF is y-up; FBX and DAE say their axis and Assimp turns them; the rest do not say: y.
+    // 3MF is z-up by its specification. glTF is y-up; FBX and DAE say their axis and Assimp turns them; the rest do not
+    // say: y.
     z_up_ = up == "z" || (up == "auto" && extension_ == ".3mf");
     linear_colors_ = extension_ == ".gltf" || extension_ == ".glb";
   }
@@ -76,15 +78,15 @@ class SceneReader {
   }
 
  private:
-  Result<Mesh> failed(std::string said) const {
-    if (said.find("bad_alloc") != std::string::npos || said.find("allocation failed") != std::string::npos)
+  Result<Mesh> failed(std::string message) const {
+    if (message.find("bad_alloc") != std::string::npos || message.find("allocation failed") != std::string::npos)
       return fail(ErrorCode::out_of_memory, "");
-    if (said.find("has no faces") != std::string::npos) return fail(ErrorCode::malformed_input, "it has no faces (" + said + ").");
-    if (said.find("recursive reference") != std::string::npos)
-      return fail(ErrorCode::malformed_input, "its nodes refer to themselves, so the scene has no end (" + said + ").");
-    if (said.empty()) said = "no reason given";
-    while (!said.empty() && said.back() == '.') said.pop_back();
-    return fail(ErrorCode::malformed_input, "the mesh library cannot read it: " + said + ".");
+    if (message.find("has no faces") != std::string::npos) return fail(ErrorCode::malformed_input, "it has no faces (" + message + ").");
+    if (message.find("recursive reference") != std::string::npos)
+      return fail(ErrorCode::malformed_input, "its nodes refer to themselves, so the scene has no end (" + message + ").");
+    if (message.empty()) message = "no reason given";
+    while (!message.empty() && message.back() == '.') message.pop_back();
+    return fail(ErrorCode::malformed_input, "the mesh library cannot read it: " + message + ".");
   }
 
   void warn(const std::string& text) { textures_.warn(text); }
@@ -145,7 +147,8 @@ class SceneReader {
       m.base_color_place.wrap_v = m.metal_rough_place.wrap_v = m.emission_place.wrap_v = base.wrap_v;
       aiColor4D color(1, 1, 1, 1);
       if (source.Get(AI_MATKEY_BASE_COLOR, color) == aiReturn_SUCCESS || source.Get(AI_MATKEY_COLOR_DIFFUSE, color) == aiReturn_SUCCESS) {
-        // Formats older than glTF mean colours as they are shown; black under a texture is what exporters write for "only the texture".
+        // Formats older than glTF mean colours as they are shown; black under a texture is what exporters write for
+        // "only the texture".
         if (!linear_colors_) color = aiColor4D(srgb_to_linear(color.r), srgb_to_linear(color.g), srgb_to_linear(color.b), color.a);
         if (!linear_colors_ && base.named && color.r + color.g + color.b == 0) color = aiColor4D(1, 1, 1, color.a);
         const float values[4] = {color.r, color.g, color.b, color.a};

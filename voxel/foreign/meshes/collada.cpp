@@ -209,7 +209,8 @@ class ColladaChecker {
     return bad(node, "its input " + in_quotes(in.semantic) + " names source " + in_quotes(in.source) + ", which is not before it");
   }
 
-  // Groups of indices, one for each offset: how many groups there are, each index checked against its offset's limit. `free`: an offset where -1 may stand.
+  // Groups of indices, one for each offset: how many groups there are, each index checked against its offset's limit.
+  // `free`: an offset where -1 may stand.
   static Result<uint64_t> groups(const xml_node& node, const std::vector<uint64_t>& limits, std::optional<size_t> free = {}) {
     uint64_t n = 0;
     XmlWords words(node);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// main.cpp - quarry-mesh-reader: reads one mesh file, through Assimp or as glTF, and writes it to standard output as a mesh
-// stream (mesh_stream.hpp). A process of its own because Assimp 5.2 dies by a signal on some files; it limits itself before it opens one.
+// main.cpp - quarry-mesh-reader: reads one mesh file, through Assimp or as glTF, and writes it to standard output as a
+// mesh stream (mesh_stream.hpp). A process of its own because Assimp 5.2 dies by a signal on some files; it limits
+// itself before it opens one.
 //
 //   quarry-mesh-reader [--memory BYTES] [--cpu-seconds N] [--up y|z|auto] [--] FILE
 // Exit code 0: a mesh was written; 1: an error was written; 2: wrong usage or nobody listens.
@@ -18,7 +19,8 @@ using namespace quarry;
 
 int usage() {
   std::cerr << "usage: quarry-mesh-reader [--memory BYTES] [--cpu-seconds N] [--up y|z|auto] [--] FILE\n"
-               "Reads a mesh file and writes it as a binary stream to standard output, for other programs of Quarry.\n";
+               "Reads a mesh file and writes it as a binary stream to standard output, for other programs of "
+               "Quarry.\n";
   return 2;
 }
 
@@ -55,7 +57,7 @@ int main(int argc, char** argv) {
   if (!mesh && mesh.error().code == ErrorCode::out_of_memory)
     mesh = fail(ErrorCode::out_of_memory, "reading it needs more memory than the limit of " + std::to_string(memory_bytes >> 20) +
                                               " MiB; raise the memory limit or use a smaller mesh.");
-  const bool sent = mesh ? write_mesh_stream(std::move(*mesh), warnings, files.asked_for(), sink) : write_error_stream(mesh.error(), warnings, files.asked_for(), sink);
+  const bool sent = mesh ? write_mesh_stream(std::move(*mesh), warnings, files.accessed_files(), sink) : write_error_stream(mesh.error(), warnings, files.accessed_files(), sink);
   // No destructors: nothing is left to save, and a damaged heap must not spoil a mesh that is already out.
   _exit(!sent ? 2 : mesh ? 0 : 1);
 }

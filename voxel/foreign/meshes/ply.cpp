@@ -68,7 +68,7 @@ struct PlyCornerHash {
 
 class PlyReader {
  public:
-  PlyReader(io::FilePieces& bytes, const fs::path& file, bool z_up, std::vector<std::string>& warnings, ReferencedFiles& files)
+  PlyReader(io::BufferedReader& bytes, const fs::path& file, bool z_up, std::vector<std::string>& warnings, ReferencedFiles& files)
       : bytes_(bytes), z_up_(z_up), textures_(file, mesh_, warnings, files) {}
 
   Result<Mesh> read() {
@@ -86,7 +86,8 @@ class PlyReader {
     if (mesh_.triangle_material.empty()) mesh_.triangle_material.resize(mesh_.triangle_count());
     name_textures();
     for (MeshMaterial& m : mesh_.materials)
-      if (!mesh_.colors.empty() && m.base_color_image < 0) std::fill(m.base_color, m.base_color + 3, 1.0f);  // the colours are already there
+      // The colours are already there.
+      if (!mesh_.colors.empty() && m.base_color_image < 0) std::fill(m.base_color, m.base_color + 3, 1.0f);
     textures_.use_beside();
     textures_.forget_without_uvs();
     return std::move(mesh_);
@@ -116,8 +117,8 @@ class PlyReader {
     return {};
   }
 
-  // In the order of the file. Vertices and materials come first whatever the order: faces that stand before them wait for a second walk, which ends
-  // where the last of them may be.
+  // In the order of the file. Vertices and materials come first whatever the order: faces that stand before them wait
+  // for a second walk, which ends where the last of them may be.
   Result<void> walk(bool second) {
     io::PlyBody body(header_, bytes_);
     bytes_.seek(header_.body_at);
@@ -190,7 +191,8 @@ class PlyReader {
         for (size_t c = 0; c < 3; ++c) m.base_color[c] = linear_of_byte(rgba[c]);
         m.base_color[3] = float(rgba[3]) / 255;
       }
-      if (shininess >= 0 && row[size_t(shininess)] > 0) m.roughness = float(std::sqrt(2 / (row[size_t(shininess)] * 15 + 2)));  // Blinn-Phong exponent to roughness
+      // Blinn-Phong exponent to roughness.
+      if (shininess >= 0 && row[size_t(shininess)] > 0) m.roughness = float(std::sqrt(2 / (row[size_t(shininess)] * 15 + 2)));
       mesh_.materials.push_back(std::move(m));
     }
     return {};
@@ -205,7 +207,8 @@ class PlyReader {
     face_colors_ = color.there() && mesh_.colors.empty();  // a vertex's own colour is the finer one
     face_uvs_ = texcoords != size_t(-1);
     if (face_colors_) mesh_.colors.resize(count * 4, 255);
-    if (face_colors_ || face_uvs_) taken_.resize(count, face_uvs_ && !mesh_.uvs.empty());  // what a vertex had stays for the faces that give nothing
+    // What a vertex had stays for the faces that give nothing.
+    if (face_colors_ || face_uvs_) taken_.resize(count, face_uvs_ && !mesh_.uvs.empty());
     const bool made_uvs = face_uvs_ && mesh_.uvs.empty();
     if (made_uvs) mesh_.uvs.resize(count * 2);
     std::vector<double> row(e.properties.size()), coordinates;
@@ -317,7 +320,8 @@ class PlyReader {
       before[1] = there(value) ? value : -2;
       if (before[1] == -2) ++bad_indices_;
       if (a == -1) return;
-      if (a != b && b != value && a != value && there(a) && there(b) && there(value)) {  // equal ones lead from one strip to the next
+      // Equal ones lead from one strip to the next.
+      if (a != b && b != value && a != value && there(a) && there(b) && there(value)) {
         const auto x = uint32_t(turned ? b : a), y = uint32_t(turned ? a : b), z = uint32_t(value);
         if (!finite_[x] || !finite_[y] || !finite_[z]) ++not_finite_;
         else put = put_triangle({x, y, z});
@@ -353,14 +357,16 @@ class PlyReader {
     return {};
   }
 
-  // "comment TextureFile NAME": one is of all materials; of several each is a material of its own, which faces choose by number.
+  // "comment TextureFile NAME": one is of all materials; of several each is a material of its own, which faces choose
+  // by number.
   void name_textures() {
     const auto& names = header_.texture_files;
     if (names.size() > mesh_.materials.size()) mesh_.materials.resize(std::min(names.size(), kMaxPlyMaterials));
     for (size_t i = 0; i < mesh_.materials.size() && !names.empty(); ++i) {
       MeshMaterial& m = mesh_.materials[i];
       m.base_color_image = textures_.from_file(names[std::min(i, names.size() - 1)]);
-      if (m.base_color[0] + m.base_color[1] + m.base_color[2] == 0) std::fill(m.base_color, m.base_color + 3, 1.0f);  // written for "only the texture"
+      // Written for "only the texture".
+      if (m.base_color[0] + m.base_color[1] + m.base_color[2] == 0) std::fill(m.base_color, m.base_color + 3, 1.0f);
     }
     for (uint32_t& material : mesh_.triangle_material)
       if (material >= mesh_.materials.size()) material = 0;
@@ -373,7 +379,7 @@ class PlyReader {
   }
   static void put_uv(std::vector<float>& uvs, const std::array<float, 2>& uv) { uvs.insert(uvs.end(), uv.begin(), uv.end()); }
 
-  io::FilePieces& bytes_;
+  io::BufferedReader& bytes_;
   bool z_up_ = false, faces_waited_ = false;
   io::PlyHeader header_;
   const PlyElement* vertices_ = nullptr;
@@ -400,12 +406,12 @@ bool is_ply(const fs::path& file) {
   return head && head->size() == 4 && std::memcmp(head->data(), "ply", 3) == 0 && ((*head)[3] == '\n' || (*head)[3] == '\r');
 }
 
-Result<Mesh> parse_ply(io::FilePieces& bytes, const fs::path& file, bool z_up, std::vector<std::string>& warnings, ReferencedFiles& files) {
+Result<Mesh> parse_ply(io::BufferedReader& bytes, const fs::path& file, bool z_up, std::vector<std::string>& warnings, ReferencedFiles& files) {
   return PlyReader(bytes, file, z_up, warnings, files).read();
 }
 
 Result<Mesh> read_ply(const fs::path& file, bool z_up, std::vector<std::string>& warnings, ReferencedFiles& files) {
-  QRY_TRY_ASSIGN(auto bytes, io::FilePieces::open(file, kMaxPlyBytes));
+  QRY_TRY_ASSIGN(auto bytes, io::BufferedReader::open(file, kMaxPlyBytes));
   return parse_ply(bytes, file, z_up, warnings, files);
 }
 

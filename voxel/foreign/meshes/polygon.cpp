@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// polygon.cpp - four corners are cut at a dent; more by ear clipping, in the plane across the axis nearest to Newell's
-// normal.
+// polygon.cpp - four corners are cut at a reflex one; more by ear clipping, in the plane across the axis nearest to
+// Newell's normal.
 #include "voxel/foreign/meshes/polygon.hpp"
 
 #include <algorithm>
@@ -22,7 +22,8 @@ double angle_between(const glm::dvec3& a, const glm::dvec3& b) {
   return lengths > 0 ? std::acos(std::clamp(glm::dot(a, b) / lengths, -1.0, 1.0)) : 0;
 }
 
-// The corner from which both diagonals' triangles are inside: the one of a dent, if there is one. It need not lie in a plane.
+// The corner from which both diagonals' triangles are inside: a reflex one, if there is one. It need not lie in a
+// plane.
 uint32_t first_of_four(std::span<const CornerPlace> p) {
   for (uint32_t i = 0; i < 4; ++i) {
     const glm::dvec3 across = way_between(p[i], p[(i + 2) % 4]);
@@ -34,7 +35,8 @@ uint32_t first_of_four(std::span<const CornerPlace> p) {
 // Twice the signed area of a, b, c: above zero if they run counter-clockwise.
 double twice_area(const FlatPoint& a, const FlatPoint& b, const FlatPoint& c) { return (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x); }
 
-// The places along the axis that is nearest to the mean normal (Newell's), turned so that they run counter-clockwise; empty: they have no area.
+// The places along the axis that is nearest to the mean normal (Newell's), turned so that they run counter-clockwise;
+// empty: they have no area.
 std::vector<FlatPoint> in_plane(std::span<const CornerPlace> p) {
   glm::dvec3 normal{};
   for (size_t i = 0; i < p.size(); ++i) normal += glm::cross(way_between(p[0], p[i]), way_between(p[0], p[(i + 1) % p.size()]));
@@ -48,26 +50,27 @@ std::vector<FlatPoint> in_plane(std::span<const CornerPlace> p) {
   return flat;
 }
 
-class EarCutter {
+class EarClipper {
  public:
-  explicit EarCutter(const std::vector<FlatPoint>& points) : points_(points), next_(points.size()), before_(points.size()) {
+  explicit EarClipper(const std::vector<FlatPoint>& points) : points_(points), next_(points.size()), before_(points.size()) {
     const uint32_t n = uint32_t(points.size());
     for (uint32_t i = 0; i < n; ++i) next_[i] = (i + 1) % n, before_[i] = (i + n - 1) % n;
     for (uint32_t i = 0; i < n; ++i)
-      if (turn(i) <= 0) dents_.push_back(i);
+      if (turn(i) <= 0) reflex_.push_back(i);
   }
-  bool convex() const { return std::none_of(dents_.begin(), dents_.end(), [&](uint32_t i) { return turn(i) < 0; }); }
+  bool convex() const { return std::none_of(reflex_.begin(), reflex_.end(), [&](uint32_t i) { return turn(i) < 0; }); }
 
   void cut(std::vector<uint32_t>& triangles) {
     uint32_t at = 0;
     for (size_t left = points_.size(); left > 2; --left) {
       uint32_t ear = at;
-      for (size_t tried = 0; tried < left && !is_ear(ear); ++tried) ear = next_[ear];  // round once without one: the polygon crosses itself, any will do
+      // Round once without one: the polygon crosses itself, any will do.
+      for (size_t tried = 0; tried < left && !is_ear(ear); ++tried) ear = next_[ear];
       triangles.insert(triangles.end(), {before_[ear], ear, next_[ear]});
       next_[before_[ear]] = next_[ear];
       before_[next_[ear]] = before_[ear];
       at = next_[ear];
-      std::erase_if(dents_, [&](uint32_t i) { return i == ear || ((i == before_[ear] || i == next_[ear]) && turn(i) > 0); });
+      std::erase_if(reflex_, [&](uint32_t i) { return i == ear || ((i == before_[ear] || i == next_[ear]) && turn(i) > 0); });
     }
   }
 
@@ -76,15 +79,15 @@ class EarCutter {
   bool is_ear(uint32_t i) const {
     const FlatPoint &a = points_[before_[i]], &b = points_[i], &c = points_[next_[i]];
     if (twice_area(a, b, c) <= 0) return false;
-    // Only corners of dents can lie inside.
-    return std::none_of(dents_.begin(), dents_.end(), [&](uint32_t d) {
+    // Only reflex corners can lie inside.
+    return std::none_of(reflex_.begin(), reflex_.end(), [&](uint32_t d) {
       const FlatPoint& p = points_[d];
       return p != a && p != b && p != c && twice_area(a, b, p) >= 0 && twice_area(b, c, p) >= 0 && twice_area(c, a, p) >= 0;
     });
   }
 
   const std::vector<FlatPoint>& points_;
-  std::vector<uint32_t> next_, before_, dents_;
+  std::vector<uint32_t> next_, before_, reflex_;
 };
 
 }  // namespace
@@ -96,7 +99,7 @@ void triangulate(std::span<const CornerPlace> p, std::vector<uint32_t>& triangle
     first = first_of_four(p);
   } else if (n > 4 && std::all_of(p.begin(), p.end(), [](const CornerPlace& a) { return std::isfinite(a[0]) && std::isfinite(a[1]) && std::isfinite(a[2]); })) {
     const std::vector<FlatPoint> flat = in_plane(p);
-    EarCutter ears(flat);
+    EarClipper ears(flat);
     if (!ears.convex()) return ears.cut(triangles);
   }
   for (uint32_t i = 1; i + 1 < n; ++i) triangles.insert(triangles.end(), {first, (first + i) % n, (first + i + 1) % n});

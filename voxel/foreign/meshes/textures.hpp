@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// textures.hpp - the pictures of one mesh: each once, by the name in the file; what cannot be read is a warning. What the readers of
-// quarry-mesh-reader share.
+// textures.hpp - the pictures of one mesh: each once, by the name in the file; what cannot be read is a warning. What
+// the readers of quarry-mesh-reader share.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ class MeshTextures {
   int32_t keep(const std::string& name, std::optional<Image> image, const std::string& why);
   // The same of a file that the mesh names.
   int32_t from_file(const std::string& name);
-  // Many models are handed round as a mesh with texture coordinates, without material, and a picture of the same name beside it: that one is
-  // taken if nothing else gives colours.
+  // Many models are handed round as a mesh with texture coordinates, without material, and a picture of the same name
+  // beside it: that one is taken if nothing else gives colours.
   void use_beside();
   // Pictures without texture coordinates are no use to anybody.
   void forget_without_uvs();

@@ -31,7 +31,7 @@ Error bad_stream(const std::string& what) {
 
 // Gives back the stream's memory of what was looked at; without a store it stays.
 struct Dropped {
-  ByteStore* store = nullptr;
+  ByteBuffer* store = nullptr;
   void operator()(std::span<const uint8_t> looked_at) const {
     if (!store) return;
     const auto begin = size_t(looked_at.data() - store->data());
@@ -43,7 +43,8 @@ template <class T>
 Result<void> take_array(std::span<const uint8_t> payload, size_t per_element, std::vector<T>& out, const char* tag, const Dropped& dropped) {
   if (!out.empty()) return tl::unexpected(bad_stream(std::string("two sections ") + tag));
   if (payload.size() % (sizeof(T) * per_element) != 0) return tl::unexpected(bad_stream(std::string("length of section ") + tag));
-  out.reserve(payload.size() / sizeof(T));  // addresses only: memory is taken piece by piece, as the stream's is given back
+  // Addresses only: memory is taken piece by piece, as the stream's is given back.
+  out.reserve(payload.size() / sizeof(T));
   constexpr size_t kPiece = size_t(1) << 20;
   for (size_t at = 0; at < payload.size(); at += kPiece) {
     const auto piece = payload.subspan(at, std::min(kPiece, payload.size() - at));
@@ -102,27 +103,27 @@ Result<void> take_image(std::span<const uint8_t> payload, Mesh& mesh, const Drop
   return take_array(payload, 4, mesh.images.back().rgba, "IMAG", dropped);
 }
 
-void put_asked_for(SectionWriter& out, const AskedFor& asked_for) {
-  for (const std::filesystem::path& file : asked_for) out.section("ASKD", {text_bytes(file.native())});
+void put_accessed_files(SectionWriter& out, const AccessedFiles& accessed_files) {
+  for (const std::filesystem::path& file : accessed_files) out.section("ASKD", {text_bytes(file.native())});
 }
 
-Result<void> take_asked_for(std::span<const uint8_t> payload, AskedFor* asked_for, size_t& taken) {
+Result<void> take_accessed_files(std::span<const uint8_t> payload, AccessedFiles* accessed_files, size_t& taken) {
   const std::string path(payload.begin(), payload.end());
   if (++taken > kMaxAskedFor || path.empty() || path[0] != '/' || path.find('\0') != std::string::npos) return tl::unexpected(bad_stream("the name of a file"));
-  if (asked_for) asked_for->emplace_back(path);
+  if (accessed_files) accessed_files->emplace_back(path);
   return {};
 }
 
 // `sent` is called with each array that went out.
 template <class AMesh, class Sent>
-bool write_mesh(AMesh& mesh, const std::vector<std::string>& warnings, const AskedFor& asked_for, const ByteSink& sink, const Sent& sent) {
+bool write_mesh(AMesh& mesh, const std::vector<std::string>& warnings, const AccessedFiles& accessed_files, const ByteSink& sink, const Sent& sent) {
   const auto put = [&sent](SectionWriter& out, const char* tag, auto& values) {
     out.section(tag, {bytes_of(values)});
     sent(values);
   };
   SectionWriter out(kMagic, sink);
   out.warnings(warnings);
-  put_asked_for(out, asked_for);
+  put_accessed_files(out, accessed_files);
   for (const MeshMaterial& m : mesh.materials) {
     const MaterialRecord r{{m.base_color[0], m.base_color[1], m.base_color[2], m.base_color[3]}, m.roughness, m.metalness,
                            {m.emission[0], m.emission[1], m.emission[2]}, m.base_color_image, m.metal_rough_image, m.emission_image,
@@ -143,24 +144,24 @@ bool write_mesh(AMesh& mesh, const std::vector<std::string>& warnings, const Ask
 
 }  // namespace
 
-bool write_mesh_stream(const Mesh& mesh, const std::vector<std::string>& warnings, const AskedFor& asked_for, const ByteSink& sink) {
-  return write_mesh(mesh, warnings, asked_for, sink, [](const auto&) {});
+bool write_mesh_stream(const Mesh& mesh, const std::vector<std::string>& warnings, const AccessedFiles& accessed_files, const ByteSink& sink) {
+  return write_mesh(mesh, warnings, accessed_files, sink, [](const auto&) {});
 }
 
-bool write_mesh_stream(Mesh&& mesh, const std::vector<std::string>& warnings, const AskedFor& asked_for, const ByteSink& sink) {
+bool write_mesh_stream(Mesh&& mesh, const std::vector<std::string>& warnings, const AccessedFiles& accessed_files, const ByteSink& sink) {
   Mesh taken = std::move(mesh);
-  return write_mesh(taken, warnings, asked_for, sink, [](auto& sent) { std::decay_t<decltype(sent)>().swap(sent); });
+  return write_mesh(taken, warnings, accessed_files, sink, [](auto& sent) { std::decay_t<decltype(sent)>().swap(sent); });
 }
 
-bool write_error_stream(const Error& error, const std::vector<std::string>& warnings, const AskedFor& asked_for, const ByteSink& sink) {
+bool write_error_stream(const Error& error, const std::vector<std::string>& warnings, const AccessedFiles& accessed_files, const ByteSink& sink) {
   SectionWriter out(kMagic, sink);
   out.warnings(warnings);
-  put_asked_for(out, asked_for);
+  put_accessed_files(out, accessed_files);
   out.failure(error);
   return out.finish();
 }
 
-static Result<Mesh> parse_mesh_sections(std::span<const uint8_t> bytes, std::vector<std::string>* warnings, AskedFor* asked_for, const Dropped& dropped) {
+static Result<Mesh> parse_mesh_sections(std::span<const uint8_t> bytes, std::vector<std::string>* warnings, AccessedFiles* accessed_files, const Dropped& dropped) {
   Mesh mesh;
   size_t names = 0;
   const auto take = [&](std::string_view tag, std::span<const uint8_t> payload) -> Result<void> {
@@ -171,7 +172,7 @@ static Result<Mesh> parse_mesh_sections(std::span<const uint8_t> bytes, std::vec
     if (tag == "TMAT") return take_array(payload, 1, mesh.triangle_material, "TMAT", dropped);
     if (tag == "MATL") return take_material(payload, mesh);
     if (tag == "IMAG") return take_image(payload, mesh, dropped);
-    if (tag == "ASKD") return take_asked_for(payload, asked_for, names);
+    if (tag == "ASKD") return take_accessed_files(payload, accessed_files, names);
     return tl::unexpected(bad_stream("an unknown section"));
   };
   QRY_TRY(SectionReader{kMagic, bad_stream, take}.read(bytes, warnings));
@@ -179,11 +180,11 @@ static Result<Mesh> parse_mesh_sections(std::span<const uint8_t> bytes, std::vec
   return mesh;
 }
 
-Result<Mesh> parse_mesh_stream(std::span<const uint8_t> bytes, std::vector<std::string>* warnings, AskedFor* asked_for) { return parse_mesh_sections(bytes, warnings, asked_for, {}); }
+Result<Mesh> parse_mesh_stream(std::span<const uint8_t> bytes, std::vector<std::string>* warnings, AccessedFiles* accessed_files) { return parse_mesh_sections(bytes, warnings, accessed_files, {}); }
 
-Result<Mesh> parse_mesh_stream(ByteStore&& bytes, std::vector<std::string>* warnings, AskedFor* asked_for) {
-  ByteStore taken = std::move(bytes);
-  return parse_mesh_sections(taken.span(), warnings, asked_for, {&taken});
+Result<Mesh> parse_mesh_stream(ByteBuffer&& bytes, std::vector<std::string>* warnings, AccessedFiles* accessed_files) {
+  ByteBuffer taken = std::move(bytes);
+  return parse_mesh_sections(taken.span(), warnings, accessed_files, {&taken});
 }
 
 }  // namespace quarry

@@ -33,8 +33,8 @@ std::string percent_decoded(const std::string& text) {
 void ReferencedFiles::note(const fs::path& place) {
   std::error_code ignored;
   const fs::path whole = fs::absolute(place, ignored).lexically_normal();
-  if (whole == fs::absolute(mesh_file_, ignored).lexically_normal() || asked_for_.size() >= kMostFiles) return;
-  if (std::find(asked_for_.begin(), asked_for_.end(), whole) == asked_for_.end()) asked_for_.push_back(whole);
+  if (whole == fs::absolute(mesh_file_, ignored).lexically_normal() || accessed_files_.size() >= kMostFiles) return;
+  if (std::find(accessed_files_.begin(), accessed_files_.end(), whole) == accessed_files_.end()) accessed_files_.push_back(whole);
 }
 
 bool ReferencedFiles::is_there(const fs::path& place) {

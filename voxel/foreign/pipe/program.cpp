@@ -67,8 +67,9 @@ void limit_self(const ReaderLimits& limits) {
     setrlimit(RLIMIT_CPU, &limit);
   }
 #ifndef QRY_SANITIZED  // sanitizers reserve terabytes of addresses
-  // What a process holds cannot be limited as such. Its addresses can, but libraries map far more than they hold; what it may write to (heap, mappings,
-  // stacks) is near enough: with what is resident already, and code that comes, that is no more than the limit.
+  // What a process holds cannot be limited as such. Its addresses can, but libraries map far more than they hold; what
+  // it may write to (heap, mappings, stacks) is near enough: with what is resident already, and code that comes, that
+  // is no more than the limit.
   uint64_t data = 0, resident = 0;
   if (limits.memory_bytes && own_pages(data, resident)) {
     mallopt(M_ARENA_MAX, 1);  // one heap: no mappings in advance for each thread

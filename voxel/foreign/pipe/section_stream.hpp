@@ -61,8 +61,9 @@ class SectionWriter {
   bool ok_ = true;
 };
 
-// read() calls take(tag, payload) for each section but WARN (appended to `warnings`, if given) and FAIL (ends with that error). The bytes are taken
-// as foreign. Errors: malformed_input, made by bad(what), for anything that is not a whole stream; what `take` answers.
+// read() calls take(tag, payload) for each section but WARN (appended to `warnings`, if given) and FAIL (ends with that
+// error). The bytes are taken as foreign. Errors: malformed_input, made by bad(what), for anything that is not a whole
+// stream; what `take` answers.
 struct SectionReader {
   std::string_view magic;
   std::function<Error(const std::string& what)> bad;

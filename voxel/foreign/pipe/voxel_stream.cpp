@@ -29,7 +29,7 @@ bool two_texts(std::span<const uint8_t> payload, std::string* first, std::string
 }
 
 bool sound(const GridRecord& r) {
-  if (r.kind > GridRecord::mask || (r.look_bytes != 0 && r.look_bytes != 1 && r.look_bytes != 4)) return false;
+  if (r.kind > GridRecord::mask || (r.value_bytes != 0 && r.value_bytes != 1 && r.value_bytes != 4)) return false;
   for (int i = 0; i < 3; ++i)
     if (!std::isfinite(r.voxel_size[i]) || r.voxel_size[i] <= 0 || !std::isfinite(r.origin[i])) return false;
   return true;
@@ -44,11 +44,11 @@ void VoxelStreamWriter::grid(const StreamGrid& grid) {
   out_.section("GRID", {bytes_of(grid.record), text_bytes(grid.name), bytes_of(uint8_t(0)), text_bytes(grid.type)});
 }
 
-void VoxelStreamWriter::brick(Int3 brick, const BrickMask& mask, std::span<const uint8_t> looks) {
+void VoxelStreamWriter::brick(Int3 brick, const BrickMask& mask, std::span<const uint8_t> values) {
   const BrickHead head{brick.x, brick.y, brick.z, 0, mask};
   const auto bytes = bytes_of(head);
   bricks_.insert(bricks_.end(), bytes.begin(), bytes.end());
-  bricks_.insert(bricks_.end(), looks.begin(), looks.end());
+  bricks_.insert(bricks_.end(), values.begin(), values.end());
   if (bricks_.size() >= kPieceBytes) flush();
 }
 
@@ -67,7 +67,7 @@ Result<void> parse_voxel_stream(std::span<const uint8_t> bytes, const char* send
     return Error{ErrorCode::malformed_input, std::string(sender) + " sent something that is not a stream of voxels (" + what + "); is it of the same version?"};
   };
   size_t grids = 0, metadata = 0;
-  uint32_t look_bytes = 0;
+  uint32_t value_bytes = 0;
   const auto take = [&](std::string_view tag, std::span<const uint8_t> payload) -> Result<void> {
     if (tag == "META") {
       std::string key, text;
@@ -90,7 +90,7 @@ Result<void> parse_voxel_stream(std::span<const uint8_t> bytes, const char* send
       if (payload.size() < sizeof grid.record || ++grids > kMaxGrids) return tl::unexpected(bad("a grid"));
       std::memcpy(&grid.record, payload.data(), sizeof grid.record);
       if (!sound(grid.record) || !two_texts(payload.subspan(sizeof grid.record), &grid.name, &grid.type)) return tl::unexpected(bad("a grid's record"));
-      look_bytes = grid.record.look_bytes;
+      value_bytes = grid.record.value_bytes;
       return events.grid(grid);
     }
     if (tag != "BRKS" || !grids) return tl::unexpected(bad("an unknown section"));
@@ -103,9 +103,9 @@ Result<void> parse_voxel_stream(std::span<const uint8_t> bytes, const char* send
       for (const uint64_t word : head.mask) voxels += size_t(std::popcount(word));
       for (const int32_t v : {head.x, head.y, head.z})
         if (v < -kMaxBrick || v > kMaxBrick) return tl::unexpected(bad("a brick's place"));
-      if (head.zero || voxels == 0 || payload.size() < voxels * look_bytes) return tl::unexpected(bad("a brick's voxels"));
-      QRY_TRY(events.brick({head.x, head.y, head.z}, head.mask, payload.first(voxels * look_bytes)));
-      payload = payload.subspan(voxels * look_bytes);
+      if (head.zero || voxels == 0 || payload.size() < voxels * value_bytes) return tl::unexpected(bad("a brick's voxels"));
+      QRY_TRY(events.brick({head.x, head.y, head.z}, head.mask, payload.first(voxels * value_bytes)));
+      payload = payload.subspan(voxels * value_bytes);
     }
     return {};
   };

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// voxel_stream.hpp - the bytes between quarry-volume-reader and its client: grids of voxels as bricks, one way or the other.
+// voxel_stream.hpp - the bytes between quarry-volume-reader and its client: grids of voxels as bricks, one way or the
+// other.
 //
 // A section stream (section_stream.hpp) of magic "QRYVOXL1":
 //   META key, 0, text                      of the file
 //   PALE 256 materials of 32 bytes         before the grids, to the program that writes
 //   GRID GridRecord, name, 0, type         the BRKS until the next GRID are its
-//   BRKS repeated: i32 x, y, z of the brick | 8 x u64 mask | for each voxel in mask order its look (GridRecord::look_bytes)
-// A look is nothing, one byte of material, or r, g, b, a. Cells are the file's own indices; the brick of cell c is c >> 3.
+//   BRKS repeated: i32 x, y, z of the brick | 8 x u64 mask | for each voxel in mask order its value (GridRecord::value_bytes)
+// A value is nothing, one byte of material, or r, g, b, a. Cells are the file's own indices; the brick of cell c is c
+// >> 3.
 #pragma once
 
 #include <functional>
@@ -23,7 +25,7 @@ constexpr const char* kWrittenBytes = "written_bytes";
 struct GridRecord {
   enum Kind : uint32_t { level_set, fog, mask };
   uint32_t kind = mask;
-  uint32_t look_bytes = 0;         // 0, 1 or 4
+  uint32_t value_bytes = 0;         // 0, 1 or 4
   uint64_t active_voxels = 0;      // as the library counts them
   double voxel_size[3] = {1, 1, 1};
   double origin[3] = {0, 0, 0};    // world position of cell (0, 0, 0)
@@ -43,8 +45,8 @@ class VoxelStreamWriter {
   void metadata(const std::string& key, const std::string& text);
   void palette(const Palette& palette) { out_.section("PALE", {bytes_of(palette.materials)}); }
   void grid(const StreamGrid& grid);
-  // `looks`: look_bytes for each set voxel. Bricks are gathered to a mebibyte.
-  void brick(Int3 brick, const BrickMask& mask, std::span<const uint8_t> looks);
+  // `values`: value_bytes for each set voxel. Bricks are gathered to a mebibyte.
+  void brick(Int3 brick, const BrickMask& mask, std::span<const uint8_t> values);
   bool finish();
   bool ok() const { return out_.ok(); }
   static constexpr std::string_view kMagic = "QRYVOXL1";
@@ -60,10 +62,10 @@ struct VoxelStreamEvents {
   std::function<void(std::string key, std::string text)> metadata;
   std::function<void(std::span<const Material, 256>)> palette;
   std::function<Result<void>(const StreamGrid&)> grid;
-  std::function<Result<void>(Int3 brick, const BrickMask&, std::span<const uint8_t> looks)> brick;
+  std::function<Result<void>(Int3 brick, const BrickMask&, std::span<const uint8_t> values)> brick;
 };
-// Errors: that of the stream or of an event; malformed_input, naming `sender`, if it is not a whole stream. Checks record and lengths; brick
-// coordinates are within 2^24 either way.
+// Errors: that of the stream or of an event; malformed_input, naming `sender`, if it is not a whole stream. Checks
+// record and lengths; brick coordinates are within 2^24 either way.
 Result<void> parse_voxel_stream(std::span<const uint8_t> bytes, const char* sender, const VoxelStreamEvents& events, std::vector<std::string>* warnings);
 
 }  // namespace quarry::io

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// main.cpp - quarry-vdb: reads .vdb and .nvdb files and writes them as voxel streams to standard output, or the other way round.
+// main.cpp - quarry-vdb: reads .vdb and .nvdb files and writes them as voxel streams to standard output, or the other
+// way round.
 //
 //   quarry-vdb [--memory BYTES] [--cpu-seconds N] [--] read FILE
 //   quarry-vdb [--memory BYTES] [--cpu-seconds N] [--] write|write-nano FILE    (a stream on standard input; the answer has no grids, but the file's length)

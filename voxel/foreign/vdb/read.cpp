@@ -34,7 +34,7 @@ uint8_t srgb(float linear) {
 }
 
 // What stands beside the grids and says how their voxels look.
-struct Looks {
+struct ColorGrids {
   openvdb::Vec3SGrid::ConstPtr color;
   openvdb::Int32Grid::ConstPtr material;
 };
@@ -54,9 +54,9 @@ constexpr uint32_t index_of(uint32_t offset) {
 
 class Grids {
  public:
-  Grids(const Looks& looks, uint64_t max_bricks, io::VoxelStreamWriter& out) : looks_(looks), max_bricks_(max_bricks), out_(out) {
-    if (looks.color) color_.emplace(looks.color->tree());
-    if (looks.material) material_.emplace(looks.material->tree());
+  Grids(const ColorGrids& color_grids, uint64_t max_bricks, io::VoxelStreamWriter& out) : color_grids_(color_grids), max_bricks_(max_bricks), out_(out) {
+    if (color_grids.color) color_.emplace(color_grids.color->tree());
+    if (color_grids.material) material_.emplace(color_grids.material->tree());
   }
 
   template <class GridType>
@@ -94,7 +94,7 @@ class Grids {
           if (inside(half, piece.leaf->getValue(offset), piece.leaf->isValueOn(offset))) mask[index_of(offset) >> 6] |= uint64_t(1) << (index_of(offset) & 63);
       if (std::all_of(mask.begin(), mask.end(), [](uint64_t word) { return word == 0; })) continue;
       ++bricks_;
-      looks_of(piece.origin, mask);
+      take_values(piece.origin, mask);
       out_.brick({piece.origin.x() >> 3, piece.origin.y() >> 3, piece.origin.z() >> 3}, mask, bytes_);
     }
     return {};
@@ -103,9 +103,10 @@ class Grids {
  private:
   Result<void> too_many(const io::StreamGrid& head) const {
     return fail(ErrorCode::out_of_memory, "grid '" + head.name + "' fills more than " + std::to_string(max_bricks_) +
-                                            " bricks of 8 x 8 x 8 voxels, all that the memory limit allows; raise the limit or resample it coarser");
+                                            " bricks of 8 x 8 x 8 voxels, all that the memory limit allows; raise "
+                                            "the limit or resample it coarser");
   }
-  void looks_of(Coord origin, const BrickMask& mask) {
+  void take_values(Coord origin, const BrickMask& mask) {
     bytes_.clear();
     if (!color_ && !material_) return;
     for (uint32_t octant = 0; octant < 8; ++octant)
@@ -122,7 +123,7 @@ class Grids {
       }
   }
 
-  const Looks& looks_;
+  const ColorGrids& color_grids_;
   uint64_t max_bricks_, bricks_ = 0;
   io::VoxelStreamWriter& out_;
   std::optional<ColorAccessor> color_;
@@ -143,13 +144,13 @@ bool with_shape(const GridBase& grid, const F& f) {
   return true;
 }
 
-Result<io::StreamGrid> head_of(const GridBase& grid, const std::string& name, const Looks& looks, std::vector<std::string>& warnings) {
+Result<io::StreamGrid> head_of(const GridBase& grid, const std::string& name, const ColorGrids& color_grids, std::vector<std::string>& warnings) {
   io::StreamGrid head;
   head.name = name;
   head.type = grid.type();
   const bool numbers = grid.isType<openvdb::FloatGrid>() || grid.isType<openvdb::DoubleGrid>();
   head.record.kind = numbers && grid.getGridClass() == openvdb::GRID_LEVEL_SET ? io::GridRecord::level_set : numbers ? io::GridRecord::fog : io::GridRecord::mask;
-  head.record.look_bytes = looks.material ? 1 : looks.color ? 4 : 0;
+  head.record.value_bytes = color_grids.material ? 1 : color_grids.color ? 4 : 0;
   head.record.active_voxels = grid.activeVoxelCount();
   const openvdb::Vec3d zero = grid.indexToWorld(openvdb::Vec3d(0, 0, 0)), size = grid.voxelSize();
   for (int i = 0; i < 3; ++i) {
@@ -188,25 +189,25 @@ Result<void> read_file(const std::filesystem::path& file, uint64_t max_bricks, i
   }
   if (grids.empty()) return fail(ErrorCode::unsupported, "the file has no grid that voxels can be made of (numbers or masks)");
 
-  Looks looks;
+  ColorGrids color_grids;
   const auto materials = metadata->getMetadata<openvdb::StringMetadata>(kMaterials);
   for (const auto& [name, grid] : grids) {
-    if (grid->isType<openvdb::Vec3SGrid>() && names_color(name) && !looks.color) looks.color = openvdb::gridConstPtrCast<openvdb::Vec3SGrid>(grid);
-    if (materials && grid->isType<openvdb::Int32Grid>() && name == kMaterial) looks.material = openvdb::gridConstPtrCast<openvdb::Int32Grid>(grid);
+    if (grid->isType<openvdb::Vec3SGrid>() && names_color(name) && !color_grids.color) color_grids.color = openvdb::gridConstPtrCast<openvdb::Vec3SGrid>(grid);
+    if (materials && grid->isType<openvdb::Int32Grid>() && name == kMaterial) color_grids.material = openvdb::gridConstPtrCast<openvdb::Int32Grid>(grid);
   }
-  if (looks.material) out.metadata(kMaterials, materials->value());
+  if (color_grids.material) out.metadata(kMaterials, materials->value());
   for (auto item = metadata->beginMeta(); item != metadata->endMeta(); ++item)
     if (item->second && item->first != kMaterials) out.metadata("vdb." + item->first, item->second->str());
 
-  Grids sender(looks, max_bricks, out);
+  Grids sender(color_grids, max_bricks, out);
   size_t sent = 0;
   for (const auto& entry : grids) {
     const std::string& name = entry.first;  // by name: clang 14 lets no lambda have a structured binding
     const GridBase::Ptr& grid = entry.second;
-    if (grid.get() == static_cast<const GridBase*>(looks.material.get())) continue;
+    if (grid.get() == static_cast<const GridBase*>(color_grids.material.get())) continue;
     Result<void> done;
     const bool shape = with_shape(*grid, [&](const auto& typed) {
-      const auto head = head_of(*grid, name, looks, warnings);
+      const auto head = head_of(*grid, name, color_grids, warnings);
       done = head ? sender.send(typed, *head) : tl::unexpected(head.error());
     });
     QRY_TRY(done);

@@ -19,8 +19,8 @@ float linear(uint8_t srgb) {
   return c <= 0.04045f ? c / 12.92f : std::pow((c + 0.055f) / 1.055f, 2.4f);
 }
 
-// What openvdb::io::File writes, grids' offsets too, by which programs find one without reading the others; into a stream of ours, for it never asks
-// whether its own could be written.
+// What openvdb::io::File writes, grids' offsets too, by which programs find one without reading the others; into a
+// stream of ours, for it never asks whether its own could be written.
 class SeekableArchive : public openvdb::io::Archive {
  public:
   void write(std::ostream& out, const openvdb::GridPtrVec& grids, const openvdb::MetaMap& metadata) const { Archive::write(out, grids, true, metadata); }
@@ -52,7 +52,7 @@ Result<uint64_t> write_file(std::span<const uint8_t> stream, const std::filesyst
     for (const openvdb::GridBase::Ptr& g : {openvdb::GridBase::Ptr(density), openvdb::GridBase::Ptr(color), openvdb::GridBase::Ptr(material)}) g->setTransform(transform->copy());
     return {};
   };
-  events.brick = [&](Int3 brick, const BrickMask& mask, std::span<const uint8_t> looks) -> Result<void> {
+  events.brick = [&](Int3 brick, const BrickMask& mask, std::span<const uint8_t> values) -> Result<void> {
     const openvdb::Coord origin(brick.x * 8, brick.y * 8, brick.z * 8);
     auto* d = density->tree().touchLeaf(origin);
     auto* c = color->tree().touchLeaf(origin);
@@ -63,8 +63,8 @@ Result<uint64_t> write_file(std::span<const uint8_t> stream, const std::filesyst
         const Int3 v = voxel_from_index(octant * 64 + uint32_t(std::countr_zero(word)));
         const openvdb::Index offset = openvdb::Index(v.x << 6 | v.y << 3 | v.z);
         d->setValueOn(offset, 1.0f);
-        c->setValueOn(offset, colors[looks[at]]);
-        if (m) m->setValueOn(offset, looks[at]);
+        c->setValueOn(offset, colors[values[at]]);
+        if (m) m->setValueOn(offset, values[at]);
       }
     return {};
   };

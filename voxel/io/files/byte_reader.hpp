@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// byte_reader.hpp - numbers and text from bytes that nobody vouches for. Never reads outside them: after the first failure every read
-// gives zeros, and error() says at which byte what was expected. The readers of small formats stand on it.
+// byte_reader.hpp - numbers and text from bytes that nobody vouches for. Never reads outside them: after the first
+// failure every read gives zeros, and error() says at which byte what was expected. The readers of small formats stand
+// on it.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ class ByteReader {
  public:
   explicit ByteReader(std::span<const uint8_t> bytes, size_t at = 0) : bytes_(bytes), at_(at < bytes.size() ? at : bytes.size()), there_to_(bytes.size()) {}
   // Of a file that comes as it is read: what bytes() and text() give stays until the next read.
-  explicit ByteReader(ByteWindow& window, size_t at = 0) : bytes_(window.all()), at_(at < bytes_.size() ? at : bytes_.size()), window_(&window) {}
+  explicit ByteReader(ByteView& window, size_t at = 0) : bytes_(window.all()), at_(at < bytes_.size() ? at : bytes_.size()), window_(&window) {}
 
   bool ok() const { return !error_; }
   const Error& error() const { return *error_; }
@@ -97,7 +98,7 @@ class ByteReader {
   std::span<const uint8_t> bytes_;
   size_t at_;
   size_t there_to_ = 0;  // of a window: what may be looked at without asking it
-  ByteWindow* window_ = nullptr;
+  ByteView* window_ = nullptr;
   std::optional<Error> error_;
 };
 

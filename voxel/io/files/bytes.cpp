@@ -25,7 +25,8 @@ struct File {
 };
 
 Result<uint64_t> open_file(const std::filesystem::path& file, File* out) {
-  out->fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // non-blocking, or a pipe without a writer would hang us
+  // Non-blocking, or a pipe without a writer would hang us.
+  out->fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (out->fd < 0) return tl::unexpected(error_from_errno("cannot open it", errno));
   struct stat info {};
   if (::fstat(out->fd, &info) != 0) return tl::unexpected(error_from_errno("cannot ask for its size", errno));
@@ -37,8 +38,8 @@ Result<uint64_t> open_file(const std::filesystem::path& file, File* out) {
 constexpr size_t kReadPieceBytes = size_t(1) << 20;
 
 // After each piece `going(its bytes)` says whether to go on.
-template <class Going>
-Result<std::vector<uint8_t>> read_pieces(const File& file, uint64_t count, const Going& going) {
+template <class Continue>
+Result<std::vector<uint8_t>> read_pieces(const File& file, uint64_t count, const Continue& going) {
   std::vector<uint8_t> bytes;
   try {
     bytes.reserve(count);  // addresses only: the memory is taken piece by piece
@@ -107,7 +108,7 @@ Result<std::vector<uint8_t>> read_input(const std::filesystem::path& file, uint6
   });
 }
 
-Result<void> ByteWindow::move(size_t begin, size_t end) {
+Result<void> ByteView::move(size_t begin, size_t end) {
   if (!file_) return {};
   if (progress_->cancelled()) return fail(ErrorCode::cancelled, "stopped");
   if (begin < from_ || begin > to_) {  // back to what is gone, or on to what nobody looked at
@@ -137,7 +138,8 @@ Result<LazyFile> LazyFile::open(const std::filesystem::path& file, uint64_t limi
   void* place = ::mmap(nullptr, out.size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (place == MAP_FAILED) return fail(ErrorCode::out_of_memory, "no room for its " + std::to_string(size) + " bytes");
   out.bytes_ = static_cast<uint8_t*>(place);
-  ASAN_POISON_MEMORY_REGION(out.bytes_, out.size_);  // under AddressSanitizer a look at what is not there is a finding, not a zero
+  // Under AddressSanitizer a look at what is not there is a finding, not a zero.
+  ASAN_POISON_MEMORY_REGION(out.bytes_, out.size_);
   return out;
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// names.cpp - folder, lower-case extension and companion of a file: rules of names alone, without a look at the disk.
+// names.cpp - folder, lower-case extension and sidecar of a file: rules of names alone, without a look at the disk.
 #include "voxel/io/files/names.hpp"
 
 #include <algorithm>
 
-#include "base/one_line.hpp"
+#include "base/control_characters.hpp"
 
 namespace quarry::io {
 
@@ -17,11 +17,11 @@ std::string extension_of(const std::filesystem::path& file) {
   return e;
 }
 
-std::filesystem::path companion_of(const std::filesystem::path& file) {
+std::filesystem::path sidecar_of(const std::filesystem::path& file) {
   const std::string extension = extension_of(file);
   if (extension != "obj" && extension != "raw") return {};
   // An .obj names its materials in a line of text; a name that would end that line is another one.
-  std::filesystem::path out = file.parent_path() / one_line(file.filename().string());
+  std::filesystem::path out = file.parent_path() / replace_control_characters(file.filename().string());
   return out.replace_extension(extension == "obj" ? ".mtl" : ".nhdr");
 }
 

@@ -14,6 +14,6 @@ std::filesystem::path folder_of(const std::filesystem::path& file);
 std::string extension_of(const std::filesystem::path& file);
 
 // What is written beside `file` and belongs to it: the materials of an .obj, the header of a .raw. Empty: nothing.
-std::filesystem::path companion_of(const std::filesystem::path& file);
+std::filesystem::path sidecar_of(const std::filesystem::path& file);
 
 }  // namespace quarry::io

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// sink.hpp - bytes into a file that is open, by a writer of ours or through a stream by a library, with no failure that goes unheard: short
-// and interrupted writes are gone on with, the first error is kept, and at the end the file must be as long as what was put.
+// sink.hpp - bytes into a file that is open, by a writer of ours or through a stream by a library, with no failure that
+// goes unheard: short and interrupted writes are gone on with, the first error is kept, and at the end the file must be
+// as long as what was put.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +35,8 @@ class FileSink {
   std::vector<uint8_t> buffer_;
 };
 
-// The same for libraries that write into a std::ostream. Let it throw (exceptions()), for libraries do not look; sink.error() says why.
+// The same for libraries that write into a std::ostream. Let it throw (exceptions()), for libraries do not look;
+// sink.error() says why.
 class SinkStreambuf : public std::streambuf {
  public:
   explicit SinkStreambuf(FileSink& sink) : sink_(sink) {}

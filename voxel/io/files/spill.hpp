@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// spill.hpp - what does not fit memory, in a file without a name beside the output (it goes with the process, however that ends): bytes, and
-// numbers to be sorted.
+// spill.hpp - what does not fit memory, in a file without a name beside the output (it goes with the process, however
+// that ends): bytes, and numbers to be sorted.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// temporary_name.cpp - makes and parses temporary names, and removes stale ones: whose lock can be had, their maker is
+// temporary_name.cpp - makes and parses temporary names, and removes stale ones: whose lock can be had, their owner is
 // gone.
 #include "voxel/io/files/temporary_name.hpp"
 
@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "voxel/io/files/companion_mark.hpp"
+#include "voxel/io/files/sidecar_marker.hpp"
 #include "voxel/io/files/bytes.hpp"
 
 namespace quarry::io {
@@ -27,7 +27,8 @@ namespace {
 constexpr size_t kMachineDigits = 8;
 constexpr size_t kMaxName = 255, kAnyName = 128;  // of Linux; what every file system takes
 constexpr time_t kElsewhereSeconds = 24 * 3600;
-constexpr time_t kPassingSeconds = 10;  // a world that is passed through is not locked for the moment between writing and reading it
+// A world that is passed through is not locked for the moment between writing and reading it.
+constexpr time_t kPassingSeconds = 10;
 
 }  // namespace
 
@@ -46,14 +47,14 @@ const std::string& machine_start() {
 
 namespace {
 
-enum class Maker : uint8_t { nobody_of_ours, here, elsewhere };
+enum class Owner : uint8_t { nobody_of_ours, here, elsewhere };
 
 enum class Kind : uint8_t { whole, passing, mark };
 constexpr std::pair<std::string_view, Kind> kKinds[] = {{".new-", Kind::whole}, {".regions-", Kind::passing}, {".set-", Kind::mark}};
 
 // Whose a name is, and what for.
-Maker maker_of(std::string_view name, Kind* what) {
-  if (!name.starts_with('.')) return Maker::nobody_of_ours;
+Owner owner_of(std::string_view name, Kind* what) {
+  if (!name.starts_with('.')) return Owner::nobody_of_ours;
   for (const auto& [kind, meaning] : kKinds) {
     const size_t at = name.rfind(kind);
     if (at == std::string_view::npos || at == 0) continue;
@@ -65,9 +66,9 @@ Maker maker_of(std::string_view name, Kind* what) {
     if (dash == 0 || dash == std::string_view::npos || dash + 1 == rest.size()) continue;
     if (rest.substr(0, dash).find_first_not_of("0123456789") != std::string_view::npos || rest.substr(dash + 1).find_first_not_of("0123456789") != std::string_view::npos) continue;
     *what = meaning;
-    return who == machine_start() ? Maker::here : Maker::elsewhere;
+    return who == machine_start() ? Owner::here : Owner::elsewhere;
   }
-  return Maker::nobody_of_ours;
+  return Owner::nobody_of_ours;
 }
 
 // Locks what was just made. False: somebody who took it for left behind has it, or has removed it already.
@@ -78,26 +79,27 @@ bool lock_own(int fd) {
   return ::fstat(fd, &info) == 0 && info.st_nlink > 0;
 }
 
-bool remove_if_stale(const fs::path& path, Maker maker, Kind kind, std::vector<std::string>* mended) {
+bool remove_if_stale(const fs::path& path, Owner owner, Kind kind, std::vector<std::string>* repaired) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return false;
   struct stat info {};
   const bool known = ::fstat(fd, &info) == 0 && (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) && info.st_uid == ::geteuid();
   const time_t still = std::time(nullptr) - info.st_mtim.tv_sec;
-  bool stale = known && still >= (maker == Maker::elsewhere ? kElsewhereSeconds : kind == Kind::passing ? kPassingSeconds : 0);
+  bool stale = known && still >= (owner == Owner::elsewhere ? kElsewhereSeconds : kind == Kind::passing ? kPassingSeconds : 0);
   stale = stale && ::flock(fd, LOCK_EX | LOCK_NB) == 0;
   std::error_code error;
   if (stale && kind == Kind::mark) {
-    std::string said = CompanionMark::mend(path);
-    if (mended && !said.empty()) mended->push_back(std::move(said));
+    std::string message = SidecarMarker::repair(path);
+    if (repaired && !message.empty()) repaired->push_back(std::move(message));
     stale = !fs::exists(path, error);
   } else if (stale) stale = S_ISDIR(info.st_mode) ? fs::remove_all(path, error) > 0 : fs::remove(path, error);
   ::close(fd);
   return stale && !error;
 }
 
-// The beginning of a name, of at most `bytes` and whole letters of UTF-8. Number and process behind it keep two of them apart.
-std::string_view beginning(std::string_view name, size_t bytes) {
+// The prefix of a name, of at most `bytes` and whole letters of UTF-8. Number and process behind it keep two of them
+// apart.
+std::string_view prefix(std::string_view name, size_t bytes) {
   if (name.size() <= bytes) return name;
   while (bytes > 0 && (uint8_t(name[bytes]) & 0xc0) == 0x80) --bytes;
   return name.substr(0, bytes);
@@ -113,9 +115,9 @@ fs::path temporary_name(const fs::path& file, const char* kind) {
   size_t most = kMaxName;
   // Only asked where it may matter. FAT counts letters, and says more than it takes.
   if (name.size() + tail.size() + 1 > kAnyName)
-    if (const long said = ::pathconf(folder.empty() ? "." : folder.c_str(), _PC_NAME_MAX); said > 0) most = std::min(most, size_t(said));
+    if (const long limit = ::pathconf(folder.empty() ? "." : folder.c_str(), _PC_NAME_MAX); limit > 0) most = std::min(most, size_t(limit));
   const size_t rest = tail.size() + 1;
-  return folder / ("." + std::string(beginning(name, most > rest ? most - rest : 0)) + tail);
+  return folder / ("." + std::string(prefix(name, most > rest ? most - rest : 0)) + tail);
 }
 
 Result<TemporaryHandle> make_temporary_file(const fs::path& file, mode_t mode, const char* kind) {
@@ -145,10 +147,10 @@ Result<TemporaryHandle> make_temporary_folder(const fs::path& folder) {
   return fail(ErrorCode::io, "every name for a temporary folder beside it is taken");
 }
 
-size_t remove_stale_temporaries(const fs::path& folder, std::vector<std::string>* mended) {
+size_t remove_stale_temporaries(const fs::path& folder, std::vector<std::string>* repaired) {
   struct Found {
     fs::path path;
-    Maker maker;
+    Owner owner;
     Kind kind;
   };
   size_t removed = 0;
@@ -156,10 +158,10 @@ size_t remove_stale_temporaries(const fs::path& folder, std::vector<std::string>
   std::vector<Found> found;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     Kind kind{};
-    const Maker maker = maker_of(at->path().filename().string(), &kind);
-    if (maker != Maker::nobody_of_ours) found.push_back({at->path(), maker, kind});
+    const Owner owner = owner_of(at->path().filename().string(), &kind);
+    if (owner != Owner::nobody_of_ours) found.push_back({at->path(), owner, kind});
   }
-  for (const Found& f : found) removed += remove_if_stale(f.path, f.maker, f.kind, mended);
+  for (const Found& f : found) removed += remove_if_stale(f.path, f.owner, f.kind, repaired);
   return removed;
 }
 

@@ -24,7 +24,7 @@ std::string_view trimmed(std::string_view s) {
 }
 
 // The next line without its end, and past it; fails where there is none.
-Result<std::string_view> next_line(ByteWindow& bytes, size_t* at) {
+Result<std::string_view> next_line(ByteView& bytes, size_t* at) {
   QRY_TRY_ASSIGN(const auto there, bytes.look(*at, std::min(bytes.size(), *at + kMaxLine)));
   const std::string_view rest(reinterpret_cast<const char*>(there.data()), there.size());
   const size_t end = rest.find('\n');
@@ -53,11 +53,11 @@ std::string printable(std::string_view text) {
 }  // namespace
 
 Result<Scene> parse_binvox(std::span<const uint8_t> bytes, std::vector<std::string>* warnings) {
-  ByteWindow all(bytes);
+  ByteView all(bytes);
   return parse_binvox(all, warnings, {});
 }
 
-Result<Scene> parse_binvox(ByteWindow& bytes, std::vector<std::string>* warnings, const BrickRoom& room) {
+Result<Scene> parse_binvox(ByteView& bytes, std::vector<std::string>* warnings, const BrickLimits& limits) {
   size_t at = 0;
   if (bytes.size() == 0) return fail(ErrorCode::malformed_input, at_byte(0) + "expected '#binvox 1', the beginning of a binvox file (the file is empty)");
   const auto first = next_line(bytes, &at);
@@ -96,7 +96,7 @@ Result<Scene> parse_binvox(ByteWindow& bytes, std::vector<std::string>* warnings
   if (total > runs * 255)
     return fail(ErrorCode::malformed_input, at_byte(at) + "expected runs for " + std::to_string(total) + " voxels, but the file's last " + std::to_string(bytes.size() - at) +
                                                 " bytes can hold " + std::to_string(runs * 255) + " at most; it is cut short or damaged");
-  BrickBudget budget(bytes.size(), room);
+  BrickBudget budget(bytes.size(), limits);
   VolumeBuilder volume(budget);
   int64_t x = 0, y = 0, z = 0;
   uint64_t done = 0;
@@ -126,15 +126,15 @@ Result<Scene> parse_binvox(ByteWindow& bytes, std::vector<std::string>* warnings
 Result<Scene> read_binvox(const std::filesystem::path& file, const ReadOptions& options) {
   options.progress.say("read", -1);
   QRY_TRY_ASSIGN(auto bytes, LazyFile::open(file, kMaxBinvoxBytes));
-  ByteWindow window(bytes, options.progress);
+  ByteView window(bytes, options.progress);
   return named_after(file, parse_binvox(window, options.warnings, {options.budget, nullptr}));
 }
 
 Result<RegionsDone> read_binvox_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
   options.progress.say("read", -1);
   QRY_TRY_ASSIGN(auto bytes, LazyFile::open(file, kMaxBinvoxBytes));
-  ByteWindow window(bytes, options.progress);
-  return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return named_after(file, parse_binvox(window, options.warnings, room)); });
+  ByteView window(bytes, options.progress);
+  return read_with_spilling(options, sink, [&](const BrickLimits& limits) { return named_after(file, parse_binvox(window, options.warnings, limits)); });
 }
 
 constinit const Format kBinvoxFormat{

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // binvox.hpp - .binvox, what Patrick Min's voxeliser writes: a text header, then occupancy in runs of (value, count).
-// Axes: the file's y is up and its system right-handed, as here; cell (x, y, z) stays (x, y, z). y runs fastest in it, then z, then x.
+// Axes: the file's y is up and its system right-handed, as here; cell (x, y, z) stays (x, y, z). y runs fastest in it,
+// then z, then x.
 #pragma once
 
 #include <filesystem>
@@ -16,11 +17,12 @@ namespace quarry::io {
 
 constexpr int32_t kBinvoxMaxEdge = 16384;  // the world's longest
 
-// A voxel of value v gets material v of the standard palette (plain files know 0 and 1 only). Errors: malformed_input with the byte
-// offset and what was expected there; unsupported for edges above the limit or more bricks than BrickBudget gives.
+// A voxel of value v gets material v of the standard palette (plain files know 0 and 1 only). Errors: malformed_input
+// with the byte offset and what was expected there; unsupported for edges above the limit or more bricks than
+// BrickBudget gives.
 // Memory: at most 640 MiB + 40 times the bytes given.
 Result<Scene> parse_binvox(std::span<const uint8_t> bytes, std::vector<std::string>* warnings = nullptr);
-Result<Scene> parse_binvox(ByteWindow& file, std::vector<std::string>* warnings, const BrickRoom& room);
+Result<Scene> parse_binvox(ByteView& file, std::vector<std::string>* warnings, const BrickLimits& limits);
 Result<Scene> read_binvox(const std::filesystem::path& file, const ReadOptions& options);
 Result<RegionsDone> read_binvox_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// qb.cpp - format after Minddesk's "Qubicle Binary File Format" (QB). The file is walked twice: once to check everything and to count
-// colours, once to place voxels.
+// qb.cpp - format after Minddesk's "Qubicle Binary File Format" (QB). The file is walked twice: once to check
+// everything and to count colours, once to place voxels.
 #include "voxel/io/grids/qb.hpp"
 
 #include <algorithm>
@@ -61,11 +61,13 @@ Matrix read_matrix(ByteReader& in, const QbHeader& h) {
   return m;
 }
 
-// The specification knows 1.1.0.0 alone; files of other programs say others (3.1.2.0 is a common one) and have the same layout, which the flags behind
-// the version bear out: what they say is believed, a version that nobody has been seen to write is mentioned.
+// The specification knows 1.1.0.0 alone; files of other programs say others (3.1.2.0 is a common one) and have the same
+// layout, which the flags behind the version bear out: what they say is believed, a version that nobody has been seen
+// to write is mentioned.
 bool known_version(const std::array<uint8_t, 4>& v) { return (v[0] == 1 && v[1] == 1) || v == std::array<uint8_t, 4>{3, 1, 2, 0}; }
 
-// Calls run(first place in slice z, count, colour, z) for each run of voxels that are there. `run` answers false to stop.
+// Calls run(first place in slice z, count, colour, z) for each run of voxels that are there. `run` answers false to
+// stop.
 template <class Run>
 void walk_voxels(ByteReader& in, const QbHeader& h, const Matrix& m, const Run& run) {
   const uint64_t slice = uint64_t(m.size[0]) * m.size[1];
@@ -113,16 +115,16 @@ QbExtent read_qb_extent(ByteReader& in) {
 }
 
 Result<Scene> parse_qb(std::span<const uint8_t> bytes, std::vector<std::string>* warnings) {
-  ByteWindow all(bytes);
+  ByteView all(bytes);
   return parse_qb(all, warnings, {});
 }
 
-Result<Scene> parse_qb(ByteWindow& bytes, std::vector<std::string>* warnings, const BrickRoom& room) {
+Result<Scene> parse_qb(ByteView& bytes, std::vector<std::string>* warnings, const BrickLimits& limits) {
   ByteReader check(bytes);
   const QbHeader h = read_header(check);
   const size_t begin = check.at();
-  BrickBudget budget(bytes.size(), room);
-  ColorTable colours(room.memory);
+  BrickBudget budget(bytes.size(), limits);
+  ColorTable colours(limits.memory);
   uint64_t voxels = 0;
   for (uint32_t i = 0; i < h.matrices && check.ok(); ++i) {
     const Matrix m = read_matrix(check, h);
@@ -182,15 +184,15 @@ bool looks_like_qb(std::span<const uint8_t> head) {
 Result<Scene> read_qb(const std::filesystem::path& file, const ReadOptions& options) {
   options.progress.say("read", -1);
   QRY_TRY_ASSIGN(auto bytes, LazyFile::open(file, kMaxQbBytes));
-  ByteWindow window(bytes, options.progress);
+  ByteView window(bytes, options.progress);
   return parse_qb(window, options.warnings, {options.budget, nullptr});
 }
 
 Result<RegionsDone> read_qb_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
   options.progress.say("read", -1);
   QRY_TRY_ASSIGN(auto bytes, LazyFile::open(file, kMaxQbBytes));
-  ByteWindow window(bytes, options.progress);
-  return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return parse_qb(window, options.warnings, room); });
+  ByteView window(bytes, options.progress);
+  return read_with_spilling(options, sink, [&](const BrickLimits& limits) { return parse_qb(window, options.warnings, limits); });
 }
 
 constinit const Format kQbFormat{

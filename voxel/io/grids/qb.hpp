@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// qb.hpp - Qubicle binary (.qb): named matrices of coloured voxels with positions, plain or in runs; and its project format (.qbcl), a
-// tree of such matrices. What is said of matrices holds for both; a project is left-handed.
-// Axes: y is up in the file; a right-handed file's cells stay as they are, a left-handed one's z is mirrored (z becomes -1 - z). Each
-// matrix is a volume that fills [0, size) and one instance at its position; where matrices overlap, the later one wins.
+// qb.hpp - Qubicle binary (.qb): named matrices of coloured voxels with positions, plain or in runs; and its project
+// format (.qbcl), a tree of such matrices. What is said of matrices holds for both; a project is left-handed.
+// Axes: y is up in the file; a right-handed file's cells stay as they are, a left-handed one's z is mirrored (z becomes
+// -1 - z). Each matrix is a volume that fills [0, size) and one instance at its position; where matrices overlap, the
+// later one wins.
 #pragma once
 
 #include <array>
@@ -33,12 +34,13 @@ QbExtent read_qb_extent(ByteReader& in);
 // Errors: malformed_input with the byte offset and what was expected; unsupported past a limit above or BrickBudget's.
 // Memory: at most 640 MiB + 60 times the bytes given.
 Result<Scene> parse_qb(std::span<const uint8_t> bytes, std::vector<std::string>* warnings = nullptr);
-Result<Scene> parse_qb(ByteWindow& file, std::vector<std::string>* warnings, const BrickRoom& room);
+Result<Scene> parse_qb(ByteView& file, std::vector<std::string>* warnings, const BrickLimits& limits);
 Result<Scene> read_qb(const std::filesystem::path& file, const ReadOptions& options);
 Result<RegionsDone> read_qb_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
-// The same for a project, errors too; groups become paths, hidden nodes hidden instances. `memory_limit_bytes` bounds an inflated matrix.
+// The same for a project, errors too; groups become paths, hidden nodes hidden instances. `memory_limit_bytes` bounds
+// an inflated matrix.
 Result<Scene> parse_qbcl(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes, std::vector<std::string>* warnings = nullptr);
-Result<Scene> parse_qbcl(ByteWindow& file, uint64_t memory_limit_bytes, std::vector<std::string>* warnings, const BrickRoom& room);
+Result<Scene> parse_qbcl(ByteView& file, uint64_t memory_limit_bytes, std::vector<std::string>* warnings, const BrickLimits& limits);
 Result<Scene> read_qbcl(const std::filesystem::path& file, const ReadOptions& options);
 Result<RegionsDone> read_qbcl_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
 // .qb has no magic number; its six first fields are small numbers that no other known format begins with.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// qbcl.cpp - Qubicle's project format (.qbcl, file version 2): a tree of models and compounds with matrices of voxels. Facts of the layout
-// after the community's description (T. Stock, "Qubicle's proprietary format QBCL v2.0", gist 7f049207a2e5a7ccb714499702b5e2fd).
+// qbcl.cpp - Qubicle's project format (.qbcl, file version 2): a tree of models and compounds with matrices of voxels.
+// Facts of the layout after the community's description (T. Stock, "Qubicle's proprietary format QBCL v2.0", gist
+// 7f049207a2e5a7ccb714499702b5e2fd).
 //
 //   "QBCL" | u32 program version | u32 2 | thumbnail: u32 width, u32 height, BGRA | seven texts (u32 length, bytes) | 16 B guid | one node
 //   node      u32 type (0 matrix, 1 model, 2 compound) | u32 (not known) | text name | u8 visible, u8 (not known), u8 locked | by type:
@@ -21,7 +22,8 @@ constexpr uint64_t kMaxQbclBytes = uint64_t(1) << 36;
 constexpr uint32_t kMatrix = 0, kModel = 1, kCompound = 2;
 constexpr uint8_t kRun = 2;
 constexpr size_t kLeastNodeBytes = 4 + 4 + 4 + 3, kModelBytes = 36, kMaxNodes = size_t(1) << 20, kMaxDepth = 512;
-constexpr uint64_t kMaxNameBytes = uint64_t(64) << 20;  // of all groups' paths: each nested group repeats its parents' names
+// Of all groups' paths: each nested group repeats its parents' names.
+constexpr uint64_t kMaxNameBytes = uint64_t(64) << 20;
 
 struct Node : QbExtent {
   std::string name, group_path;
@@ -103,7 +105,8 @@ std::vector<Node> read_nodes(ByteReader& in) {
   return matrices;
 }
 
-// Calls run(x, y, z, count along y, colour) for voxels that are there; false from it stops. Offsets in messages count inflated bytes.
+// Calls run(x, y, z, count along y, colour) for voxels that are there; false from it stops. Offsets in messages count
+// inflated bytes.
 template <class Run>
 Result<void> walk_columns(std::span<const uint8_t> inflated_bytes, const Node& m, const Run& run) {
   ByteReader in(inflated_bytes);
@@ -134,11 +137,11 @@ Result<void> walk_columns(std::span<const uint8_t> inflated_bytes, const Node& m
 }  // namespace
 
 Result<Scene> parse_qbcl(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes, std::vector<std::string>* warnings) {
-  ByteWindow all(bytes);
+  ByteView all(bytes);
   return parse_qbcl(all, memory_limit_bytes, warnings, {});
 }
 
-Result<Scene> parse_qbcl(ByteWindow& bytes, uint64_t memory_limit_bytes, std::vector<std::string>* warnings, const BrickRoom& room) {
+Result<Scene> parse_qbcl(ByteView& bytes, uint64_t memory_limit_bytes, std::vector<std::string>* warnings, const BrickLimits& limits) {
   ByteReader in(bytes);
   if (in.text(4, "'QBCL', the beginning of a Qubicle project") != "QBCL") in.fail_at(0, "expected 'QBCL', the beginning of a Qubicle project");
   in.skip(4, "the program's version");
@@ -159,16 +162,16 @@ Result<Scene> parse_qbcl(ByteWindow& bytes, uint64_t memory_limit_bytes, std::ve
   if (in.left()) add_warning(warnings, at_byte(in.at()) + std::to_string(in.left()) + " bytes after the last node were not read");
 
   // Each matrix is inflated twice (colours first), so that only one at a time is in memory.
-  BrickBudget budget(bytes.size(), room);
-  ColorTable colors(room.memory);
+  BrickBudget budget(bytes.size(), limits);
+  ColorTable colors(limits.memory);
   uint64_t voxels = 0;
   const auto each = [&](const Node& m, const auto& run) -> Result<void> {
     if (m.data_bytes == 0) return {};
     const std::string of = "the voxels of matrix '" + m.name + "': ";
-    const auto promise = MemoryBudget::promise(room.memory, m.data_bytes, of + "reading them");
+    const auto promise = MemoryBudget::promise(limits.memory, m.data_bytes, of + "reading them");
     QRY_TRY(promise);
     QRY_TRY_ASSIGN(const auto packed, bytes.look(m.data_at, m.data_at + m.data_bytes));
-    const auto data = inflated(packed, memory_limit_bytes, room.memory);
+    const auto data = inflated(packed, memory_limit_bytes, limits.memory);
     if (!data) return fail(data.error().code, at_byte(m.data_at) + "the voxels of matrix '" + m.name + "': " + data.error().message);
     return walk_columns(*data, m, run);
   };
@@ -209,15 +212,15 @@ Result<Scene> parse_qbcl(ByteWindow& bytes, uint64_t memory_limit_bytes, std::ve
 Result<Scene> read_qbcl(const std::filesystem::path& file, const ReadOptions& options) {
   options.progress.say("read", -1);
   QRY_TRY_ASSIGN(auto bytes, LazyFile::open(file, kMaxQbclBytes));
-  ByteWindow window(bytes, options.progress);
+  ByteView window(bytes, options.progress);
   return parse_qbcl(window, options.memory_limit_bytes, options.warnings, {options.budget, nullptr});
 }
 
 Result<RegionsDone> read_qbcl_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
   options.progress.say("read", -1);
   QRY_TRY_ASSIGN(auto bytes, LazyFile::open(file, kMaxQbclBytes));
-  ByteWindow window(bytes, options.progress);
-  return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return parse_qbcl(window, options.memory_limit_bytes, options.warnings, room); });
+  ByteView window(bytes, options.progress);
+  return read_with_spilling(options, sink, [&](const BrickLimits& limits) { return parse_qbcl(window, options.memory_limit_bytes, options.warnings, limits); });
 }
 
 constinit const Format kQbclFormat{

@@ -27,9 +27,10 @@ Result<void> check_size(Int3 size) {
   return {};
 }
 
-// Calls visit(y, z, a row's first byte) for the grid's rows as they lie in `bytes` from `at` on; `step` bytes a voxel. False from it ends the walk.
+// Calls visit(y, z, a row's first byte) for the grid's rows as they lie in `bytes` from `at` on; `step` bytes a voxel.
+// False from it ends the walk.
 template <class Visit>
-Result<void> walk_rows(ByteWindow& bytes, size_t at, size_t step, Int3 size, const Visit& visit) {
+Result<void> walk_rows(ByteView& bytes, size_t at, size_t step, Int3 size, const Visit& visit) {
   const size_t length = size_t(size.x) * step;
   for (int32_t z = 0; z < size.z; ++z)
     for (int32_t y = 0; y < size.y; ++y, at += length) {
@@ -41,8 +42,8 @@ Result<void> walk_rows(ByteWindow& bytes, size_t at, size_t step, Int3 size, con
 
 // material(a voxel's first byte) for each cell; 0 is none.
 template <class Material>
-Result<BrickMap> fill(ByteWindow& bytes, size_t at, size_t step, Int3 size, const BrickRoom& room, const Material& material) {
-  BrickBudget budget(bytes.size() - at, room);
+Result<BrickMap> fill(ByteView& bytes, size_t at, size_t step, Int3 size, const BrickLimits& limits, const Material& material) {
+  BrickBudget budget(bytes.size() - at, limits);
   VolumeBuilder volume(budget);
   bool enough = true;
   const auto walked = walk_rows(bytes, at, step, size, [&](int32_t y, int32_t z, const uint8_t* p) {
@@ -105,8 +106,9 @@ std::string_view data_file_of(std::string_view header) {
   return {};
 }
 
-// A header of its own: the file that it names must lie beside it, so that a header from elsewhere cannot have other files read.
-Result<Scene> read_detached(const std::filesystem::path& header_file, const ByteWindow& whole, std::span<const uint8_t> header, std::string_view name, const ReadOptions& options, const BrickRoom& room) {
+// A header of its own: the file that it names must lie beside it, so that a header from elsewhere cannot have other
+// files read.
+Result<Scene> read_detached(const std::filesystem::path& header_file, const ByteView& whole, std::span<const uint8_t> header, std::string_view name, const ReadOptions& options, const BrickLimits& limits) {
   if (whole.size() > kMaxHeaderBytes) return fail(ErrorCode::unsupported, "expected a header of at most 1 MiB, for its voxels are in a file of their own");
   if (name == "LIST" || name.starts_with("LIST ") || name.find('%') != std::string_view::npos) return fail(ErrorCode::unsupported, "voxels in several files are not read; expected one 'data file'");
   if (name.size() > 255 || name.find('/') != std::string_view::npos || name.find('\\') != std::string_view::npos || name.find('\0') != std::string_view::npos || name == "." || name == "..")
@@ -114,45 +116,46 @@ Result<Scene> read_detached(const std::filesystem::path& header_file, const Byte
   const auto file = header_file.parent_path() / std::string(name);
   std::error_code ignored;
   if (std::filesystem::is_symlink(file, ignored)) return fail(ErrorCode::unsupported, "its voxels are in " + file.string() + ", which is a link; expected a file in the header's own folder");
-  options.note_asked_for(file);
+  options.note_access(file);
   auto data = LazyFile::open(file, kMaxRawBytes);
   if (!data) return fail(data.error().code, "its voxels in " + file.string() + ": " + data.error().message);
   if (data->span().empty()) return fail(ErrorCode::malformed_input, "its voxels in " + file.string() + ": the file is empty");
-  ByteWindow window(*data, options.progress);
-  return parse_nrrd(header, window, true, room);
+  ByteView window(*data, options.progress);
+  return parse_nrrd(header, window, true, limits);
 }
 
-Result<Scene> read_raw_with(const std::filesystem::path& file, const ReadOptions& options, const BrickRoom& room) {
+Result<Scene> read_raw_with(const std::filesystem::path& file, const ReadOptions& options, const BrickLimits& limits) {
   options.progress.say("read", -1);
   QRY_TRY_ASSIGN(auto bytes, LazyFile::open(file, kMaxRawBytes));
-  ByteWindow window(bytes, options.progress);
-  if (options.raw_size != Int3{}) return named_after(file, parse_raw(window, options.raw_size, options.warnings, room));
+  ByteView window(bytes, options.progress);
+  if (options.raw_size != Int3{}) return named_after(file, parse_raw(window, options.raw_size, options.warnings, limits));
   QRY_TRY_ASSIGN(const auto first, window.look(0, std::min(window.size(), kMaxHeaderBytes)));
   const std::vector<uint8_t> head(first.begin(), first.end());
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   if (text.starts_with("NRRD000")) {
     const std::string_view data_file = data_file_of(text);
-    return named_after(file, data_file.empty() ? parse_nrrd(head, window, false, room) : read_detached(file, window, head, data_file, options, room));
+    return named_after(file, data_file.empty() ? parse_nrrd(head, window, false, limits) : read_detached(file, window, head, data_file, options, limits));
   }
-  auto beside = file;
-  beside.replace_extension(".nhdr");
-  options.note_asked_for(beside);
+  auto header_file = file;
+  header_file.replace_extension(".nhdr");
+  options.note_access(header_file);
   std::error_code ignored;
-  if (!std::filesystem::exists(beside, ignored) || head.empty())
-    return fail(ErrorCode::invalid_argument, "a raw grid does not say how large it is: give its size as WIDTHxHEIGHTxDEPTH (--raw-size), or put an .nhdr of the same name beside it");
-  const auto header = read_file(beside, kMaxHeaderBytes);
-  if (!header) return fail(header.error().code, "its header " + beside.string() + ": " + header.error().message);
-  return named_after(file, parse_nrrd(*header, window, true, room));
+  if (!std::filesystem::exists(header_file, ignored) || head.empty())
+    return fail(ErrorCode::invalid_argument, "a raw grid does not say how large it is: give its size as "
+        "WIDTHxHEIGHTxDEPTH (--raw-size), or put an .nhdr of the same name beside it");
+  const auto header = read_file(header_file, kMaxHeaderBytes);
+  if (!header) return fail(header.error().code, "its header " + header_file.string() + ": " + header.error().message);
+  return named_after(file, parse_nrrd(*header, window, true, limits));
 }
 
 }  // namespace
 
 Result<Scene> parse_raw(std::span<const uint8_t> bytes, Int3 size, std::vector<std::string>* warnings) {
-  ByteWindow all(bytes);
+  ByteView all(bytes);
   return parse_raw(all, size, warnings, {});
 }
 
-Result<Scene> parse_raw(ByteWindow& bytes, Int3 size, std::vector<std::string>* warnings, const BrickRoom& room) {
+Result<Scene> parse_raw(ByteView& bytes, Int3 size, std::vector<std::string>* warnings, const BrickLimits& limits) {
   QRY_TRY(check_size(size));
   const uint64_t total = uint64_t(size.x) * uint64_t(size.y) * uint64_t(size.z);
   if (bytes.size() != total && bytes.size() != total * 4)
@@ -161,9 +164,9 @@ Result<Scene> parse_raw(ByteWindow& bytes, Int3 size, std::vector<std::string>* 
   Scene scene;
   Result<BrickMap> bricks;
   if (bytes.size() == total) {
-    bricks = fill(bytes, 0, 1, size, room, [](const uint8_t* p) { return *p; });
+    bricks = fill(bytes, 0, 1, size, limits, [](const uint8_t* p) { return *p; });
   } else {
-    ColorTable colours(room.memory);
+    ColorTable colours(limits.memory);
     const auto walked = walk_rows(bytes, 0, 4, size, [&](int32_t, int32_t, const uint8_t* p) {
       for (int32_t x = 0; x < size.x; ++x, p += 4)
         if (p[3]) colours.count(rgba_of(p[0], p[1], p[2], p[3]));
@@ -173,7 +176,7 @@ Result<Scene> parse_raw(ByteWindow& bytes, Int3 size, std::vector<std::string>* 
     QRY_TRY(colours.good());
     colours.finish(scene, warnings);
     bool changed = false;  // meanwhile: a colour that was not there before
-    bricks = fill(bytes, 0, 4, size, room, [&](const uint8_t* p) { return p[3] ? colours.material(rgba_of(p[0], p[1], p[2], p[3]), &changed) : uint8_t(0); });
+    bricks = fill(bytes, 0, 4, size, limits, [&](const uint8_t* p) { return p[3] ? colours.material(rgba_of(p[0], p[1], p[2], p[3]), &changed) : uint8_t(0); });
     if (changed) return fail(ErrorCode::conflict, "it was changed while it was read");
   }
   QRY_TRY(bricks);
@@ -182,11 +185,11 @@ Result<Scene> parse_raw(ByteWindow& bytes, Int3 size, std::vector<std::string>* 
 }
 
 Result<Scene> parse_nrrd(std::span<const uint8_t> header, std::span<const uint8_t> data) {
-  ByteWindow grid(data.empty() ? header : data);
+  ByteView grid(data.empty() ? header : data);
   return parse_nrrd(header, grid, !data.empty(), {});
 }
 
-Result<Scene> parse_nrrd(std::span<const uint8_t> header, ByteWindow& grid, bool detached, const BrickRoom& room) {
+Result<Scene> parse_nrrd(std::span<const uint8_t> header, ByteView& grid, bool detached, const BrickLimits& limits) {
   const std::string_view text(reinterpret_cast<const char*>(header.data()), header.size());
   const auto bad = [](size_t at, const std::string& what) { return fail(ErrorCode::malformed_input, at_byte(at) + what); };
   if (text.substr(0, 7) != "NRRD000") return bad(0, "expected 'NRRD000', the beginning of an NRRD header");
@@ -238,12 +241,13 @@ Result<Scene> parse_nrrd(std::span<const uint8_t> header, ByteWindow& grid, bool
   const Int3 size{int32_t(sizes[0]), int32_t(sizes[1]), int32_t(sizes[2])};
   const uint64_t total = uint64_t(size.x) * uint64_t(size.y) * uint64_t(size.z);
   if (grid.size() - begin != total) return bad(begin, "expected " + std::to_string(total) + " bytes for " + edges_text(size) + " voxels, found " + std::to_string(grid.size() - begin));
-  QRY_TRY_ASSIGN(auto bricks, fill(grid, begin, 1, size, room, [](const uint8_t* p) { return *p; }));
+  QRY_TRY_ASSIGN(auto bricks, fill(grid, begin, 1, size, limits, [](const uint8_t* p) { return *p; }));
   Scene scene;
   scene.palette = palette;
   if (const auto known = source_units(units)) set_source_units(scene, *known);
   add_single_volume(scene, "raw", std::move(bricks), size);
-  const auto cell = [](double middle) { return int32_t(std::floor(middle)); };  // the origin is the middle of the first voxel
+  // The origin is the middle of the first voxel.
+  const auto cell = [](double middle) { return int32_t(std::floor(middle)); };
   if (has_origin) scene.instances[0].offset = {cell(origin[0]), cell(origin[1]), cell(origin[2])};
   return scene;
 }
@@ -251,7 +255,7 @@ Result<Scene> parse_nrrd(std::span<const uint8_t> header, ByteWindow& grid, bool
 Result<Scene> read_raw(const std::filesystem::path& file, const ReadOptions& options) { return read_raw_with(file, options, {options.budget, nullptr}); }
 
 Result<RegionsDone> read_raw_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
-  return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return read_raw_with(file, options, room); });
+  return read_with_spilling(options, sink, [&](const BrickLimits& limits) { return read_raw_with(file, options, limits); });
 }
 
 constinit const Format kRawFormat{

@@ -13,7 +13,7 @@
 #include "voxel/io/files/bytes.hpp"
 #include "voxel/io/streams/volume_builder.hpp"
 #include "voxel/foreign/pipe/voxel_stream.hpp"
-#include "voxel/io/files/whole_file.hpp"
+#include "voxel/io/files/atomic_file.hpp"
 #include "voxel/foreign/process.hpp"
 
 namespace quarry::io {
@@ -48,7 +48,8 @@ double metadata_number(const Scene& scene, const char* key, size_t index, double
   }
 }
 
-// All materials as text: other programs keep metadata, but not palettes. One line each: number, r g b a, and what says how it shines.
+// All materials as text: other programs keep metadata, but not palettes. One line each: number, r g b a, and what says
+// how it shines.
 std::string materials_text(const Palette& palette) {
   std::string out;
   for (size_t i = 1; i < 256; ++i) {
@@ -130,19 +131,19 @@ Result<Scene> read_vdb(const fs::path& file, const ReadOptions& options) {
   // Twice over the stream: colours are counted before they become materials.
   VoxelStreamEvents count;
   std::string sent_materials;
-  uint32_t look_bytes = 0;
+  uint32_t value_bytes = 0;
   count.metadata = [&](std::string key, std::string text) {
     if (key == "quarry_materials") sent_materials = std::move(text);
     else scene.metadata[std::move(key)] = std::move(text);
   };
   count.grid = [&](const StreamGrid& head) -> Result<void> {
-    look_bytes = head.record.look_bytes;
-    (look_bytes == 4 ? any_color : look_bytes == 1 ? own_materials : any_plain) = true;
+    value_bytes = head.record.value_bytes;
+    (value_bytes == 4 ? any_color : value_bytes == 1 ? own_materials : any_plain) = true;
     return {};
   };
-  count.brick = [&](Int3, const BrickMask&, std::span<const uint8_t> looks) -> Result<void> {
-    if (look_bytes == 4)
-      for (size_t i = 0; i < looks.size(); i += 4) colors.count(rgba_of(looks[i], looks[i + 1], looks[i + 2], looks[i + 3]));
+  count.brick = [&](Int3, const BrickMask&, std::span<const uint8_t> values) -> Result<void> {
+    if (value_bytes == 4)
+      for (size_t i = 0; i < values.size(); i += 4) colors.count(rgba_of(values[i], values[i + 1], values[i + 2], values[i + 3]));
     return colors.good();
   };
   std::vector<std::string> warnings;
@@ -165,15 +166,15 @@ Result<Scene> read_vdb(const fs::path& file, const ReadOptions& options) {
     grids.push_back({head, {}});
     return {};
   };
-  build.brick = [&](Int3 at, const BrickMask& mask, std::span<const uint8_t> looks) -> Result<void> {
+  build.brick = [&](Int3 at, const BrickMask& mask, std::span<const uint8_t> values) -> Result<void> {
     Brick brick;
     brick.mask = mask;
-    const uint32_t bytes = grids.back().head.record.look_bytes;
+    const uint32_t bytes = grids.back().head.record.value_bytes;
     size_t n = 0;
     for (uint32_t octant = 0; octant < 8; ++octant)
       for (uint64_t word = mask[octant]; word; word &= word - 1, ++n) {
-        const uint8_t* look = looks.data() + n * bytes;
-        const uint8_t material = bytes == 0 ? kPlain : bytes == 1 ? std::max<uint8_t>(look[0], 1) : colors.material(rgba_of(look[0], look[1], look[2], look[3]));
+        const uint8_t* value = values.data() + n * bytes;
+        const uint8_t material = bytes == 0 ? kPlain : bytes == 1 ? std::max<uint8_t>(value[0], 1) : colors.material(rgba_of(value[0], value[1], value[2], value[3]));
         brick.materials[octant * 64 + uint32_t(std::countr_zero(word))] = material;
       }
     if (!budget.take(1)) return tl::unexpected(budget.error(""));
@@ -219,7 +220,7 @@ Result<void> write_vdb(const Scene& scene, const Destination& to, const Progress
   progress.say("flatten", -1);
   QRY_TRY_ASSIGN(const auto bricks, flatten(scene, true));
   if (bricks.empty()) return fail(ErrorCode::invalid_argument, "the scene has no visible voxel, so there is no grid to write");
-  QRY_TRY_ASSIGN(auto out, WholeFile::create(to));
+  QRY_TRY_ASSIGN(auto out, AtomicFile::create(to));
 
   // The stream is made while it is sent: `pending` holds the piece on its way.
   std::vector<uint8_t> pending, sent;
@@ -232,7 +233,7 @@ Result<void> write_vdb(const Scene& scene, const Destination& to, const Progress
   stream.palette(scene.palette);
   StreamGrid head;
   head.name = "world";
-  head.record.look_bytes = 1;
+  head.record.value_bytes = 1;
   const double size = metadata_number(scene, "voxel_size", 0, 1);
   for (size_t i = 0; i < 3; ++i) {
     head.record.voxel_size[i] = size > 0 ? size : 1;
@@ -244,7 +245,7 @@ Result<void> write_vdb(const Scene& scene, const Destination& to, const Progress
   bool ended = false;
   uint64_t done = 0;
   const ByteSource source = [&]() -> std::span<const uint8_t> {
-    std::array<uint8_t, kVoxelsPerBrick> looks;
+    std::array<uint8_t, kVoxelsPerBrick> values;
     while (pending.empty() && !ended) {
       if (next == list.end()) {
         ended = true;
@@ -254,8 +255,8 @@ Result<void> write_vdb(const Scene& scene, const Destination& to, const Progress
       const auto& [at, brick] = *next;
       size_t n = 0;
       for (uint32_t octant = 0; octant < 8; ++octant)
-        for (uint64_t word = brick.mask[octant]; word; word &= word - 1) looks[n++] = brick.materials[octant * 64 + uint32_t(std::countr_zero(word))];
-      stream.brick(at, brick.mask, {looks.data(), n});
+        for (uint64_t word = brick.mask[octant]; word; word &= word - 1) values[n++] = brick.materials[octant * 64 + uint32_t(std::countr_zero(word))];
+      stream.brick(at, brick.mask, {values.data(), n});
       ++next;
       if (++done % 4096 == 0) progress.say("write", double(done) / double(list.size()));
     }
@@ -271,17 +272,18 @@ Result<void> write_vdb(const Scene& scene, const Destination& to, const Progress
   std::transform(extension.begin(), extension.end(), extension.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
   QRY_TRY_ASSIGN(const auto answer, run_reader(kProgram, {"--", extension == ".nvdb" ? "write-nano" : "write", fs::absolute(out.temporary()).string()}, limits, source));
   uint64_t bytes = 0;
-  VoxelStreamEvents said;
-  said.metadata = [&](const std::string& key, const std::string& text) {
+  VoxelStreamEvents events;
+  events.metadata = [&](const std::string& key, const std::string& text) {
     if (key == kWrittenBytes) std::from_chars(text.data(), text.data() + text.size(), bytes);
   };
-  if (auto parsed = parse_voxel_stream(answer.stream, kProgram.role, said, nullptr); !parsed) return tl::unexpected(answer.end ? *answer.end : parsed.error());
+  if (auto parsed = parse_voxel_stream(answer.stream, kProgram.role, events, nullptr); !parsed) return tl::unexpected(answer.end ? *answer.end : parsed.error());
   out.written_by_name(bytes);
   return out.commit();
 }
 
 namespace {
-constexpr FormatCost kVdbCost{.memory_per_byte = 20, .bricks_per_byte = 1 / 500.0, .work_per_byte = 0.1, .memory_per_written_brick = 11500};  // written: measured on a surface of 56,000 bricks
+// Written: measured on a surface of 56,000 bricks.
+constexpr FormatCost kVdbCost{.memory_per_byte = 20, .bricks_per_byte = 1 / 500.0, .work_per_byte = 0.1, .memory_per_written_brick = 11500};
 }  // namespace
 
 constinit const Format kVdbFormat{

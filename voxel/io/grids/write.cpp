@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// write.cpp - formats after Patrick Min, "BINVOX voxel file format specification", and Gordon Kindlmann, "Definition of NRRD File Format".
+// write.cpp - formats after Patrick Min, "BINVOX voxel file format specification", and Gordon Kindlmann, "Definition of
+// NRRD File Format".
 #include "voxel/io/grids/write.hpp"
 
 #include <algorithm>
@@ -11,9 +12,9 @@
 #include "voxel/io/files/bytes.hpp"
 #include "voxel/io/files/names.hpp"
 #include "voxel/io/streams/format.hpp"
-#include "base/one_line.hpp"
+#include "base/control_characters.hpp"
 #include "voxel/io/quarry/visible_regions.hpp"
-#include "voxel/io/files/whole_file.hpp"
+#include "voxel/io/files/atomic_file.hpp"
 #include "voxel/worlds/source_units.hpp"
 
 namespace quarry::io {
@@ -34,7 +35,7 @@ std::string edges_text(Int3 e, const char* between) { return std::to_string(e.x)
 // Pairs of value and count.
 class Runs {
  public:
-  explicit Runs(WholeFile& out) : out_(out) {}
+  explicit Runs(AtomicFile& out) : out_(out) {}
   void add(uint8_t value, uint64_t count) {
     if (value != value_) flush();
     value_ = value;
@@ -48,7 +49,7 @@ class Runs {
   }
 
  private:
-  WholeFile& out_;
+  AtomicFile& out_;
   uint8_t value_ = 0;
   uint64_t count_ = 0;
 };
@@ -81,7 +82,7 @@ Result<void> write_binvox_regions(const VisibleRegions& voxels, const Destinatio
   const Int3 size = box.max - box.min + Int3{1, 1, 1};
   const auto edge = uint64_t(std::max({size.x, size.y, size.z}));
   if (edge * edge * edge / 255 * 2 > kMaxGridBytes) return tl::unexpected(too_large(edges_text({int32_t(edge), int32_t(edge), int32_t(edge)}, " x ")));
-  QRY_TRY_ASSIGN(auto out, WholeFile::create(to));
+  QRY_TRY_ASSIGN(auto out, AtomicFile::create(to));
   const std::string e = std::to_string(edge);
   // The format's own units: those of the scene's source where they are known, else voxels.
   const SourceUnits units = source_units(scene).value_or(SourceUnits{});
@@ -143,11 +144,12 @@ Result<void> write_raw_regions(const VisibleRegions& voxels, const Destination& 
   std::string extension = file.extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
   const bool attached = extension == ".nrrd";
-  const fs::path header_file = companion_of(file);
+  const fs::path header_file = sidecar_of(file);
   std::error_code ignored;
   // NRRD has no way to write such a name in its line.
   if (!attached && std::ranges::any_of(file.filename().string(), is_control))
-    return fail(ErrorCode::invalid_argument, "its header cannot name a file with a line end or another control character in its name; choose another name, or write .nrrd");
+    return fail(ErrorCode::invalid_argument, "its header cannot name a file with a line end or another control "
+        "character in its name; choose another name, or write .nrrd");
   if (!attached && to.replace && fs::is_regular_file(header_file, ignored)) {
     const auto head = read_file_head(header_file, kHeaderMark.size());
     if (!head || !std::equal(head->begin(), head->end(), kHeaderMark.begin(), kHeaderMark.end()))
@@ -163,15 +165,15 @@ Result<void> write_raw_regions(const VisibleRegions& voxels, const Destination& 
   if (const auto units = source_units(scene)) header += "quarry_voxel_size:=" + shortest_text(units->voxel_size) + "\nquarry_origin:=" + origin_text(*units) + "\n";
   header += "quarry_palette:=" + palette_text(scene.palette) + "\n";
 
-  QRY_TRY_ASSIGN(auto out, WholeFile::create(to));
-  std::optional<WholeFile> beside;
+  QRY_TRY_ASSIGN(auto out, AtomicFile::create(to));
+  std::optional<AtomicFile> sidecar;
   if (attached) {
     out.put(header + "\n");
   } else {
-    auto made = WholeFile::create(to.with(header_file));
+    auto made = AtomicFile::create(to.with(header_file));
     if (!made) return fail(made.error().code, header_file.filename().string() + ", which belongs to it: " + made.error().message);
-    beside.emplace(std::move(*made));
-    beside->put(header);
+    sidecar.emplace(std::move(*made));
+    sidecar->put(header);
   }
   std::vector<uint8_t> slice(slice_bytes);
   for (int32_t from = box.min.z >> 3; from <= box.max.z >> 3;) {
@@ -201,7 +203,7 @@ Result<void> write_raw_regions(const VisibleRegions& voxels, const Destination& 
     }
     from = last + 1;
   }
-  return beside ? out.commit_after(*beside) : out.commit();
+  return sidecar ? out.commit_after(*sidecar) : out.commit();
 }
 
 }  // namespace quarry::io

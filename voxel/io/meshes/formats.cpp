@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// formats.cpp - the format registry's rows for triangle meshes: read in the mesh reader's process (foreign/mesh_client.hpp), then voxelised.
+// formats.cpp - the format registry's rows for triangle meshes: read in the mesh reader's process
+// (foreign/mesh_client.hpp), then voxelised.
 #include <algorithm>
 #include <cctype>
 #include <cstring>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// gltf.cpp - glTF 2.0, as one .glb file or as .gltf with its data inside. One mesh, one primitive and one material for each colour.
-// No normals: the specification has readers then shade each triangle flat, which is what voxels look like.
+// gltf.cpp - glTF 2.0, as one .glb file or as .gltf with its data inside. One mesh, one primitive and one material for
+// each colour. No normals: the specification has readers then shade each triangle flat, which is what voxels look like.
 #include <algorithm>
 #include <cstring>
 
 #include "voxel/io/meshes/write.hpp"
 #include "voxel/io/meshes/surface_source.hpp"
-#include "voxel/io/files/whole_file.hpp"
+#include "voxel/io/files/atomic_file.hpp"
 #include "voxel/worlds/source_units.hpp"
 
 namespace quarry::io {
@@ -83,7 +83,7 @@ Primitive primitive_of(uint64_t vertices, uint64_t indices) {
 // The data as the file has it: plain, or in base64.
 class DataSink {
  public:
-  DataSink(WholeFile& out, bool plain) : out_(out), plain_(plain) {}
+  DataSink(AtomicFile& out, bool plain) : out_(out), plain_(plain) {}
   void put(const void* data, size_t count) {
     const auto* bytes = static_cast<const uint8_t*>(data);
     if (plain_) return out_.put({bytes, count});
@@ -109,7 +109,7 @@ class DataSink {
     out_.put(text_);
     text_.clear();
   }
-  WholeFile& out_;
+  AtomicFile& out_;
   const bool plain_;
   std::string text_;
   uint64_t letters_ = 0;
@@ -179,7 +179,7 @@ Result<void> write_gltf_surface(const Scene& scene, const SurfaceSource& surface
   const std::string length = "\"byteLength\":" + std::to_string(bytes) + "}]}";
   if (binary) json += length;
 
-  QRY_TRY_ASSIGN(auto out, WholeFile::create(to));
+  QRY_TRY_ASSIGN(auto out, AtomicFile::create(to));
   if (binary) {
     json.resize((json.size() + 3) & ~size_t(3), ' ');
     out.put("glTF");

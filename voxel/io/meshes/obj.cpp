@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// obj.cpp - Wavefront OBJ, and beside it the materials in an .mtl of the same stem. Vertices are shared between materials, so the
-// surface is closed in the file as it is in space.
+// obj.cpp - Wavefront OBJ, and beside it the materials in an .mtl of the same stem. Vertices are shared between
+// materials, so the surface is closed in the file as it is in space.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -8,9 +8,9 @@
 #include "voxel/io/files/bytes.hpp"
 #include "voxel/io/files/names.hpp"
 #include "voxel/io/meshes/write.hpp"
-#include "base/one_line.hpp"
+#include "base/control_characters.hpp"
 #include "voxel/io/meshes/surface_source.hpp"
-#include "voxel/io/files/whole_file.hpp"
+#include "voxel/io/files/atomic_file.hpp"
 
 namespace quarry::io {
 namespace {
@@ -20,7 +20,7 @@ constexpr std::string_view kFirstLine = "# Quarry materials\n";
 
 // Names in OBJ end at a blank.
 std::string obj_name(const Palette& palette, uint8_t material) {
-  std::string name = one_line(material_name(palette, material));
+  std::string name = replace_control_characters(material_name(palette, material));
   for (char& c : name)
     if (c == ' ' || c == '#') c = '_';
   return name + "_" + std::to_string(material);
@@ -41,7 +41,7 @@ std::string material_text(const Palette& palette, uint8_t material) {
 
 class Text {
  public:
-  explicit Text(WholeFile& out) : out_(out) {}
+  explicit Text(AtomicFile& out) : out_(out) {}
   ~Text() { flush(); }
   void letter(char c) { text_[size_++] = c; }
   template <class T>
@@ -56,28 +56,28 @@ class Text {
     out_.put(std::string_view(text_, size_));
     size_ = 0;
   }
-  WholeFile& out_;
+  AtomicFile& out_;
   char text_[8192];
   size_t size_ = 0;
 };
 
 Result<void> write_obj_surface(const Scene& scene, const SurfaceSource& surface, const Destination& to, const Progress& progress) {
-  const fs::path mtl = companion_of(to.file);
+  const fs::path mtl = sidecar_of(to.file);
   std::error_code ignored;
   if (to.replace && fs::is_regular_file(mtl, ignored)) {
     const auto head = read_file_head(mtl, kFirstLine.size());
     if (!head || !std::equal(head->begin(), head->end(), kFirstLine.begin(), kFirstLine.end()))
       return fail(ErrorCode::conflict, "its materials belong into " + mtl.string() + ", which is there and is not of Quarry's making; choose another name");
   }
-  auto materials = WholeFile::create(to.with(mtl));
+  auto materials = AtomicFile::create(to.with(mtl));
   if (!materials) return fail(materials.error().code, mtl.filename().string() + ", which belongs to it: " + materials.error().message);
   materials->put(kFirstLine);
   for (const SurfaceSource::Part& part : surface.parts()) materials->put(material_text(scene.palette, part.material));
 
-  QRY_TRY_ASSIGN(auto out, WholeFile::create(to));
+  QRY_TRY_ASSIGN(auto out, AtomicFile::create(to));
   // Blanks in the name of a library end it for some readers; they are written as they are, as most exporters do.
   const std::string units = units_comment(scene);
-  out.put("# Quarry, one unit is one voxel, y up\n" + (units.empty() ? units : "# " + units + "\n") + "mtllib " + mtl.filename().string() + "\no " + (to.file.stem().empty() ? "scene" : one_line(to.file.stem().string())) + "\n");
+  out.put("# Quarry, one unit is one voxel, y up\n" + (units.empty() ? units : "# " + units + "\n") + "mtllib " + mtl.filename().string() + "\no " + (to.file.stem().empty() ? "scene" : replace_control_characters(to.file.stem().string())) + "\n");
   {
     Text text(out);
     std::array<Int3, 4096> some;

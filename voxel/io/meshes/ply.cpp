@@ -5,7 +5,7 @@
 
 #include "voxel/io/meshes/write.hpp"
 #include "voxel/io/meshes/surface_source.hpp"
-#include "voxel/io/files/whole_file.hpp"
+#include "voxel/io/files/atomic_file.hpp"
 
 namespace quarry::io {
 namespace {
@@ -23,10 +23,11 @@ Result<void> write_ply_surface(const Scene& scene, const SurfaceSource& surface,
     triangles += parts[p].indices / 3;
   }
   if (first.back() > UINT32_MAX) return fail(ErrorCode::unsupported, "it would have " + std::to_string(first.back()) + " vertices; PLY counts to 2^32. Make it coarser or cut it into pieces");
-  QRY_TRY_ASSIGN(auto out, WholeFile::create(to));
+  QRY_TRY_ASSIGN(auto out, AtomicFile::create(to));
   const std::string units = units_comment(scene);
   out.put("ply\nformat binary_little_endian 1.0\ncomment Quarry, one unit is one voxel, y up\n" + (units.empty() ? units : "comment " + units + "\n") + "element vertex " + std::to_string(first.back()) +
-           "\nproperty float x\nproperty float y\nproperty float z\nproperty uchar red\nproperty uchar green\nproperty uchar blue\nproperty uchar alpha\nelement face " + std::to_string(triangles) +
+           "\nproperty float x\nproperty float y\nproperty float z\nproperty uchar red\nproperty uchar green\n"
+           "property uchar blue\nproperty uchar alpha\nelement face " + std::to_string(triangles) +
            "\nproperty list uchar uint vertex_indices\nend_header\n");
   for (size_t p = 0; p < parts.size(); ++p) {
     if (progress.cancelled()) return stopped();

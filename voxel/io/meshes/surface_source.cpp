@@ -147,7 +147,8 @@ class PlaneCorners {
   struct Entry {
     uint32_t key, index;
   };
-  static uint32_t key(int32_t a, int32_t b) { return uint32_t(a) << 16 | uint32_t(b); }  // the world is at most 2^14 wide
+  // The world is at most 2^14 wide.
+  static uint32_t key(int32_t a, int32_t b) { return uint32_t(a) << 16 | uint32_t(b); }
   uint32_t axis_ = 0;
   int32_t low_u_ = 0, low_v_ = 0;
   std::vector<Entry> by_u_, by_v_;
@@ -158,14 +159,15 @@ struct SortedRectangle : Rectangle {
   bool operator<(const SortedRectangle& o) const { return std::tie(w, o.up, v1, u0) < std::tie(o.w, up, o.v1, o.u0); }
 };
 
-// The way of the data: slabs of layers along the two longer axes -> rectangles, and their corners -> corners sorted by x, which gives them their
-// numbers, then by y and by z -> for each plane its rectangles and its corners, which are all that its triangles need -> indices by material.
-// Slabs along an axis give its own rectangles, plane by plane. They also give those of the next axis, whose rows rise along it: what is open at
-// the end of a slab goes on in the next one. So no slab is as wide and as deep as the two longer axes.
-class SurfaceMaker {
+// The way of the data: slabs of layers along the two longer axes -> rectangles, and their corners -> corners sorted by
+// x, which gives them their numbers, then by y and by z -> for each plane its rectangles and its corners, which are all
+// that its triangles need -> indices by material. Slabs along an axis give its own rectangles, plane by plane. They
+// also give those of the next axis, whose rows rise along it: what is open at the end of a slab goes on in the next
+// one. So no slab is as wide and as deep as the two longer axes.
+class SurfaceBuilder {
  public:
-  SurfaceMaker(const VisibleRegions& voxels, const fs::path& file, const Progress& progress)
-      : voxels_(voxels), file_(file), progress_(progress), finder_(voxels.scene().palette), sort_bytes_(std::clamp<uint64_t>(voxels.room() / 24, 1 << 20, 64 << 20)) {}
+  SurfaceBuilder(const VisibleRegions& voxels, const fs::path& file, const Progress& progress)
+      : voxels_(voxels), file_(file), progress_(progress), finder_(voxels.scene().palette), sort_bytes_(std::clamp<uint64_t>(voxels.available_bytes() / 24, 1 << 20, 64 << 20)) {}
 
   Result<std::unique_ptr<SurfaceSource>> make() {
     auto out = std::make_unique<SurfaceOnDisk>();
@@ -276,8 +278,8 @@ class SurfaceMaker {
     return out;
   }
 
-  // Faces across `axis` of the window's layers [first, last] along its own axis. If that is another one, they are the next rows of planes that go
-  // on behind them.
+  // Faces across `axis` of the window's layers [first, last] along its own axis. If that is another one, they are the
+  // next rows of planes that go on behind them.
   Result<void> layers(const Window& window, uint32_t axis, int32_t first, int32_t last, const Coords& low) {
     std::vector<const BrickMap::value_type*> bricks;
     for (const BrickMap* map : {window.kept, window.now})
@@ -495,7 +497,7 @@ Result<std::unique_ptr<SurfaceSource>> surface_of(const Scene& scene, const Prog
 }
 
 Result<std::unique_ptr<SurfaceSource>> surface_of(const VisibleRegions& voxels, const fs::path& file, const Progress& progress) {
-  return SurfaceMaker(voxels, file, progress).make();
+  return SurfaceBuilder(voxels, file, progress).make();
 }
 
 Result<void> VertexNumbers::use(const SurfaceSource& surface, size_t part) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// surface_source.hpp - a visible surface as writers of meshes see it: its vertices and triangles in memory, or on disk where it was made some layers at
-// a time. Both ways give the same vertices and triangles in the same order, so that the files have the same bytes.
+// surface_source.hpp - a visible surface as writers of meshes see it: its vertices and triangles in memory, or on disk
+// where it was made some layers at a time. Both ways give the same vertices and triangles in the same order, so that
+// the files have the same bytes.
 #pragma once
 
 #include <bit>
@@ -34,10 +35,12 @@ class SurfaceSource {
   virtual Result<void> indices(size_t part, const std::function<void(std::span<const uint32_t>)>& take) const = 0;
 };
 
-// Of a scene in memory. Errors: those of flatten(), of surface_mesh(); invalid_argument (no visible voxel, or a mesh_scale that is none).
+// Of a scene in memory. Errors: those of flatten(), of surface_mesh(); invalid_argument (no visible voxel, or a
+// mesh_scale that is none).
 Result<std::unique_ptr<SurfaceSource>> surface_of(const Scene& scene, const Progress& progress);
-// Some layers at a time. Memory beside theirs: a sixth of the room for sorting, and 16 bytes a vertex of the plane that has most. Disk, beside `file`
-// and without a name: 24 bytes a rectangle, some 80 a vertex, 4 an index. Errors: also out_of_memory, io.
+// Some layers at a time. Memory beside theirs: a sixth of the room for sorting, and 16 bytes a vertex of the plane that
+// has most. Disk, beside `file` and without a name: 24 bytes a rectangle, some 80 a vertex, 4 an index. Errors: also
+// out_of_memory, io.
 Result<std::unique_ptr<SurfaceSource>> surface_of(const VisibleRegions& voxels, const std::filesystem::path& file, const Progress& progress);
 
 // The vertices that one part uses, numbered from 0 in their order. A fifth of a byte for each vertex of all.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// blocks.hpp - block states ("minecraft:oak_stairs[facing=east]") to materials: a colour by the block's name, its name kept.
-// The colours are ours, chosen by eye for what a block mostly looks like from afar; no texture of the game was read for them.
+// blocks.hpp - block states ("minecraft:oak_stairs[facing=east]") to materials: a colour by the block's name, its name
+// kept. The colours are ours, chosen by eye for what a block mostly looks like from afar; no texture of the game was
+// read for them.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ namespace quarry::io {
 
 // "minecraft:oak_stairs[facing=east]" -> "minecraft:oak_stairs".
 std::string_view block_name(std::string_view state);
-// Air of all kinds, and the blocks that only mark a place (structure_void, barrier, light are such: nothing of them is seen).
+// Air of all kinds, and the blocks that only mark a place (structure_void, barrier, light are such: nothing of them is
+// seen).
 bool block_is_empty(std::string_view state);
 // A name that no pattern knows gets a colour made from the name: the same on every machine.
 Material block_material(std::string_view state);
@@ -25,8 +27,9 @@ class BlockTable {
   uint32_t id_of(const std::string& state);  // the same number for the same state
   void count(uint32_t id, uint64_t voxels) { blocks_[id].voxels += voxels; }
   bool empty(uint32_t id) const { return blocks_[id].empty; }
-  // A material for each state that is used, named as it, in order of the numbers; if they are more than 255, one for each block name; if
-  // these are too many too, the blocks seen most keep theirs and others take the nearest colour among them (with warnings).
+  // A material for each state that is used, named as it, in order of the numbers; if they are more than 255, one for
+  // each block name; if these are too many too, the blocks seen most keep theirs and others take the nearest colour
+  // among them (with warnings).
   void finish(Scene& scene, std::vector<std::string>* warnings);
   uint8_t material(uint32_t id) const { return blocks_[id].material; }  // 0 for empty ones
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nbt.cpp - format after the Minecraft community's description of NBT (minecraft.wiki, "NBT format"): big-endian, Java edition.
+// nbt.cpp - format after the Minecraft community's description of NBT (minecraft.wiki, "NBT format"): big-endian, Java
+// edition.
 #include "voxel/io/minecraft/nbt.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nbt.hpp - Minecraft's "named binary tag" files: inflated, checked as a whole once, then looked at in place. Nothing is copied and no
-// tree is built, so the memory is that of the inflated bytes.
+// nbt.hpp - Minecraft's "named binary tag" files: inflated, checked as a whole once, then looked at in place. Nothing
+// is copied and no tree is built, so the memory is that of the inflated bytes.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ struct NbtTag {
 
 class Nbt {
  public:
-  // Walks the whole of it without recursion. `bytes` must outlive this. Errors: malformed_input with the byte (of the inflated data).
+  // Walks the whole of it without recursion. `bytes` must outlive this. Errors: malformed_input with the byte (of the
+  // inflated data).
   static Result<Nbt> check(std::span<const uint8_t> bytes);
 
   const NbtTag& root() const { return root_; }  // a compound

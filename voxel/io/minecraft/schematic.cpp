@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// schematic.cpp - formats after "Sponge Schematic Specification" (SpongePowered, versions 1 to 3) and the fields that Litematica writes
-// (its versions 5 to 7; blocks packed without gaps, at least two bits each).
+// schematic.cpp - formats after "Sponge Schematic Specification" (SpongePowered, versions 1 to 3) and the fields that
+// Litematica writes (its versions 5 to 7; blocks packed without gaps, at least two bits each).
 #include "voxel/io/minecraft/schematic.hpp"
 
 #include <algorithm>
@@ -179,11 +179,12 @@ Result<Region> read_litematic_region(const Nbt& nbt, const NbtTag& tag, BlockTab
   return region;
 }
 
-Result<Scene> parse_nbt(std::span<const uint8_t> bytes, const BrickRoom& room, std::vector<std::string>* warnings) {
+Result<Scene> parse_nbt(std::span<const uint8_t> bytes, const BrickLimits& limits, std::vector<std::string>* warnings) {
   QRY_TRY_ASSIGN(const auto checked, Nbt::check(bytes));
   const Nbt& nbt = checked;
   NbtTag root = nbt.root();
-  if (const auto inside = nbt.find(root, "Schematic", NbtType::compound)) root = *inside;  // version 3 wraps it once more
+  // Version 3 wraps it once more.
+  if (const auto inside = nbt.find(root, "Schematic", NbtType::compound)) root = *inside;
 
   Scene scene;
   BlockTable blocks;
@@ -204,7 +205,8 @@ Result<Scene> parse_nbt(std::span<const uint8_t> bytes, const BrickRoom& room, s
   } else if (nbt.find(root, "Width", NbtType::i16)) {
     scene.metadata["source_format"] = "schem";
     if (nbt.find(root, "Blocks", NbtType::bytes))
-      return fail(ErrorCode::unsupported, at_byte(root.at) + "this is an old MCEdit schematic with numbers for blocks; convert it to a Sponge schematic (.schem), as WorldEdit does");
+      return fail(ErrorCode::unsupported, at_byte(root.at) + "this is an old MCEdit schematic with numbers for "
+          "blocks; convert it to a Sponge schematic (.schem), as WorldEdit does");
     const int64_t version = number(nbt, root, "Version", 1);
     if (version < 1 || version > 3) return fail(ErrorCode::unsupported, at_byte(root.at) + "expected version 1 to 3 of the schematic format, found " + std::to_string(version));
     QRY_TRY_ASSIGN(auto region, read_schematic(nbt, root, version, blocks));
@@ -217,12 +219,13 @@ Result<Scene> parse_nbt(std::span<const uint8_t> bytes, const BrickRoom& room, s
       scene.metadata["minecraft.offset"] = text;
     }
   } else {
-    return bad(root.at, "expected 'Width' and its like (a Sponge schematic) or 'Regions' (a litematic) in the outermost tag, found neither");
+    return bad(root.at, "expected 'Width' and its like (a Sponge schematic) or 'Regions' (a litematic) in the "
+        "outermost tag, found neither");
   }
   const int64_t data_version = std::max(number(nbt, root, "DataVersion", -1), number(nbt, root, "MinecraftDataVersion", -1));
   if (data_version >= 0) scene.metadata["minecraft.data_version"] = std::to_string(data_version);
 
-  BrickBudget budget(bytes.size(), room);
+  BrickBudget budget(bytes.size(), limits);
   uint64_t voxels = 0;
   for (const Region& region : regions) {
     const auto counted = walk_blocks(region, [&](uint64_t, uint32_t block) {
@@ -255,12 +258,12 @@ Result<Scene> parse_nbt(std::span<const uint8_t> bytes, const BrickRoom& room, s
   return scene;
 }
 
-Result<Scene> read_minecraft_with(const std::filesystem::path& file, const ReadOptions& options, const BrickRoom& room) {
+Result<Scene> read_minecraft_with(const std::filesystem::path& file, const ReadOptions& options, const BrickLimits& limits) {
   QRY_TRY_ASSIGN(auto bytes, read_input(file, kMaxMinecraftBytes, options.progress, options.budget));
   if (bytes.empty()) return bad(0, kEmpty);
   QRY_TRY_ASSIGN(const auto plain, inflated(bytes, options.memory_limit_bytes, options.budget));
   std::vector<uint8_t>().swap(bytes);
-  auto scene = parse_nbt(plain, room, options.warnings);
+  auto scene = parse_nbt(plain, limits, options.warnings);
   return scene && scene->metadata["source_format"] == "schem" ? named_after(file, std::move(scene)) : scene;
 }
 
@@ -275,7 +278,7 @@ Result<Scene> parse_minecraft(std::span<const uint8_t> bytes, uint64_t memory_li
 Result<Scene> read_minecraft(const std::filesystem::path& file, const ReadOptions& options) { return read_minecraft_with(file, options, {options.budget, nullptr}); }
 
 Result<RegionsDone> read_minecraft_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
-  return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return read_minecraft_with(file, options, room); });
+  return read_with_spilling(options, sink, [&](const BrickLimits& limits) { return read_minecraft_with(file, options, limits); });
 }
 
 constinit const Format kMinecraftFormat{

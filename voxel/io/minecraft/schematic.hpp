@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// schematic.hpp - Minecraft builds: Sponge schematics (.schem, versions 1 to 3) and Litematica (.litematic), both gzip'd NBT.
-// Axes: Minecraft's y is up and its system right-handed (x east, z south), as here; cells stay as they are. A block is a voxel, whatever
-// its shape. A schematic is one volume at the origin; each region of a litematic is a volume and an instance where the region lies.
+// schematic.hpp - Minecraft builds: Sponge schematics (.schem, versions 1 to 3) and Litematica (.litematic), both
+// gzip'd NBT.
+// Axes: Minecraft's y is up and its system right-handed (x east, z south), as here; cells stay as they are. A block is
+// a voxel, whatever its shape. A schematic is one volume at the origin; each region of a litematic is a volume and an
+// instance where the region lies.
 #pragma once
 
 #include <filesystem>
@@ -19,8 +21,9 @@ constexpr int64_t kMinecraftMaxEdge = 16384;            // of a region: the worl
 constexpr int64_t kMinecraftMaxPosition = 1 << 24;      // either way
 constexpr int64_t kMinecraftMaxPaletteId = (1 << 20) - 1;
 
-// Either kind: what is inside says which. `memory_limit_bytes` bounds the inflated file. Errors: malformed_input with the byte (of the
-// inflated data, once it is inflated) and what was expected; unsupported past a limit or BrickBudget's.
+// Either kind: what is inside says which. `memory_limit_bytes` bounds the inflated file. Errors: malformed_input with
+// the byte (of the inflated data, once it is inflated) and what was expected; unsupported past a limit or
+// BrickBudget's.
 // Memory: at most 640 MiB + 60 times the inflated bytes; these are at most 1032 times the file's, and within the limit.
 Result<Scene> parse_minecraft(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes, std::vector<std::string>* warnings = nullptr);
 Result<Scene> read_minecraft(const std::filesystem::path& file, const ReadOptions& options);

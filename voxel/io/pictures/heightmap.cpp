@@ -45,17 +45,17 @@ uint32_t colour_of(const PngImage& image, const uint16_t* p) {
   return rgba_of(image.byte(p[0]), image.byte(p[1]), image.byte(p[2]));
 }
 
-Result<Scene> read_heightmap_with(const std::filesystem::path& file, const ReadOptions& options, BricksAside* aside) {
+Result<Scene> read_heightmap_with(const std::filesystem::path& file, const ReadOptions& options, SpilledBricks* spill) {
   QRY_TRY_ASSIGN(const auto bytes, read_input(file, kMaxPictureBytes, options.progress, options.budget));
   std::vector<uint8_t> colours;
   if (!options.color_map.empty()) {
-    options.note_asked_for(options.color_map);
+    options.note_access(options.color_map);
     auto read = read_input(options.color_map, kMaxPictureBytes, options.progress, options.budget);
     if (!read) return fail(read.error().code, "the colour map " + options.color_map.string() + ": " + read.error().message);
     if (read->empty()) return fail(ErrorCode::malformed_input, "the colour map " + options.color_map.string() + " is empty");
     colours = std::move(*read);
   }
-  return named_after(file, parse_heightmap(bytes, colours, {options.height, options.memory_limit_bytes, options.budget, aside}, options.warnings));
+  return named_after(file, parse_heightmap(bytes, colours, {options.height, options.memory_limit_bytes, options.budget, spill}, options.warnings));
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ Result<Scene> parse_heightmap(std::span<const uint8_t> png, std::span<const uint
   };
 
   const uint64_t pixels = uint64_t(map.width) * map.height;
-  BrickBudget budget(pixels * 4, {options.budget, options.aside});
+  BrickBudget budget(pixels * 4, {options.budget, options.spill});
   ColorTable table(options.budget);
   uint64_t voxels = 0;
   for (uint32_t z = 0; z < map.height; ++z)
@@ -127,7 +127,7 @@ Result<Scene> parse_heightmap(std::span<const uint8_t> png, std::span<const uint
 Result<Scene> read_heightmap(const std::filesystem::path& file, const ReadOptions& options) { return read_heightmap_with(file, options, nullptr); }
 
 Result<RegionsDone> read_heightmap_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) {
-  return read_with_bricks_aside(options, sink, [&](const BrickRoom& room) { return read_heightmap_with(file, options, room.aside); });
+  return read_with_spilling(options, sink, [&](const BrickLimits& limits) { return read_heightmap_with(file, options, limits.spill); });
 }
 
 constinit const Format kHeightmapFormat{

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // heightmap.hpp - a PNG as terrain: one column of voxels for each pixel, from the ground up.
-// Axes: the picture's right is +x, its down is +z, height is y. Seen from above with north (-z) up, the terrain lies as in the picture.
+// Axes: the picture's right is +x, its down is +z, height is y. Seen from above with north (-z) up, the terrain lies as
+// in the picture.
 //
 // Where the height is:
 //   grey picture (or R = G = B everywhere)   the grey; a pixel with alpha 0 has no column
@@ -20,13 +21,15 @@
 
 namespace quarry::io {
 
-class BricksAside;
+class SpilledBricks;
 
 struct HeightmapOptions {
-  int32_t height = 256;  // cells from the lowest to the highest possible value: value v of b bits gives cells 0 .. floor(v * height / 2^b); 1..8192
+  // Cells from the lowest to the highest possible value: value v of b bits gives cells 0 .. floor(v * height / 2^b);
+  // 1..8192.
+  int32_t height = 256;
   uint64_t memory_limit_bytes = uint64_t(1) << 30;  // of the decoded pictures
   const MemoryBudget* budget = nullptr;  // for them and the bricks; may be null
-  BricksAside* aside = nullptr;          // where bricks go that do not fit it; may be null
+  SpilledBricks* spill = nullptr;          // where bricks go that do not fit it; may be null
 };
 
 // `color_map`: bytes of a PNG, or empty. Errors: malformed_input with the byte offset, unsupported past a limit.

@@ -42,13 +42,15 @@ void keep_warning(png_structp png, png_const_charp text) {
 // Reads up to the picture, of one that is too large no more than its size; false with source.message on errors.
 bool read_header(png_structp png, png_infop info, PngImage* image) {
   if (setjmp(png_jmpbuf(png))) return false;
-  png_set_user_limits(png, std::numeric_limits<int32_t>::max(), std::numeric_limits<int32_t>::max());  // our own check says more
+  // Our own check says more.
+  png_set_user_limits(png, std::numeric_limits<int32_t>::max(), std::numeric_limits<int32_t>::max());
   png_set_chunk_malloc_max(png, 1u << 20);
   png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, 0);
   png_read_info(png, info);
   image->width = png_get_image_width(png, info);
   image->height = png_get_image_height(png, info);
-  if (image->width > kPngMaxEdge || image->height > kPngMaxEdge) return true;  // before libpng takes memory for rows of whatever width is told
+  // Before libpng takes memory for rows of whatever width is told.
+  if (image->width > kPngMaxEdge || image->height > kPngMaxEdge) return true;
   png_set_expand(png);
   if (png_get_bit_depth(png, info) == 16) png_set_swap(png);
   png_set_interlace_handling(png);
@@ -86,7 +88,7 @@ bool write_rows(png_structp png, png_infop info, const PngPixels& pixels) {
 
 }  // namespace
 
-Result<void> write_png(const PngPixels& pixels, WholeFile& to) {
+Result<void> write_png(const PngPixels& pixels, AtomicFile& to) {
   assert(pixels.bytes.size() == size_t(pixels.width) * pixels.height * pixels.channels * (pixels.bits / 8));
   Source messages{nullptr, 0};
   png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &messages, keep_error, keep_warning);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// png.hpp - PNG files to plain samples and back: height maps, their colours, pictures of voxels, rendered pictures. Not for textures of meshes: the mesh
-// reader's process decodes those.
+// png.hpp - PNG files to plain samples and back: height maps, their colours, pictures of voxels, rendered pictures. Not
+// for textures of meshes: the mesh reader's process decodes those.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 #include "base/result.hpp"
 #include "base/memory_budget.hpp"
-#include "voxel/io/files/whole_file.hpp"
+#include "voxel/io/files/atomic_file.hpp"
 
 namespace quarry::io {
 
@@ -25,9 +25,9 @@ struct PngImage {
   uint32_t byte(uint16_t sample) const { return bits == 16 ? sample >> 8 : sample; }
 };
 
-// Errors: malformed_input with the byte at which libpng gave up; unsupported for edges above the limit, or more bytes of samples than
-// `memory_limit_bytes`. Memory: the samples, and libpng's row buffers (chunks beside the picture are not kept).
-// out_of_memory for more than `budget` (may be null) has room for.
+// Errors: malformed_input with the byte at which libpng gave up; unsupported for edges above the limit, or more bytes
+// of samples than `memory_limit_bytes`. Memory: the samples, and libpng's row buffers (chunks beside the picture are
+// not kept). out_of_memory for more than `budget` (may be null) has room for.
 Result<PngImage> decode_png(std::span<const uint8_t> bytes, uint64_t memory_limit_bytes, std::vector<std::string>* warnings, const MemoryBudget* budget = nullptr);
 
 // Pixels to write, row by row from the top, bytes in the order of the file: of 16 bits the high byte first.
@@ -37,8 +37,8 @@ struct PngPixels {
   bool srgb = false;                       // the file says that its colours are sRGB
 };
 
-// Puts a PNG file, not interlaced, into `to`, which the caller commits. A failed write is told by commit() alone. Errors: io, with libpng's own words
-// (no memory, an edge that it does not write).
-Result<void> write_png(const PngPixels& pixels, WholeFile& to);
+// Puts a PNG file, not interlaced, into `to`, which the caller commits. A failed write is told by commit() alone.
+// Errors: io, with libpng's own words (no memory, an edge that it does not write).
+Result<void> write_png(const PngPixels& pixels, AtomicFile& to);
 
 }  // namespace quarry::io

@@ -13,7 +13,7 @@
 #include "voxel/io/files/bytes.hpp"
 #include "voxel/io/pictures/png.hpp"
 #include "voxel/io/files/temporary_name.hpp"
-#include "voxel/io/files/whole_file.hpp"
+#include "voxel/io/files/atomic_file.hpp"
 
 namespace quarry::io {
 namespace {
@@ -38,7 +38,7 @@ Result<Visible> visible_box(const Scene& scene, const Progress& progress) {
 std::vector<uint8_t> empty_picture(const Visible& visible) { return std::vector<uint8_t>(size_t(visible.width) * visible.height * 4); }
 
 Result<void> write_picture(const PngPixels& pixels, const Destination& to, const Progress& progress) {
-  QRY_TRY_ASSIGN(auto out, WholeFile::create(to));
+  QRY_TRY_ASSIGN(auto out, AtomicFile::create(to));
   if (const auto made = write_png(pixels, out); !made) return fail(ErrorCode::out_of_memory, "libpng cannot make the file: " + made.error().message);
   if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
   return out.commit();
@@ -101,14 +101,14 @@ Result<void> write_slices(const Scene& scene, const Destination& to, const Progr
   QRY_TRY_ASSIGN(const auto visible, visible_box(scene, progress));
   const fs::path parent = folder.has_parent_path() ? folder.parent_path() : fs::path(".");
   QRY_TRY_ASSIGN(const auto made, make_temporary_folder(parent / folder.filename()));
-  const fs::path& beside = made.path;
+  const fs::path& temporary = made.path;
   // The pictures come to disk together: before the folder gets its name, or when whoever waits for more does.
-  SyncLater together;
+  DeferredSync together;
   std::vector<fs::path> pictures;
-  together.watch(beside);
-  if (to.later) to.later->watch(beside);
+  together.watch(temporary);
+  if (to.later) to.later->watch(temporary);
   const auto give_up = [&](Error e) {
-    fs::remove_all(beside, error);
+    fs::remove_all(temporary, error);
     ::close(made.fd);
     return tl::unexpected(std::move(e));
   };
@@ -129,15 +129,15 @@ Result<void> write_slices(const Scene& scene, const Destination& to, const Progr
     char name[16];
     const int32_t layer = y - visible.box.min.y;
     std::snprintf(name, sizeof name, "%04d.png", layer);
-    if (auto written = write_picture({visible.width, visible.height, 4, 8, rgba}, {beside / name, false, &together}, progress); !written) return give_up(written.error());
+    if (auto written = write_picture({visible.width, visible.height, 4, 8, rgba}, {temporary / name, false, &together}, progress); !written) return give_up(written.error());
     pictures.push_back(folder / name);
     progress.say("write", double(layer + 1) / double(visible.layers));
   }
   if (!to.later)
     if (auto settled = together.settle(); !settled) return give_up(settled.error());
   // Where the system cannot rename without replacing, it replaces nothing but an empty folder.
-  int number = ::renameat2(AT_FDCWD, beside.c_str(), AT_FDCWD, folder.c_str(), RENAME_NOREPLACE) == 0 ? 0 : errno;
-  if (number == EINVAL || number == ENOSYS || number == ENOTSUP) number = ::rename(beside.c_str(), folder.c_str()) == 0 ? 0 : errno;
+  int number = ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, folder.c_str(), RENAME_NOREPLACE) == 0 ? 0 : errno;
+  if (number == EINVAL || number == ENOSYS || number == ENOTSUP) number = ::rename(temporary.c_str(), folder.c_str()) == 0 ? 0 : errno;
   if (number == EEXIST || number == ENOTEMPTY || number == ENOTDIR) return give_up({ErrorCode::conflict, "it is there already; take it away or name another folder"});
   if (number) return give_up(error_from_errno("cannot put the new folder in its place", number));
   if (to.later)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// write.hpp - PNG pictures of voxels without a renderer: seen from above, as a height map, or layer by layer (docs/formats.md says
-// which pixel is which). Not here: perspective pictures with light (engine/, `quarry render`).
+// write.hpp - PNG pictures of voxels without a renderer: seen from above, as a height map, or layer by layer
+// (docs/formats.md says which pixel is which). Not here: perspective pictures with light (engine/, `quarry render`).
 //
-// All show the box of the visible voxels: x to the right, z downwards, one pixel a column (or a voxel of the layer). Pixels of nothing are
-// clear. Errors: invalid_argument (nothing is visible), io, cancelled, those of flatten().
+// All show the box of the visible voxels: x to the right, z downwards, one pixel a column (or a voxel of the layer).
+// Pixels of nothing are clear. Errors: invalid_argument (nothing is visible), io, cancelled, those of flatten().
 #pragma once
 
 #include <filesystem>
 
 #include "base/result.hpp"
-#include "voxel/io/files/whole_file.hpp"
+#include "voxel/io/files/atomic_file.hpp"
 #include "base/progress.hpp"
 #include "voxel/worlds/scene.hpp"
 
@@ -18,12 +18,15 @@ namespace quarry::io {
 // The colour of each column's highest voxel, RGBA of 8 bits.
 Result<void> write_top_view(const Scene& scene, const Destination& to, const Progress& progress);
 
-// How many cells the height map of so many layers counts: 256, or the next power of two. What `--map-height` must be to read it again.
+// How many cells the height map of so many layers counts: 256, or the next power of two. What `--map-height` must be to
+// read it again.
 uint32_t height_map_range(uint32_t layers);
-// The height of each column's highest voxel above the box's lowest layer, grey and alpha of 16 bits: value h * 65536 / range for cell h.
+// The height of each column's highest voxel above the box's lowest layer, grey and alpha of 16 bits: value h * 65536 /
+// range for cell h.
 Result<void> write_height_map(const Scene& scene, const Destination& to, const Progress& progress);
 
-// A folder with a picture of each layer, RGBA of 8 bits, "0000.png" the lowest. The folder must not be there; it appears whole or not at all.
+// A folder with a picture of each layer, RGBA of 8 bits, "0000.png" the lowest. The folder must not be there; it
+// appears whole or not at all.
 Result<void> write_slices(const Scene& scene, const Destination& to, const Progress& progress);
 
 }  // namespace quarry::io

@@ -52,7 +52,7 @@ double beyond_range(std::string_view text) {
 }  // namespace
 
 bool PlyBody::fail_with(std::string what) {
-  said_ = std::move(what);
+  message_ = std::move(what);
   return false;
 }
 
@@ -149,11 +149,11 @@ bool PlyBody::read(const PlyElement& element, uint64_t number, double* values, c
   const bool text = header_.encoding == PlyEncoding::ascii;
   if (element.properties.empty() || (text ? read_text(element, values, item) : read_binary(element, values, item))) return true;
   std::string what = "expected " + std::string(element.name == "vertex" || element.name == "face" ? element.name : "element " + shown_name(element.name)) + " " + std::to_string(number);
-  if (!said_.empty()) what += "; " + said_;
+  if (!message_.empty()) what += "; " + message_;
   else if (text && !element.has_lists()) what += ", a line of " + std::to_string(element.properties.size()) + " numbers";
   else what += bytes_.left() == 0 || !text ? ", but the data ends" : ", numbers";
   error_ = {ErrorCode::malformed_input, at_byte(at) + what};
-  said_.clear();
+  message_.clear();
   return false;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// body.hpp - what follows a PLY file's header, element by element, in its three encodings. What points and meshes share.
+// body.hpp - what follows a PLY file's header, element by element, in its three encodings. What points and meshes
+// share.
 #pragma once
 
 #include <functional>
@@ -7,21 +8,23 @@
 #include <string>
 #include <vector>
 
-#include "voxel/io/files/pieces.hpp"
+#include "voxel/io/files/buffered_reader.hpp"
 #include "voxel/io/ply/header.hpp"
 
 namespace quarry::io {
 
-// Walks one body from its beginning; the bytes must stand where the header ends (or at an element's begin). A line of text holds one
-// element; what stands in it behind the last property is passed over, and lists may go on in the next line.
+// Walks one body from its beginning; the bytes must stand where the header ends (or at an element's begin). A line of
+// text holds one element; what stands in it behind the last property is passed over, and lists may go on in the next
+// line.
 class PlyBody {
  public:
   // An item of a list: the property's number, the item's, and its value. Called in their order.
   using Item = std::function<void(size_t property, uint64_t item, double value)>;
 
-  PlyBody(const PlyHeader& header, FilePieces& bytes) : header_(header), bytes_(bytes) {}
+  PlyBody(const PlyHeader& header, BufferedReader& bytes) : header_(header), bytes_(bytes) {}
 
-  // The next one of `element`, the `number`th: the value of each property (of a list its length) into `values`, which has room for all.
+  // The next one of `element`, the `number`th: the value of each property (of a list its length) into `values`, which
+  // has room for all.
   // False: it is not there, or is damaged; then there is an error.
   bool read(const PlyElement& element, uint64_t number, double* values, const Item& item = {});
   // Passes over all of `element`. False as above.
@@ -39,9 +42,10 @@ class PlyBody {
   bool fail_with(std::string what);
 
   const PlyHeader& header_;
-  FilePieces& bytes_;
+  BufferedReader& bytes_;
   Error error_;
-  std::string said_;           // of the element that is being read: what is wrong with it, if that is more than "not there"
+  // Of the element that is being read: what is wrong with it, if that is more than "not there".
+  std::string message_;
   std::vector<double> row_;    // for skip
 };
 

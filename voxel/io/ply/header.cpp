@@ -104,10 +104,10 @@ Result<PlyHeader> read_ply_header(std::span<const uint8_t> bytes) {
       if (first != "ply") return bad(0, "expected 'ply', the beginning of a PLY file");
     } else if (first == "format") {
       has_format = true;
-      const std::string_view said = words.size() > 1 ? words[1] : std::string_view();
-      if (said == "ascii") h.encoding = PlyEncoding::ascii;
-      else if (said == "binary_little_endian") h.encoding = PlyEncoding::little;
-      else if (said == "binary_big_endian") h.encoding = PlyEncoding::big;
+      const std::string_view name = words.size() > 1 ? words[1] : std::string_view();
+      if (name == "ascii") h.encoding = PlyEncoding::ascii;
+      else if (name == "binary_little_endian") h.encoding = PlyEncoding::little;
+      else if (name == "binary_big_endian") h.encoding = PlyEncoding::big;
       else return bad(at, "expected format ascii, binary_little_endian or binary_big_endian");
     } else if (first == "comment" || first == "obj_info") {
       if (words.size() > 2 && words[1] == "TextureFile") h.texture_files.emplace_back(texture_file(line));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// header.hpp - the header of a PLY file, after Greg Turk's "The PLY Polygon File Format": which elements there are, how many, and what
-// each consists of. What points (points/ply.cpp) and meshes (meshes/ply.cpp) share; ply/body.hpp reads what follows it.
+// header.hpp - the header of a PLY file, after Greg Turk's "The PLY Polygon File Format": which elements there are, how
+// many, and what each consists of. What points (points/ply.cpp) and meshes (meshes/ply.cpp) share; ply/body.hpp reads
+// what follows it.
 #pragma once
 
 #include <cstdint>
@@ -55,8 +56,9 @@ struct PlyHeader {
   uint64_t faces() const;  // and strips
 };
 
-// `bytes`: the file, or as much of its beginning as may be a header. The body begins after exactly one line end: "\n", "\r\n", or "\r" where the
-// first line ends so. Errors: malformed_input with the byte and what was expected; unsupported past a limit above.
+// `bytes`: the file, or as much of its beginning as may be a header. The body begins after exactly one line end: "\n",
+// "\r\n", or "\r" where the first line ends so. Errors: malformed_input with the byte and what was expected;
+// unsupported past a limit above.
 Result<PlyHeader> read_ply_header(std::span<const uint8_t> bytes);
 
 // That each element's count fits into a file of `file_bytes`. Error: malformed_input.
@@ -65,7 +67,8 @@ Result<void> check_ply_counts(const PlyHeader& header, uint64_t file_bytes);
 // A word of the file for a message: in quotes, cut short, without what is no ASCII.
 std::string shown_name(std::string_view word);
 
-// A colour's channel, 0 to 255: bytes as they are, 16 bits by 257, floating point from 0 to 1, other whole numbers as bytes.
+// A colour's channel, 0 to 255: bytes as they are, 16 bits by 257, floating point from 0 to 1, other whole numbers as
+// bytes.
 uint8_t ply_channel(double value, PlyType type);
 
 }  // namespace quarry::io

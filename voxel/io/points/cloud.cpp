@@ -209,7 +209,7 @@ Result<RegionsDone> voxelize_points_in_regions(const PointCloud& cloud, const st
   uint64_t cells = 0;
   {
     const uint64_t all = frame.inside() * sizeof(WaitingSample);
-    SpilledSort<WaitingSample> sorted(**points_wait, std::min<uint64_t>(all, uint64_t(double(sink.room()) * kPointSortShare)));
+    SpilledSort<WaitingSample> sorted(**points_wait, std::min<uint64_t>(all, uint64_t(double(sink.available_bytes()) * kPointSortShare)));
     uint64_t number = 0;
     const auto walked = frame.walk(cloud, [&](Int3 cell, uint32_t rgba) {
       sorted.add({chunk_key_of(cell) << 22 | number >> 32, rgba, uint32_t(number)});
@@ -245,7 +245,7 @@ Result<RegionsDone> voxelize_points_in_regions(const PointCloud& cloud, const st
   scene = std::move(*named_after(file, std::move(scene)));
   QRY_TRY(sink.begin(scene));
 
-  const auto most = std::max<uint64_t>(1, uint64_t(double(sink.room()) * kPointRegionShare) / kPointBrickBytes);
+  const auto most = std::max<uint64_t>(1, uint64_t(double(sink.available_bytes()) * kPointRegionShare) / kPointBrickBytes);
   BrickBudget budget(cloud.file_bytes);
   RegionsDone done;
   BrickMap region;
@@ -268,7 +268,8 @@ Result<RegionsDone> voxelize_points_in_regions(const PointCloud& cloud, const st
     place = next;
     if (!new_chunk) return {};
     if (options.progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
-    return region.bricks().size() + kPointBricksPerChunk > most ? hand_over() : Result<void>();  // chunks are whole: one more may come
+    // Chunks are whole: one more may come.
+    return region.bricks().size() + kPointBricksPerChunk > most ? hand_over() : Result<void>();
   };
   std::vector<WaitingCell> some;
   for (uint64_t at = 0; at < cells; at += some.size()) {
@@ -289,14 +290,14 @@ Result<RegionsDone> voxelize_points_in_regions(const PointCloud& cloud, const st
 
 Result<Scene> read_cloud(const std::filesystem::path& file, uint64_t limit, const ReadOptions& options, CloudOfBytes cloud_of) {
   options.progress.say("read", -1);
-  QRY_TRY_ASSIGN(auto bytes, FilePieces::open(file, limit));
+  QRY_TRY_ASSIGN(auto bytes, BufferedReader::open(file, limit));
   QRY_TRY_ASSIGN(const auto cloud, cloud_of(bytes, options));
   return named_after(file, voxelize_points(cloud, options));
 }
 
 Result<RegionsDone> read_cloud_regions(const std::filesystem::path& file, uint64_t limit, const ReadOptions& options, const RegionSink& sink, CloudOfBytes cloud_of) {
   options.progress.say("read", -1);
-  QRY_TRY_ASSIGN(auto bytes, FilePieces::open(file, limit));
+  QRY_TRY_ASSIGN(auto bytes, BufferedReader::open(file, limit));
   QRY_TRY_ASSIGN(const auto cloud, cloud_of(bytes, options));
   return voxelize_points_in_regions(cloud, file, options, sink);
 }

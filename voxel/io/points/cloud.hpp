@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// cloud.hpp - point clouds to voxels: LAS, XYZ text, PLY without faces. Each voxel that holds a point is there, with the mean colour
-// of its points. The grid begins at the points' lowest corner (kept in the metadata as "points.origin", in world axes).
-// Axes: LAS and XYZ are z-up unless options.up says "y": world (x, y, z) = file (x, z, -y). PLY is y-up unless options.up says "z".
+// cloud.hpp - point clouds to voxels: LAS, XYZ text, PLY without faces. Each voxel that holds a point is there, with
+// the mean colour of its points. The grid begins at the points' lowest corner (kept in the metadata as "points.origin",
+// in world axes).
+// Axes: LAS and XYZ are z-up unless options.up says "y": world (x, y, z) = file (x, z, -y). PLY is y-up unless
+// options.up says "z".
 #pragma once
 
 #include <filesystem>
@@ -10,7 +12,7 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "voxel/io/files/pieces.hpp"
+#include "voxel/io/files/buffered_reader.hpp"
 #include "voxel/io/streams/format.hpp"
 #include "voxel/worlds/scene.hpp"
 
@@ -18,20 +20,25 @@ namespace quarry::io {
 
 constexpr int32_t kPointsMaxEdge = 16384;  // voxels along an edge of the bounds: the world's longest
 
-// All: voxels of options.voxel_size units, or options.resolution of them along the longest edge. Errors: malformed_input with the byte
-// and what was expected; unsupported past a limit; invalid_argument for options that give more voxels than fit a world.
-// Memory: at most 640 MiB + 60 times the bytes given (16 bytes a point, and the bricks). Files are read in pieces, twice. Region by region: what memory
-// there is for sorting the points; they wait in a file beside the output (16 bytes a point, as much for each voxel).
-Result<Scene> parse_las(std::span<const uint8_t> bytes, const ReadOptions& options);         // LAS 1.0 to 1.4, point formats 0-3 and 6-8
-Result<Scene> parse_xyz(std::span<const uint8_t> bytes, const ReadOptions& options);         // lines of x y z, or x y z r g b (0 to 255)
-Result<Scene> parse_ply_points(std::span<const uint8_t> bytes, const ReadOptions& options);  // ascii, little- and big-endian
+// All: voxels of options.voxel_size units, or options.resolution of them along the longest edge. Errors:
+// malformed_input with the byte and what was expected; unsupported past a limit; invalid_argument for options that give
+// more voxels than fit a world.
+// Memory: at most 640 MiB + 60 times the bytes given (16 bytes a point, and the bricks). Files are read in pieces,
+// twice. Region by region: what memory there is for sorting the points; they wait in a file beside the output (16 bytes
+// a point, as much for each voxel). LAS 1.0 to 1.4, point formats 0-3 and 6-8.
+Result<Scene> parse_las(std::span<const uint8_t> bytes, const ReadOptions& options);
+// Lines of x y z, or x y z r g b (0 to 255).
+Result<Scene> parse_xyz(std::span<const uint8_t> bytes, const ReadOptions& options);
+// Ascii, little- and big-endian.
+Result<Scene> parse_ply_points(std::span<const uint8_t> bytes, const ReadOptions& options);
 Result<Scene> read_las(const std::filesystem::path& file, const ReadOptions& options);
 Result<Scene> read_xyz(const std::filesystem::path& file, const ReadOptions& options);
 Result<Scene> read_ply_points(const std::filesystem::path& file, const ReadOptions& options);
 Result<RegionsDone> read_las_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
 Result<RegionsDone> read_xyz_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
 Result<RegionsDone> read_ply_points_regions(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
-// True if the beginning of a PLY file holds its whole header, and that says that there are vertices but no faces or strips.
+// True if the beginning of a PLY file holds its whole header, and that says that there are vertices but no faces or
+// strips.
 bool ply_is_points(std::span<const uint8_t> head);
 
 // Called for each point. False ends the walk.
@@ -49,7 +56,7 @@ Result<Scene> voxelize_points(const PointCloud& cloud, const ReadOptions& option
 Result<RegionsDone> voxelize_points_in_regions(const PointCloud& cloud, const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink);
 
 // A reader's file as a cloud: all of its bytes were looked at and are sound.
-using CloudOfBytes = Result<PointCloud> (*)(FilePieces& bytes, const ReadOptions& options);
+using CloudOfBytes = Result<PointCloud> (*)(BufferedReader& bytes, const ReadOptions& options);
 Result<Scene> read_cloud(const std::filesystem::path& file, uint64_t limit, const ReadOptions& options, CloudOfBytes cloud_of);
 Result<RegionsDone> read_cloud_regions(const std::filesystem::path& file, uint64_t limit, const ReadOptions& options, const RegionSink& sink, CloudOfBytes cloud_of);
 

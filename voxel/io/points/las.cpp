@@ -29,7 +29,7 @@ T field(const uint8_t* at) {
 
 // Calls visit(a point's first byte) for all of them; false from it ends the walk.
 template <class Visit>
-Result<void> walk_records(FilePieces& bytes, uint64_t at, uint64_t count, size_t length, const Progress& progress, const Visit& visit) {
+Result<void> walk_records(BufferedReader& bytes, uint64_t at, uint64_t count, size_t length, const Progress& progress, const Visit& visit) {
   bytes.seek(at);
   for (uint64_t i = 0; i < count; ++i) {
     const auto record = bytes.peek(length);
@@ -41,7 +41,7 @@ Result<void> walk_records(FilePieces& bytes, uint64_t at, uint64_t count, size_t
   return {};
 }
 
-Result<PointCloud> las_cloud(FilePieces& bytes, const ReadOptions& options) {
+Result<PointCloud> las_cloud(BufferedReader& bytes, const ReadOptions& options) {
   constexpr size_t kHeadBytes = 375;  // of version 1.4
   const auto head = bytes.peek(kHeadBytes);
   if (bytes.error()) return tl::unexpected(*bytes.error());
@@ -115,7 +115,7 @@ Result<PointCloud> las_cloud(FilePieces& bytes, const ReadOptions& options) {
 }  // namespace
 
 Result<Scene> parse_las(std::span<const uint8_t> bytes, const ReadOptions& options) {
-  FilePieces all(bytes);
+  BufferedReader all(bytes);
   QRY_TRY_ASSIGN(const auto cloud, las_cloud(all, options));
   return voxelize_points(cloud, options);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ply.cpp - PLY files without faces: vertices with positions and maybe colours. Those with faces are meshes and go to the mesh reader.
+// ply.cpp - PLY files without faces: vertices with positions and maybe colours. Those with faces are meshes and go to
+// the mesh reader.
 #include <algorithm>
 #include <memory>
 
@@ -13,7 +14,7 @@ namespace {
 
 constexpr uint64_t kMaxPlyBytes = uint64_t(1) << 37;
 
-Result<PointCloud> ply_cloud(FilePieces& bytes, const ReadOptions& options) {
+Result<PointCloud> ply_cloud(BufferedReader& bytes, const ReadOptions& options) {
   const auto header = read_ply_header(bytes.peek(kPlyHeaderBytes).first(size_t(std::min<uint64_t>(bytes.size(), kPlyHeaderBytes))));
   QRY_TRY(bytes.good());
   QRY_TRY(header);
@@ -67,7 +68,7 @@ bool ply_is_points(std::span<const uint8_t> head) {
 }
 
 Result<Scene> parse_ply_points(std::span<const uint8_t> bytes, const ReadOptions& options) {
-  FilePieces pieces(bytes);
+  BufferedReader pieces(bytes);
   QRY_TRY_ASSIGN(const auto cloud, ply_cloud(pieces, options));
   return voxelize_points(cloud, options);
 }

@@ -31,9 +31,10 @@ int numbers_of(std::string_view line, double out[kColumns]) {
   return count;
 }
 
-// Calls visit(numbers, how many, byte of the line) for each line that is no comment and not empty, until it answers false.
+// Calls visit(numbers, how many, byte of the line) for each line that is no comment and not empty, until it answers
+// false.
 template <class Visit>
-Result<void> walk_lines(FilePieces& bytes, const Progress& progress, const Visit& visit) {
+Result<void> walk_lines(BufferedReader& bytes, const Progress& progress, const Visit& visit) {
   constexpr size_t kUsualLine = 256, kLongestLine = size_t(1) << 20;
   bytes.seek(0);
   for (uint64_t lines = 0; bytes.left() > 0; ++lines) {
@@ -58,7 +59,7 @@ Result<void> walk_lines(FilePieces& bytes, const Progress& progress, const Visit
   return {};
 }
 
-Result<PointCloud> xyz_cloud(FilePieces& bytes, const ReadOptions& options) {
+Result<PointCloud> xyz_cloud(BufferedReader& bytes, const ReadOptions& options) {
   uint64_t points = 0, lines = 0;
   bool skip_first = false, coloured = true;
   std::optional<Error> error;
@@ -99,7 +100,7 @@ Result<PointCloud> xyz_cloud(FilePieces& bytes, const ReadOptions& options) {
 }  // namespace
 
 Result<Scene> parse_xyz(std::span<const uint8_t> bytes, const ReadOptions& options) {
-  FilePieces all(bytes);
+  BufferedReader all(bytes);
   QRY_TRY_ASSIGN(const auto cloud, xyz_cloud(all, options));
   return voxelize_points(cloud, options);
 }

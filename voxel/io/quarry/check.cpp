@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// check.cpp - whether the tables of a world file agree with each other, without making anything of them: what a file must show before it may be
-// written to, or before a log that lies beside it counts.
+// check.cpp - whether the tables of a world file agree with each other, without making anything of them: what a file
+// must show before it may be written to, or before a log that lies beside it counts.
 #include "voxel/io/quarry/fields.hpp"
 #include "voxel/io/quarry/tables.hpp"
 
@@ -40,7 +40,8 @@ Result<void> check_history(Db& db, const StoreHead& head, CheckBlobs blobs) {
     RecordHead part;
     part.record = s.integer(0, "record");
     part.part = uint32_t(s.integer(1, "part", 0, UINT32_MAX));
-    part.volume = decltype(part.volume)(s.integer(2, "volume", -1, UINT32_MAX));  // as it stands there: the checksum says whether it is right
+    // As it stands there: the checksum says whether it is right.
+    part.volume = decltype(part.volume)(s.integer(2, "volume", -1, UINT32_MAX));
     part.label = s.text(3, "label");
     part.voxels = uint64_t(s.integer(4, "voxels", 0, INT64_MAX));
     const auto count = uint32_t(s.integer(5, "changes", 0, kPartChanges)), bytes = uint32_t(s.integer(6, "bytes", 0, kPartBytesMax));

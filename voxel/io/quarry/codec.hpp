@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// codec.hpp - the bytes inside a .quarry file's blobs: chunks of bricks and parts of undo records, of voxels or of the palette.
-// docs/formats.md has the layout.
+// codec.hpp - the bytes inside a .quarry file's blobs: chunks of bricks and parts of undo records, of voxels or of the
+// palette. docs/formats.md has the layout.
 //
-// Plain bytes are canonical: the same bricks give the same bytes, whoever wrote them and in whatever order. They are compressed
-// with zstd; the checksum (XXH3, 64 bits) covers the compressed bytes and the row's own numbers, so a blob that strayed into another
-// row is noticed, and nothing is given to the decompressor that has not been checked.
+// Plain bytes are canonical: the same bricks give the same bytes, whoever wrote them and in whatever order. They are
+// compressed with zstd; the checksum (XXH3, 64 bits) covers the compressed bytes and the row's own numbers, so a blob
+// that strayed into another row is noticed, and nothing is given to the decompressor that has not been checked.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,8 @@ namespace quarry::io {
 constexpr uint32_t kChunkBricks = 512;
 constexpr uint32_t kBrickBytesMax = 64 + 512;
 constexpr uint32_t kChunkBytesMax = 2 + kChunkBricks * (2 + kBrickBytesMax);
-constexpr uint32_t kPartChanges = 4096;  // of an undo record in one row: some 5 MiB at most, far below what SQLite holds in a value
+// Of an undo record in one row: some 5 MiB at most, far below what SQLite holds in a value.
+constexpr uint32_t kPartChanges = 4096;
 constexpr uint32_t kPartBytesMax = 4 + kPartChanges * (12 + 2 * kBrickBytesMax);
 
 // Brick coordinates whose voxels have 32-bit coordinates.
@@ -58,8 +59,8 @@ struct RecordHead {
 };
 Result<Blob> encode_part(std::span<const BrickChange> changes, const RecordHead& head);
 Result<void> decode_part(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, std::vector<BrickChange>* append);
-// The same for changes of the palette, which always fit into one part. Errors: invalid_argument (the names are too long), out_of_memory;
-// malformed_input.
+// The same for changes of the palette, which always fit into one part. Errors: invalid_argument (the names are too
+// long), out_of_memory; malformed_input.
 Result<Blob> encode_materials(std::span<const MaterialChange> changes, const RecordHead& head);
 Result<void> decode_materials(std::span<const uint8_t> data, uint32_t plain_bytes, uint32_t count, std::vector<MaterialChange>* out);
 uint64_t part_checksum(std::span<const uint8_t> data, const RecordHead& head, uint32_t plain_bytes, uint32_t count);

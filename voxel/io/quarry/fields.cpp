@@ -4,7 +4,7 @@
 
 namespace quarry::io {
 
-void PacedReport::at(double fraction) {
+void ThrottledReport::at(double fraction) {
   if (!progress_.report) return;
   const auto now = std::chrono::steady_clock::now();
   if (now < next_) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fields.hpp - how single fields look in the tables of a .quarry file, and the checksums over its small tables, which reader
-// and writer compute alike. Internal to the store.
+// fields.hpp - how single fields look in the tables of a .quarry file, and the checksums over its small tables, which
+// reader and writer compute alike. Internal to the store.
 #pragma once
 
 #include "voxel/io/quarry/tables.hpp"
@@ -13,10 +13,11 @@ constexpr const char* kPositionKey = "history_position";
 constexpr const char* kLengthKey = "history_length";
 constexpr const char* kHistoryKey = "history_sum";            // of the journal's checksums
 constexpr const char* kHistorySumKey = "check_history";       // over the three before
-constexpr const char* kSceneSumKey = "check_scene";           // over meta, layers, instances, cameras, names and sizes of volumes, overlap
+// Over meta, layers, instances, cameras, names and sizes of volumes, overlap.
+constexpr const char* kSceneSumKey = "check_scene";
 constexpr const char* kPaletteSumKey = "check_palette";
 constexpr const char* kVolumesSumKey = "check_volumes";       // over the chunk counts and sums of all volumes
-// And kLogNumberKey (sqlite/companions.hpp), in files that were opened for editing.
+// And kLogNumberKey (sqlite/journals.hpp), in files that were opened for editing.
 
 // What is wrong with a table, as an error.
 inline Result<void> damaged(const std::string& what) { return fail(ErrorCode::malformed_input, what + "; the file is damaged"); }

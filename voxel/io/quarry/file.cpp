@@ -14,7 +14,7 @@
 #include <optional>
 
 #include "voxel/io/files/bytes.hpp"
-#include "voxel/io/quarry/leftovers.hpp"
+#include "voxel/io/quarry/sidecars.hpp"
 
 namespace quarry::io {
 namespace fs = std::filesystem;
@@ -60,7 +60,7 @@ uint64_t physical_memory() {
   return bytes;
 }
 
-fs::path beside(const fs::path& file, const char* suffix) { return fs::path(file.string() + suffix); }
+fs::path sidecar_path(const fs::path& file, const char* suffix) { return fs::path(file.string() + suffix); }
 
 Result<LockedFile> lock_replaced(const Destination& to) {
   QRY_TRY_ASSIGN(const auto target, find_target(to));
@@ -68,14 +68,14 @@ Result<LockedFile> lock_replaced(const Destination& to) {
   return fs::exists(target, ignored) ? lock_file(target, O_RDONLY, LOCK_SH) : Result<LockedFile>();
 }
 
-Result<void> put_in_place(WholeFile& world, const LockedFile& old) {
-  std::optional<LeftBeside> beside;
+Result<void> put_in_place(AtomicFile& world, const LockedFile& old) {
+  std::optional<SidecarFiles> sidecars;
   return world.commit(
       [&]() -> Result<void> {
-        beside.emplace(world.target(), old.fd >= 0);
+        sidecars.emplace(world.target(), old.fd >= 0);
         return {};
       },
-      [&] { return beside->clear(); });
+      [&] { return sidecars->clear(); });
 }
 
 }  // namespace quarry::io

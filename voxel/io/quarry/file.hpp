@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// file.hpp - the file that a world lies in: its lock, what of it is replaced. Internal to the store; what lies beside it is quarry/leftovers.hpp's,
-// what is in the tables quarry/tables.hpp's.
+// file.hpp - the file that a world lies in: its lock, what of it is replaced. Internal to the store; what lies beside
+// it is quarry/sidecars.hpp's, what is in the tables quarry/tables.hpp's.
 //
-// Who edits holds flock() on the file for that long, readers hold it shared while they read. SQLite's own locks would not do: POSIX
-// drops them when any descriptor of the file is closed in the process (sqlite.org, "How To Corrupt An SQLite Database File", 2.2).
+// Who edits holds flock() on the file for that long, readers hold it shared while they read. SQLite's own locks would
+// not do: POSIX drops them when any descriptor of the file is closed in the process (sqlite.org, "How To Corrupt An
+// SQLite Database File", 2.2).
 #pragma once
 
 #include <filesystem>
@@ -13,7 +14,7 @@
 
 #include "base/result.hpp"
 #include "voxel/io/sqlite/db.hpp"
-#include "voxel/io/files/whole_file.hpp"
+#include "voxel/io/files/atomic_file.hpp"
 
 namespace quarry::io {
 
@@ -36,12 +37,12 @@ Result<LockedFile> lock_file(const std::filesystem::path& file, int open_flags, 
 Result<void> check_header(const LockedFile& file);
 // The machine's, or what this process may take of it.
 uint64_t physical_memory();
-std::filesystem::path beside(const std::filesystem::path& file, const char* suffix);
-// The file that is there already and that `to` would replace, locked, so that it is not replaced while somebody edits it; readers keep the old file.
-// Not open: none is there. Errors: those of find_target() and of lock_file().
+std::filesystem::path sidecar_path(const std::filesystem::path& file, const char* suffix);
+// The file that is there already and that `to` would replace, locked, so that it is not replaced while somebody edits
+// it; readers keep the old file. Not open: none is there. Errors: those of find_target() and of lock_file().
 Result<LockedFile> lock_replaced(const Destination& to);
 // A finished world becomes its target; what belonged to the old one goes. `old`: what lock_replaced() gave.
-Result<void> put_in_place(WholeFile& world, const LockedFile& old);
+Result<void> put_in_place(AtomicFile& world, const LockedFile& old);
 
 // What `work` gives, with the file's name before its message, and a lack of memory as an error like others.
 template <class Work>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// read.cpp - the tables of a .quarry file into a scene and its history. Trusts nothing: every value's type and range, every
-// checksum, every count is checked, and a world that would not fit into memory is refused before its bricks are read.
+// read.cpp - the tables of a .quarry file into a scene and its history. Trusts nothing: every value's type and range,
+// every checksum, every count is checked, and a world that would not fit into memory is refused before its bricks are
+// read.
 #include <map>
 
 #include "voxel/io/quarry/fields.hpp"
@@ -150,7 +151,7 @@ Result<StoreHead> head_from(Db& db, const std::map<std::string, int64_t>& state,
 
 Result<void> read_all_chunks(Db& db, const StoreHead& head, const Progress& progress, const ChunkTarget& target) {
   std::vector<StoreHead::Volume> seen(head.volumes.size());
-  PacedReport report(progress, "read");
+  ThrottledReport report(progress, "read");
   int64_t total = 1, done = 0;
   for (const StoreHead::Volume& v : head.volumes) total += v.bricks;
   auto r = for_rows(db, (std::string(kChunkColumns) + "ORDER BY volume, x, y, z").c_str(), "chunks", [&](Statement& s) -> Result<void> {
@@ -302,7 +303,8 @@ Result<Scene> read_world(Db& db, uint64_t memory_limit, const Progress& progress
 }
 
 Result<bool> record_is(Db& db, int64_t number, const UndoRecord& record) {
-  QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "SELECT volume, label, voxels, (SELECT sum(changes) FROM journal WHERE record = ?1) FROM journal WHERE record = ?1 AND part = ?2", "journal"));
+  QRY_TRY_ASSIGN(auto s, Statement::prepare(db, "SELECT volume, label, voxels, (SELECT sum(changes) FROM journal "
+      "WHERE record = ?1) FROM journal WHERE record = ?1 AND part = ?2", "journal"));
   QRY_TRY_ASSIGN(const auto row, s.bind(1, number).bind(2, int64_t(record.continues)).step());
   if (!row) return false;
   const int64_t volume = record.of_palette() ? kPaletteVolume : int64_t(record.volume);

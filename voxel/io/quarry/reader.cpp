@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "voxel/io/quarry/leftovers.hpp"
+#include "voxel/io/quarry/sidecars.hpp"
 #include "voxel/io/quarry/salvage.hpp"
 #include "voxel/io/quarry/store.hpp"
 #include "voxel/io/quarry/tables.hpp"
@@ -18,7 +18,8 @@ namespace quarry::io {
 namespace fs = std::filesystem;
 namespace {
 
-// Of what the sink has room for, a region's bricks take this part; the rest is for compressing them and what allocators keep.
+// Of what the sink has room for, a region's bricks take this part; the rest is for compressing them and what allocators
+// keep.
 constexpr double kPlannedShare = 0.6;
 
 }  // namespace
@@ -46,7 +47,7 @@ struct StoreReader::State {
 
   Result<RegionsDone> all(const RegionSink& sink, const Progress& progress) {
     QRY_TRY(sink.begin(scene));
-    const auto most = std::max<uint64_t>(1, uint64_t(double(sink.room()) * kPlannedShare) / kBrickMemoryBytes);
+    const auto most = std::max<uint64_t>(1, uint64_t(double(sink.available_bytes()) * kPlannedShare) / kBrickMemoryBytes);
     RegionsDone done;
     BrickMap region;
     uint32_t at = 0;
@@ -106,12 +107,12 @@ Result<void> StoreReader::read(uint32_t volume, const Box3& chunks, BrickMap& in
 namespace {
 
 // What a world beside a file of its own name is read with.
-void note_companions(const fs::path& file, const ReadOptions& options) {
-  for (const char* suffix : {"-wal", "-journal"}) options.note_asked_for(file.string() + suffix);
+void note_journals(const fs::path& file, const ReadOptions& options) {
+  for (const char* suffix : {"-wal", "-journal"}) options.note_access(file.string() + suffix);
 }
 
 Result<Scene> read_quarry(const fs::path& file, const ReadOptions& options) {
-  note_companions(file, options);
+  note_journals(file, options);
   // One that is smaller has no more than some thousand bricks, however densely it is packed.
   constexpr uintmax_t kCountedFrom = uintmax_t(1) << 14;
   std::error_code error;
@@ -125,7 +126,7 @@ Result<Scene> read_quarry(const fs::path& file, const ReadOptions& options) {
 }
 
 Result<RegionsDone> read_quarry_regions(const fs::path& file, const ReadOptions& options, const RegionSink& sink) {
-  note_companions(file, options);
+  note_journals(file, options);
   QRY_TRY_ASSIGN(auto store, StoreReader::open(file, options.warnings));
   return store.read_all(sink, options.progress);
 }

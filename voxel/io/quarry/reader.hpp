@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// reader.hpp - a .quarry file read in pieces: what Store::read does for a scene that fits memory, for one that does not. Every value and
-// checksum that is read is checked as there.
+// reader.hpp - a .quarry file read in pieces: what Store::read does for a scene that fits memory, for one that does
+// not. Every value and checksum that is read is checked as there.
 #pragma once
 
 #include <filesystem>
@@ -29,7 +29,8 @@ class StoreReader {
 
   const Scene& scene() const;  // without bricks
   uint64_t bricks() const;     // of all volumes, as the file counts them
-  // All bricks, in regions of as many chunks as sink.room() holds; sink.begin is called before. Errors: those of Store::read, of the sink.
+  // All bricks, in regions of as many chunks as sink.available_bytes() holds; sink.begin is called before. Errors:
+  // those of Store::read, of the sink.
   Result<RegionsDone> read_all(const RegionSink& sink, const Progress& progress);
   // Bricks of the chunks in a box (of chunks) of a volume, as the file counts them: reads no brick.
   Result<uint64_t> count_bricks(uint32_t volume, const Box3& chunks);

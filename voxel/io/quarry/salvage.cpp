@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// salvage.cpp - rows of a damaged world file into a scene. Which table a row is of shows in its columns' types, which are different
-// for every table (quarry/schema.cpp); whether it is whole, in checksums. The history of edits is not read: a conversion keeps none.
+// salvage.cpp - rows of a damaged world file into a scene. Which table a row is of shows in its columns' types, which
+// are different for every table (quarry/schema.cpp); whether it is whole, in checksums. The history of edits is not
+// read: a conversion keeps none.
 #include "voxel/io/quarry/salvage.hpp"
 
 #include <map>
@@ -33,7 +34,7 @@ class StoreSalvage {
   void check_chunks();
   void place_single_volume();
   void warn(std::string sentence) {
-    if (warnings_ && ++said_ <= kMaxWarnings) warnings_->push_back(std::move(sentence));
+    if (warnings_ && ++warning_count_ <= kMaxWarnings) warnings_->push_back(std::move(sentence));
   }
   // 'i' integer, 't' text, 'b' blob, 'n' any number, '-' null.
   static bool shape(const PageRow& row, std::string_view kinds) {
@@ -54,7 +55,7 @@ class StoreSalvage {
   void in_order(std::map<int64_t, Row>& rows, const char* kind, const char* what, const Put& put) {
     int64_t next = 0;
     for (auto& [id, row] : rows) {
-      salvage_.lose(kind, uint64_t(id - next), what);
+      salvage_.count_loss(kind, uint64_t(id - next), what);
       if (id > next) warn(std::to_string(id - next) + " of the " + what + " are lost, from number " + std::to_string(next) + " on");
       put(id, std::move(row));
       next = id + 1;
@@ -65,7 +66,7 @@ class StoreSalvage {
   const uint64_t memory_limit_;
   Salvage& salvage_;
   std::vector<std::string>* warnings_;
-  size_t said_ = 0;
+  size_t warning_count_ = 0;
   Scene scene_;
   struct VolumeRow {
     Volume volume;
@@ -129,7 +130,7 @@ void StoreSalvage::take_instance(const PageRow& row) {
   Instance n;
   n.rotation = unpack_rotation(v[2].integer & 511);
   if (!id_ok(v[1].integer) || v[2].integer != pack_rotation(n.rotation) || !n.rotation.valid() || !fits_int32(v[3]) || !fits_int32(v[4]) || !fits_int32(v[5]) || !fits_int32(v[6])) {
-    salvage_.lose("instances", 1, "instances");
+    salvage_.count_loss("instances", 1, "instances");
     warn("page " + std::to_string(row.page) + ": an instance with numbers that none has; it is lost");
     return;
   }
@@ -209,8 +210,8 @@ void StoreSalvage::check_chunks() {
       warn("volume " + std::to_string(i) + " ('" + scene_.volumes[i].name.substr(0, 60) + "'): its chunks are whole, but not those that it should have; some may be of an older state");
     }
   }
-  salvage_.lose("chunks", lost > 0 ? lost : bad_chunks_, "chunks of bricks");
-  if (other || twice_) salvage_.lose("uncertain_chunks", std::max<uint64_t>(1, twice_), "chunks that may be of an older state");
+  salvage_.count_loss("chunks", lost > 0 ? lost : bad_chunks_, "chunks of bricks");
+  if (other || twice_) salvage_.count_loss("uncertain_chunks", std::max<uint64_t>(1, twice_), "chunks that may be of an older state");
 }
 
 // The common case is one volume at the origin; of more nobody knows where they were.
@@ -237,7 +238,7 @@ void StoreSalvage::put_together() {
       v = row->second.volume;
     } else {
       v.name = "volume " + std::to_string(i);
-      salvage_.lose("volume_rows", 1, "names and sizes of volumes");
+      salvage_.count_loss("volume_rows", 1, "names and sizes of volumes");
     }
     if (const auto it = bricks_.find(i); it != bricks_.end()) v.bricks = std::move(it->second);
   }
@@ -247,25 +248,25 @@ void StoreSalvage::put_together() {
   });
   in_order(instances_, "instances", "instances", [&](int64_t id, Instance&& n) {
     if (n.volume >= scene_.volumes.size()) {
-      salvage_.lose("instances", 1, "instances");
+      salvage_.count_loss("instances", 1, "instances");
       warn("instance " + std::to_string(id) + " shows volume " + std::to_string(n.volume) + ", which is lost");
       return;
     }
     if (n.layer < -1 || n.layer >= int64_t(scene_.layers.size())) {
       n.layer = -1;
-      salvage_.lose("layers_of_instances", 1, "instances' layers");
+      salvage_.count_loss("layers_of_instances", 1, "instances' layers");
     }
     scene_.instances.push_back(std::move(n));
   });
   in_order(cameras_, "cameras", "cameras", [&](int64_t, Camera&& c) { scene_.cameras.push_back(std::move(c)); });
   if (const auto it = state_.find(kOverlapKey); it != state_.end() && it->second == 1) scene_.overlap = OverlapRule::last_instance_wins;
   if (!wanted_sum(kSceneSumKey, scene_sum(scene_))) {
-    salvage_.lose("scene_rows", 1, "checksum over metadata, layers, instances, cameras and names");
+    salvage_.count_loss("scene_rows", 1, "checksum over metadata, layers, instances, cameras and names");
     warn("tables meta, volumes, layers, instances, cameras: rows are missing or changed; what is there was read");
     place_single_volume();
   }
   if (!wanted_sum(kPaletteSumKey, palette_sum(scene_.palette))) {
-    salvage_.lose("materials", std::max<uint64_t>(1, 256 - materials_.size()), "materials of the palette");
+    salvage_.count_loss("materials", std::max<uint64_t>(1, 256 - materials_.size()), "materials of the palette");
     warn("table palette: " + std::to_string(materials_.size()) + " of 256 materials were read; the others are the standard palette's");
   }
   check_chunks();
@@ -274,7 +275,7 @@ void StoreSalvage::put_together() {
 Result<Scene> StoreSalvage::run(const DatabasePages& pages, const Progress& progress) {
   scene_.palette = Palette::standard();
   if (!pages.readable()) return fail(ErrorCode::malformed_input, "it is shorter than the 100 bytes with which a Quarry world begins; nothing of it is left");
-  PacedReport report(progress, "salvage");
+  ThrottledReport report(progress, "salvage");
   bool stopped = false;
   const uint64_t broken = pages.for_rows([&](const PageRow& row) {
     report.at(double(row.page) / double(pages.pages()));
@@ -285,32 +286,32 @@ Result<Scene> StoreSalvage::run(const DatabasePages& pages, const Progress& prog
   if (stopped) return fail(ErrorCode::cancelled, "stopped");
   if (too_large_) return fail(ErrorCode::out_of_memory, "its bricks need more than the " + std::to_string(memory_limit_ >> 20) + " MiB of memory that there are");
   if (chunks_.empty() && volumes_.empty()) return fail(ErrorCode::malformed_input, "no volume and no chunk of a Quarry world is left in it");
-  for (const auto& [beside, kind, what] : {std::tuple(&pages.journal(), "journal_pages", "pages of the unfinished edit's journal"), std::tuple(&pages.log(), "log_pages", "pages of the log of the last edits")}) {
-    salvage_.lose(kind, beside->damaged, what);
-    for (const std::string& sentence : beside->said) warn(sentence);
+  for (const auto& [journal, kind, what] : {std::tuple(&pages.journal(), "journal_pages", "pages of the unfinished edit's journal"), std::tuple(&pages.log(), "log_pages", "pages of the log of the last edits")}) {
+    salvage_.count_loss(kind, journal->damaged, what);
+    for (const std::string& sentence : journal->messages) warn(sentence);
   }
   if (pages.missing_pages()) {
-    salvage_.lose("pages_cut_off", pages.missing_pages(), "pages after the file's end");
+    salvage_.count_loss("pages_cut_off", pages.missing_pages(), "pages after the file's end");
     warn("the file ends after page " + std::to_string(pages.pages()) + "; it says that " + std::to_string(pages.missing_pages()) + " pages follow");
   }
   if (broken) {
-    salvage_.lose("rows", broken, "rows of the database");
+    salvage_.count_loss("rows", broken, "rows of the database");
     warn(std::to_string(broken) + " rows of the database are cut short or damaged");
   }
   if (!pages.free_list_whole()) {
-    salvage_.lose("free_list", 1, "list of free pages");
+    salvage_.count_loss("free_list", 1, "list of free pages");
     warn("the list of free pages is damaged; rows that were deleted may be among what was read");
   }
   put_together();
-  if (warnings_ && said_ > kMaxWarnings) warnings_->push_back("there is more of this kind; only the first " + std::to_string(kMaxWarnings) + " are listed");
+  if (warnings_ && warning_count_ > kMaxWarnings) warnings_->push_back("there is more of this kind; only the first " + std::to_string(kMaxWarnings) + " are listed");
   return std::move(scene_);
 }
 
 }  // namespace
 
-Result<Scene> salvage_database(std::span<const uint8_t> database, const DatabaseCompanions& beside, uint64_t memory_limit, Salvage& salvage,
+Result<Scene> salvage_database(std::span<const uint8_t> database, const DatabaseJournals& journals, uint64_t memory_limit, Salvage& salvage,
                                std::vector<std::string>* warnings, const Progress& progress) {
-  return StoreSalvage(database.size() + beside.log.size() + beside.journal.size(), memory_limit, salvage, warnings).run(DatabasePages(database, beside), progress);
+  return StoreSalvage(database.size() + journals.log.size() + journals.journal.size(), memory_limit, salvage, warnings).run(DatabasePages(database, journals), progress);
 }
 
 }  // namespace quarry::io

@@ -12,29 +12,39 @@ struct Table {
   const char* name;
   const char* sql;
 };
-// STRICT: a value has its column's type, or the row does not come in. A file's own text of each table is compared with this one.
+// STRICT: a value has its column's type, or the row does not come in. A file's own text of each table is compared with
+// this one.
 constexpr std::array<Table, 9> kTables{{
     {"meta", "CREATE TABLE meta (key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) STRICT, WITHOUT ROWID"},
     {"state", "CREATE TABLE state (key TEXT PRIMARY KEY NOT NULL, value INTEGER NOT NULL) STRICT, WITHOUT ROWID"},
     {"palette",
-     "CREATE TABLE palette (id INTEGER PRIMARY KEY, name TEXT NOT NULL, rgba INTEGER NOT NULL, roughness REAL NOT NULL, metalness REAL NOT NULL, "
-     "emission REAL NOT NULL, transparency REAL NOT NULL, ior REAL NOT NULL, reserved0 REAL NOT NULL, reserved1 REAL NOT NULL) STRICT"},
+     "CREATE TABLE palette (id INTEGER PRIMARY KEY, name TEXT NOT NULL, rgba INTEGER NOT NULL, roughness REAL NOT "
+     "NULL, metalness REAL NOT NULL, "
+     "emission REAL NOT NULL, transparency REAL NOT NULL, ior REAL NOT NULL, reserved0 REAL NOT NULL, reserved1 REAL "
+     "NOT NULL) STRICT"},
     {"volumes",
-     "CREATE TABLE volumes (id INTEGER PRIMARY KEY, name TEXT NOT NULL, size_x INTEGER NOT NULL, size_y INTEGER NOT NULL, size_z INTEGER NOT NULL, "
+     "CREATE TABLE volumes (id INTEGER PRIMARY KEY, name TEXT NOT NULL, size_x INTEGER NOT NULL, size_y INTEGER NOT "
+     "NULL, size_z INTEGER NOT NULL, "
      "chunks INTEGER NOT NULL, bricks INTEGER NOT NULL, chunk_sum INTEGER NOT NULL) STRICT"},
     {"layers", "CREATE TABLE layers (id INTEGER PRIMARY KEY, name TEXT NOT NULL, hidden INTEGER NOT NULL) STRICT"},
     {"instances",
-     "CREATE TABLE instances (id INTEGER PRIMARY KEY, volume INTEGER NOT NULL, rotation INTEGER NOT NULL, x INTEGER NOT NULL, y INTEGER NOT NULL, "
-     "z INTEGER NOT NULL, layer INTEGER NOT NULL, hidden INTEGER NOT NULL, name TEXT NOT NULL, group_path TEXT NOT NULL) STRICT"},
+     "CREATE TABLE instances (id INTEGER PRIMARY KEY, volume INTEGER NOT NULL, rotation INTEGER NOT NULL, x INTEGER "
+     "NOT NULL, y INTEGER NOT NULL, "
+     "z INTEGER NOT NULL, layer INTEGER NOT NULL, hidden INTEGER NOT NULL, name TEXT NOT NULL, group_path TEXT NOT "
+     "NULL) STRICT"},
     {"cameras",
-     "CREATE TABLE cameras (id INTEGER PRIMARY KEY, name TEXT NOT NULL, position_x REAL NOT NULL, position_y REAL NOT NULL, position_z REAL NOT NULL, "
+     "CREATE TABLE cameras (id INTEGER PRIMARY KEY, name TEXT NOT NULL, position_x REAL NOT NULL, position_y REAL "
+     "NOT NULL, position_z REAL NOT NULL, "
      "target_x REAL NOT NULL, target_y REAL NOT NULL, target_z REAL NOT NULL, vertical_fov REAL NOT NULL) STRICT"},
     {"chunks",
-     "CREATE TABLE chunks (volume INTEGER NOT NULL, x INTEGER NOT NULL, y INTEGER NOT NULL, z INTEGER NOT NULL, bricks INTEGER NOT NULL, "
+     "CREATE TABLE chunks (volume INTEGER NOT NULL, x INTEGER NOT NULL, y INTEGER NOT NULL, z INTEGER NOT NULL, "
+     "bricks INTEGER NOT NULL, "
      "bytes INTEGER NOT NULL, checksum INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (volume, x, y, z)) STRICT"},
     {"journal",
-     "CREATE TABLE journal (record INTEGER NOT NULL, part INTEGER NOT NULL, volume INTEGER NOT NULL, label TEXT NOT NULL, voxels INTEGER NOT NULL, "
-     "changes INTEGER NOT NULL, bytes INTEGER NOT NULL, checksum INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (record, part)) STRICT"},
+     "CREATE TABLE journal (record INTEGER NOT NULL, part INTEGER NOT NULL, volume INTEGER NOT NULL, label TEXT NOT "
+     "NULL, voxels INTEGER NOT NULL, "
+     "changes INTEGER NOT NULL, bytes INTEGER NOT NULL, checksum INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY "
+     "(record, part)) STRICT"},
 }};
 
 }  // namespace

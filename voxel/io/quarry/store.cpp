@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // store.cpp - the .quarry file as a file: who may have it open, what is on disk when, and how it is replaced.
 //
-// A saved file is one SQLite database in rollback mode: it may lie anywhere, read-only too. While a Store has it open for editing it is
-// in WAL mode, where a commit is one append and one fsync; an acknowledged edit is in the -wal file, fsynced, and SQLite brings it
-// back at the next opening after a crash. Closing folds the -wal file in and goes back to a single file. Before the first log, and whenever the log
-// is folded in meanwhile, the file gets a new number, which its log has from then on: whose a log is that lies beside a file shows in that
-// (docs/world-file.md). Locks: quarry/file.hpp; what lies beside: quarry/leftovers.hpp; new files: quarry/writer.hpp.
+// A saved file is one SQLite database in rollback mode: it may lie anywhere, read-only too. While a Store has it open
+// for editing it is in WAL mode, where a commit is one append and one fsync; an acknowledged edit is in the -wal file,
+// fsynced, and SQLite brings it back at the next opening after a crash. Closing folds the -wal file in and goes back to
+// a single file. Before the first log, and whenever the log is folded in meanwhile, the file gets a new number, which
+// its log has from then on: whose a log is that lies beside a file shows in that (docs/world-file.md). Locks:
+// quarry/file.hpp; what lies beside: quarry/sidecars.hpp; new files: quarry/writer.hpp.
 #include "voxel/io/quarry/store.hpp"
 
 #include <fcntl.h>
@@ -20,7 +21,7 @@
 
 #include "voxel/io/files/bytes.hpp"
 #include "voxel/io/quarry/file.hpp"
-#include "voxel/io/quarry/leftovers.hpp"
+#include "voxel/io/quarry/sidecars.hpp"
 #include "voxel/io/quarry/salvage.hpp"
 #include "voxel/io/quarry/tables.hpp"
 #include "voxel/io/quarry/writer.hpp"
@@ -42,7 +43,8 @@ struct Store::State {
   std::vector<std::string> warnings;
   int log_pages = 0;
 
-  // SQLite would fold the log in by itself, too, but without a new number: a copy of the file from before would not be told from one of after.
+  // SQLite would fold the log in by itself, too, but without a new number: a copy of the file from before would not be
+  // told from one of after.
   void watch_log() {
     sqlite3_wal_hook(
         db.handle(),
@@ -53,8 +55,8 @@ struct Store::State {
         &log_pages);
   }
 
-  // The new number first, as an edit of the log: until all of it is in the file, the file has the old number or the new one, and the log has both.
-  // Where it fails, the log stays as it is, and the next edit tries again.
+  // The new number first, as an edit of the log: until all of it is in the file, the file has the old number or the new
+  // one, and the log has both. Where it fails, the log stays as it is, and the next edit tries again.
   void fold_in_log() {
     if (!db.run("BEGIN IMMEDIATE", "renew the log's number")) return;
     if (!write_log_number(db) || !db.run("COMMIT", "renew the log's number")) {
@@ -144,30 +146,30 @@ Store::Store(Store&&) noexcept = default;
 Store& Store::operator=(Store&&) noexcept = default;
 Store::~Store() = default;
 
-std::string Store::damaged_beside(const fs::path& file) {
+std::string Store::damaged_sidecars(const fs::path& file) {
   std::error_code ignored;
-  if (!fs::exists(beside(file, "-wal"), ignored) && !fs::exists(beside(file, "-journal"), ignored)) return {};
+  if (!fs::exists(sidecar_path(file, "-wal"), ignored) && !fs::exists(sidecar_path(file, "-journal"), ignored)) return {};
   try {
     const auto locked = lock_file(file, O_RDONLY, LOCK_SH);
     if (!locked) return {};  // who replaces it hears why not
     std::vector<std::string> warnings;
     const auto header = check_header(*locked);
-    const auto view = header ? view_with_leftovers(*locked, file, &warnings) : tl::unexpected<Error>(header.error());
+    const auto view = header ? view_with_journals(*locked, file, &warnings) : tl::unexpected<Error>(header.error());
     if (!view) return view.error().code == ErrorCode::malformed_input ? view.error().message : std::string();
-    if (view->pages.log().foreign || view->pages.journal().foreign) return {};  // kept: foreign_beside()
+    if (view->pages.log().foreign || view->pages.journal().foreign) return {};  // kept: foreign_sidecars()
     return warnings.empty() ? std::string() : warnings.front();
   } catch (const std::bad_alloc&) {
     return "what is beside it is too large to be looked at";
   }
 }
 
-std::string Store::foreign_beside(const fs::path& file) {
+std::string Store::foreign_sidecars(const fs::path& file) {
   try {
     std::error_code ignored;
     const fs::path target = fs::is_symlink(file, ignored) ? fs::weakly_canonical(file, ignored) : file;
     const bool there = fs::exists(target, ignored);
     if (there && !lock_file(target, O_RDONLY, LOCK_SH)) return {};  // who replaces it hears why not
-    return LeftBeside(target, there).said();
+    return SidecarFiles(target, there).message();
   } catch (const std::bad_alloc&) {
     return {};
   }
@@ -187,14 +189,15 @@ Result<std::string> set_journal_mode(Db& db, const char* sql) {
   return mode;
 }
 
-// A tree whose pages are wrong must not be written to, nor a world of which a part is damaged. Reads the file twice, without decompressing it.
+// A tree whose pages are wrong must not be written to, nor a world of which a part is damaged. Reads the file twice,
+// without decompressing it.
 Result<StoreHead> check_whole(Db& db) {
   QRY_TRY(check_schema(db));
   {
     QRY_TRY_ASSIGN(auto check, Statement::prepare(db, "PRAGMA quick_check(1)", "sqlite_schema"));
     QRY_TRY_ASSIGN(const auto row, check.step());
-    if (const std::string verdict = row ? check.text(0, "quick_check") : "nothing"; verdict != "ok")
-      return fail(ErrorCode::malformed_input, "the database's pages are damaged: " + verdict.substr(0, 200));
+    if (const std::string result = row ? check.text(0, "quick_check") : "nothing"; result != "ok")
+      return fail(ErrorCode::malformed_input, "the database's pages are damaged: " + result.substr(0, 200));
   }
   QRY_TRY(check_tables(db, CheckBlobs::yes));
   return read_head(db);
@@ -206,25 +209,26 @@ struct Opened {
   StoreHead head;
   std::vector<std::string> warnings;
 };
-// Nothing is written before all is known to be right: SQLite would drop edits behind damage of a log, and use one that is not this file's, without a word.
+// Nothing is written before all is known to be right: SQLite would drop edits behind damage of a log, and use one that
+// is not this file's, without a word.
 Result<Opened> open_for_editing(const fs::path& file) {
   QRY_TRY_ASSIGN(auto locked, lock_file(file, O_RDWR, LOCK_EX));
   QRY_TRY(check_header(locked));
-  QRY_TRY_ASSIGN(auto view, open_with_leftovers(locked, file));
+  QRY_TRY_ASSIGN(auto view, open_with_journals(locked, file));
   auto head = check_whole(view.db);
   if (!head) {
     for (const OpenedView::Foreign& f : view.foreign) head.error().message += ". " + f.sentence;
     return tl::unexpected(head.error());
   }
   view.db = Db();  // closing any descriptor of the file drops SQLite's locks on it
-  SetAside aside;
+  Quarantine quarantine;
   std::vector<std::string> warnings;
   for (const OpenedView::Foreign& f : view.foreign) {
-    QRY_TRY(aside.put(f.companion));
-    warnings.push_back(f.sentence + ". It was set aside and is called " + aside.names().back().second.filename().string() + " now");
+    QRY_TRY(quarantine.put(f.path));
+    warnings.push_back(f.sentence + ". It was set aside and is called " + quarantine.names().back().second.filename().string() + " now");
   }
   if (!view.foreign.empty())  // the index of a log, which only other programs write
-    QRY_TRY(aside.put(beside(file, "-shm")));
+    QRY_TRY(quarantine.put(sidecar_path(file, "-shm")));
   warnings.insert(warnings.end(), view.warnings.begin(), view.warnings.end());
   QRY_TRY_ASSIGN(auto db, Db::open(file.string(), SQLITE_OPEN_READWRITE));
   // Extra is full in WAL mode, and in rollback mode (where WAL is not to be had) syncs the folder too.
@@ -234,7 +238,7 @@ Result<Opened> open_for_editing(const fs::path& file) {
   if (single != "delete") return fail(ErrorCode::io, "what is beside it could not be folded in: the database stays in the mode '" + single + "'");
   QRY_TRY(write_log_number(db));
   QRY_TRY(set_journal_mode(db, "PRAGMA journal_mode=WAL"));
-  QRY_TRY(aside.keep());
+  QRY_TRY(quarantine.commit());
   return Opened{std::move(locked), std::move(db), std::move(*head), std::move(warnings)};
 }
 
@@ -245,8 +249,9 @@ Result<Scene> read_whole(const fs::path& file, const Progress& progress, std::ve
   return read_world(db, physical_memory(), progress, history, history_position);
 }
 
-// Not by the system's or the library's call for it: libstdc++ 12's copy_file takes a copy that a full disk cut short for a whole one.
-Result<void> copy_bytes(int from, WholeFile& to) {
+// Not by the system's or the library's call for it: libstdc++ 12's copy_file takes a copy that a full disk cut short
+// for a whole one.
+Result<void> copy_bytes(int from, AtomicFile& to) {
   struct stat info {};
   if (::fstat(from, &info) != 0) return tl::unexpected(error_from_errno("cannot ask for its size", errno));
   std::vector<uint8_t> some(size_t(1) << 20);
@@ -281,7 +286,7 @@ Result<void> Store::copy(const fs::path& from, const Destination& to) {
     if (!locked) return fail(locked.error().code, from.string() + ": " + locked.error().message);
     if (auto single = check_single_file(*locked, from); !single) return fail(single.error().code, from.string() + ": " + single.error().message);
     QRY_TRY_ASSIGN(const auto old, lock_replaced(to));
-    QRY_TRY_ASSIGN(auto world, WholeFile::create(to));
+    QRY_TRY_ASSIGN(auto world, AtomicFile::create(to));
     if (auto r = copy_bytes(locked->fd, world); !r) return fail(r.error().code, from.string() + ": " + r.error().message);
     return put_in_place(world, old);
   });
@@ -314,15 +319,15 @@ Result<Scene> salvage_store(const fs::path& file, Salvage& salvage, std::vector<
     const auto locked = lock_file(file, O_RDONLY, LOCK_SH);
     QRY_TRY(locked);
     QRY_TRY_ASSIGN(const auto database, read_file(file, physical_memory()));
-    const auto read_beside = [&](const char* suffix, const char* what) -> std::vector<uint8_t> {
+    const auto read_sidecar = [&](const char* suffix, const char* what) -> std::vector<uint8_t> {
       std::error_code ignored;
-      if (!fs::exists(beside(file, suffix), ignored)) return {};
-      auto bytes = read_file(beside(file, suffix), physical_memory());
+      if (!fs::exists(sidecar_path(file, suffix), ignored)) return {};
+      auto bytes = read_file(sidecar_path(file, suffix), physical_memory());
       if (bytes) return std::move(*bytes);
       if (warnings) warnings->push_back(std::string(what) + " beside it was not read: " + bytes.error().message);
       return {};
     };
-    const auto log = read_beside("-wal", "the log of the last edits"), journal = read_beside("-journal", "the journal of an unfinished edit");
+    const auto log = read_sidecar("-wal", "the log of the last edits"), journal = read_sidecar("-journal", "the journal of an unfinished edit");
     return salvage_database(database, {log, journal}, physical_memory(), salvage, warnings, progress);
   });
 }

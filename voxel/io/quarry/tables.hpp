@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// tables.hpp - the tables of a .quarry file: made, checked, written from a scene and read into one. Internal to the store;
-// locking, transactions and the file itself are store.cpp's and quarry/writer.cpp's, blobs are store_codec's. The schema is in docs/formats.md too.
+// tables.hpp - the tables of a .quarry file: made, checked, written from a scene and read into one. Internal to the
+// store; locking, transactions and the file itself are store.cpp's and quarry/writer.cpp's, blobs are store_codec's.
+// The schema is in docs/formats.md too.
 #pragma once
 
 #include <chrono>
@@ -20,7 +21,8 @@ namespace quarry::io {
 
 constexpr int32_t kApplicationId = 0x51727279;  // "Qrry", at byte 68 of the file
 constexpr int32_t kSchemaVersion = 2;           // raised by every change of the schema; a reader refuses a newer one
-constexpr int32_t kPlainHistory = 1;            // the version of a file whose every record is of voxels and a step of its own; new files have it
+// The version of a file whose every record is of voxels and a step of its own; new files have it.
+constexpr int32_t kPlainHistory = 1;
 constexpr int32_t kMaxChunkCoordinate = kMaxBrickCoordinate / 8;
 constexpr uint64_t kBrickMemoryBytes = 650;  // of a brick in a BrickMap
 
@@ -37,9 +39,9 @@ struct StoreHead {
 };
 
 // Says how far it is, some tens of times a second at most, the first time at once.
-class PacedReport {
+class ThrottledReport {
  public:
-  PacedReport(const Progress& progress, const char* stage) : progress_(progress), stage_(stage) {}
+  ThrottledReport(const Progress& progress, const char* stage) : progress_(progress), stage_(stage) {}
   void at(double fraction);
 
  private:
@@ -52,8 +54,8 @@ class PacedReport {
 Result<void> check_schema(Db& db);
 Result<void> create_schema(Db& db);
 
-// The tables of a new file in pieces: all but the bricks, then bricks of volumes in rising order, then what counts them. The same rows in
-// the same order whatever the pieces.
+// The tables of a new file in pieces: all but the bricks, then bricks of volumes in rising order, then what counts
+// them. The same rows in the same order whatever the pieces.
 class TableWriter {
  public:
   explicit TableWriter(Db& db) : db_(db) {}
@@ -79,29 +81,33 @@ class TableWriter {
 Result<Scene> read_tables(Db& db, uint64_t memory_limit, const Progress& progress, StoreHead* head);
 // All but the bricks; `head` (not null) gets what is known of them.
 Result<Scene> read_without_chunks(Db& db, StoreHead* head);
-// All chunks in rising order of volume, x, y, z, checked against the head. `target` is asked before each where its bricks go.
+// All chunks in rising order of volume, x, y, z, checked against the head. `target` is asked before each where its
+// bricks go.
 using ChunkTarget = std::function<Result<BrickMap*>(uint32_t volume, uint32_t bricks)>;
 Result<void> read_all_chunks(Db& db, const StoreHead& head, const Progress& progress, const ChunkTarget& target);
 // Of a box of chunks, both corners included: how many bricks there are, as the rows say; and those.
 Result<uint64_t> count_chunk_bricks(Db& db, uint32_t volume, const Box3& chunks);
 Result<void> read_some_chunks(Db& db, const StoreHead& head, uint32_t volume, const Box3& chunks, const Progress& progress, BrickMap& into);
-// Whether all tables agree with each other: schema, checksums, counts; with the blobs, whose bytes are not decompressed, or by their rows alone.
+// Whether all tables agree with each other: schema, checksums, counts; with the blobs, whose bytes are not
+// decompressed, or by their rows alone.
 enum class CheckBlobs : uint8_t { no, yes };
 Result<void> check_tables(Db& db, CheckBlobs blobs);
 // The head alone, checked as far as that goes without reading chunks.
 Result<StoreHead> read_head(Db& db);
 
-// A number that no file had before, by which the file and its log know each other (quarry/leftovers.hpp).
+// A number that no file had before, by which the file and its log know each other (quarry/sidecars.hpp).
 Result<void> write_log_number(Db& db);
 Result<void> write_palette(Db& db, const Palette& palette);
 // Which layers and instances are hidden; all else of the scene must be as in the file.
 Result<void> write_visibility(Db& db, const Scene& scene);
-// Writes one chunk of a volume again, or removes it if it is empty now; keeps `head` in step (not the tables: see write_head).
+// Writes one chunk of a volume again, or removes it if it is empty now; keeps `head` in step (not the tables: see
+// write_head).
 Result<void> write_chunk(Db& db, const BrickMap& bricks, Int3 chunk, uint32_t volume, StoreHead* head);
 // The numbers of some volumes and those of the history, with their checksums.
 Result<void> write_head(Db& db, const StoreHead& head, const std::set<uint32_t>& changed_volumes);
 
-// Drops the records after the head's position and appends one. Errors: invalid_argument (the first one continues a step).
+// Drops the records after the head's position and appends one. Errors: invalid_argument (the first one continues a
+// step).
 Result<void> write_record(Db& db, const UndoRecord& record, StoreHead* head);
 Result<std::vector<UndoRecord>> read_history(Db& db, const StoreHead& head, uint64_t memory_limit, const Progress& progress);
 // Schema, scene and, unless `history` is null, history: all that a reader does with an open database.

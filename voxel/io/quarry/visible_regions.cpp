@@ -33,12 +33,12 @@ Result<VisibleRegions> VisibleRegions::of(const Scene& scene, const Progress& pr
   return out;
 }
 
-Result<VisibleRegions> VisibleRegions::of(StoreReader& store, const std::vector<Box3>& bounds, const std::function<uint64_t()>& room, const Progress& progress) {
+Result<VisibleRegions> VisibleRegions::of(StoreReader& store, const std::vector<Box3>& bounds, const std::function<uint64_t()>& available_bytes, const Progress& progress) {
   VisibleRegions out;
   out.scene_ = &store.scene();
   out.store_ = &store;
   out.volume_bounds_ = bounds;
-  out.room_ = room;
+  out.available_bytes_ = available_bytes;
   out.progress_.cancel = progress.cancel;
   for (size_t i = 0; i < out.scene_->instances.size(); ++i) {
     const Instance& instance = out.scene_->instances[i];
@@ -76,8 +76,8 @@ Result<int32_t> VisibleRegions::last_layer(size_t axis, int32_t first) const {
   Int3 highest = brick_of(bounds_.max);
   const int32_t end = along(highest, axis);
   if (!store_) return end;
-  const uint64_t room = room_();
-  const auto most = uint64_t(double(room) * kPlanned) / kBrickBytes;
+  const uint64_t available_bytes = available_bytes_();
+  const auto most = uint64_t(double(available_bytes) * kPlanned) / kBrickBytes;
   // Up to the end of a chunk, then of half of one, and so on; several chunks are tried first.
   int32_t fits = first - 1;
   uint64_t least = 0;
@@ -93,7 +93,7 @@ Result<int32_t> VisibleRegions::last_layer(size_t axis, int32_t first) const {
   }
   if (fits < first)
     return fail(ErrorCode::out_of_memory, "even layer by layer this needs " + std::to_string((uint64_t(double(least * kBrickBytes) / kPlanned) >> 20) + 1) + " MiB, and " +
-                                              std::to_string(room >> 20) + " MiB are left of the memory it may take; allow more, or crop it");
+                                              std::to_string(available_bytes >> 20) + " MiB are left of the memory it may take; allow more, or crop it");
   return fits;
 }
 

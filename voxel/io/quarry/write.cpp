@@ -14,7 +14,7 @@
 
 #include "base/parallel.hpp"
 #include "voxel/io/files/bytes.hpp"
-#include "voxel/io/sqlite/companions.hpp"
+#include "voxel/io/sqlite/journals.hpp"
 #include "voxel/io/quarry/fields.hpp"
 #include "voxel/io/quarry/tables.hpp"
 
@@ -153,8 +153,8 @@ Result<void> insert_chunk(Statement& insert, const Blob& blob, Int3 chunk, uint3
   return insert.bind(5, int64_t(blob.count)).bind(6, int64_t(blob.plain_bytes)).bind(7, int64_t(blob.checksum)).bind(8, std::span<const uint8_t>(blob.data)).execute();
 }
 
-// Chunks that the file has not got yet. The same rows in the same order whatever the threads: some are compressed on all of them
-// while those before are written.
+// Chunks that the file has not got yet. The same rows in the same order whatever the threads: some are compressed on
+// all of them while those before are written.
 Result<void> write_new_chunks(Db& db, const BrickMap& bricks, std::span<const Int3> chunks, uint32_t volume, StoreHead* head, const Progress& progress, const std::function<void()>& written) {
   constexpr size_t kAtOnce = 256;
   QRY_TRY_ASSIGN(auto insert, Statement::prepare(db, "INSERT INTO chunks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)", "chunks"));
@@ -192,7 +192,8 @@ Result<void> write_new_chunks(Db& db, const BrickMap& bricks, std::span<const In
 
 Result<void> write_log_number(Db& db) {
   int64_t number = 0;
-  if (::getrandom(&number, sizeof number, 0) != ssize_t(sizeof number)) return tl::unexpected(error_from_errno("cannot get a random number", errno));  // SQLite's are the same in a forked process
+  // SQLite's are the same in a forked process.
+  if (::getrandom(&number, sizeof number, 0) != ssize_t(sizeof number)) return tl::unexpected(error_from_errno("cannot get a random number", errno));
   return write_state(db, kLogNumberKey.data(), number);
 }
 
@@ -240,7 +241,8 @@ Result<void> write_chunk(Db& db, const BrickMap& bricks, Int3 chunk, uint32_t vo
     return s.execute();
   }
   QRY_TRY_ASSIGN(auto s, Statement::prepare(db,
-                              "INSERT INTO chunks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (volume, x, y, z) DO UPDATE SET bricks = ?5, bytes = ?6, "
+                              "INSERT INTO chunks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (volume, x, y, "
+                              "z) DO UPDATE SET bricks = ?5, bytes = ?6, "
                               "checksum = ?7, data = ?8",
                               "chunks"));
   return insert_chunk(s, blob, chunk, volume, head);

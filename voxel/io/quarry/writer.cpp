@@ -22,10 +22,10 @@ struct StoreWriter::State {
   const Progress& progress;
   Destination to;
   LockedFile old;
-  std::optional<WholeFile> world;
+  std::optional<AtomicFile> world;
   Db db;
   std::optional<TableWriter> tables;
-  PacedReport report;
+  ThrottledReport report;
   uint64_t expected = 0;  // bricks
 
   State(const Destination& where, const Progress& how) : progress(how), to(where), report(how, "save") {}
@@ -34,13 +34,14 @@ struct StoreWriter::State {
     if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
     QRY_TRY_ASSIGN(auto locked, lock_replaced(to));
     old = std::move(locked);
-    QRY_TRY_ASSIGN(auto made, WholeFile::create(to));
+    QRY_TRY_ASSIGN(auto made, AtomicFile::create(to));
     world.emplace(std::move(made));
-    auto opened = Db::open(world->temporary().string(), SQLITE_OPEN_READWRITE, "unix-none");  // ours alone; where flock is made of SQLite's kind of locks, those would meet
+    // Ours alone; where flock is made of SQLite's kind of locks, those would meet.
+    auto opened = Db::open(world->temporary().string(), SQLITE_OPEN_READWRITE, "unix-none");
     QRY_TRY(opened);
     db = std::move(*opened);
-    // No journal beside it (a new file has nothing to put in one; OFF is not to be had in SQLite's defensive mode) and no fsync while writing: nobody
-    // sees the file before it is whole and synced.
+    // No journal beside it (a new file has nothing to put in one; OFF is not to be had in SQLite's defensive mode) and
+    // no fsync while writing: nobody sees the file before it is whole and synced.
     for (const char* pragma : {"PRAGMA journal_mode=MEMORY", "PRAGMA synchronous=OFF", "PRAGMA locking_mode=EXCLUSIVE", "PRAGMA temp_store=MEMORY", "BEGIN EXCLUSIVE"})
       QRY_TRY(db.run(pragma, "start the new file"));
     QRY_TRY(create_schema(db));

@@ -20,7 +20,8 @@ Result<Db> Db::open(const std::string& name, int flags, const char* vfs) {
   sqlite3_limit(raw, SQLITE_LIMIT_SQL_LENGTH, 1 << 16);
   sqlite3_limit(raw, SQLITE_LIMIT_ATTACHED, 0);
   sqlite3_limit(raw, SQLITE_LIMIT_WORKER_THREADS, 0);
-  // Cells are checked against their pages, and no page is read through a mapping: a file that shrinks underneath is an error, not a signal.
+  // Cells are checked against their pages, and no page is read through a mapping: a file that shrinks underneath is an
+  // error, not a signal.
   QRY_TRY(db.run("PRAGMA cell_size_check=ON", "set up the database"));
   QRY_TRY(db.run("PRAGMA mmap_size=0", "set up the database"));
   return db;

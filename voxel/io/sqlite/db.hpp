@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// db.hpp - the little of SQLite that the world file needs: one connection, prepared statements, values checked when read.
-// A database file is input like any other: every column is read with the type and the range that it must have, and SQLite's own
-// complaints about a damaged file come out as malformed_input.
+// db.hpp - the little of SQLite that the world file needs: one connection, prepared statements, values checked when
+// read. A database file is input like any other: every column is read with the type and the range that it must have,
+// and SQLite's own complaints about a damaged file come out as malformed_input.
 #pragma once
 
 #include <sqlite3.h>
@@ -21,8 +21,8 @@ constexpr size_t kMaxValueBytes = 64u << 20;  // any value of the database: text
 
 class Db {
  public:
-  // `flags` are SQLITE_OPEN_*. Hardened: no triggers, no views, no attached databases, no extensions, nothing in the schema trusted.
-  // `vfs`: the file system it is in, by SQLite's name for it; null: the usual one.
+  // `flags` are SQLITE_OPEN_*. Hardened: no triggers, no views, no attached databases, no extensions, nothing in the
+  // schema trusted. `vfs`: the file system it is in, by SQLite's name for it; null: the usual one.
   static Result<Db> open(const std::string& name, int flags, const char* vfs = nullptr);
   sqlite3* handle() const { return db_.get(); }
   // Runs SQL of ours that gives no rows (or whose rows do not matter). `what` is for the message: "begin an edit".

@@ -83,7 +83,8 @@ std::optional<int64_t> integer_of_key(std::span<const uint8_t> page, std::string
   for (uint32_t i = 0; i < cells; ++i) {
     size_t at = big(page, kPointers + size_t(i) * 2, 2);
     uint64_t length = 0;
-    if (at >= page.size() || !varint(page, &at, &length) || length > page.size() - at) return {};  // such rows are short
+    // Such rows are short.
+    if (at >= page.size() || !varint(page, &at, &length) || length > page.size() - at) return {};
     if (!record_values(page.subspan(at, size_t(length)), &values) || values.size() != 2) return {};
     if (values[0].kind != PageValue::Kind::text || values[1].kind != PageValue::Kind::integer) return {};
     if (std::equal(key.begin(), key.end(), values[0].bytes.begin(), values[0].bytes.end())) found = values[1].integer;
@@ -91,8 +92,8 @@ std::optional<int64_t> integer_of_key(std::span<const uint8_t> page, std::string
   return found;
 }
 
-DatabasePages::DatabasePages(std::span<const uint8_t> database, const DatabaseCompanions& beside)
-    : database_(database), given_bytes_(uint64_t(database.size()) + beside.log.size() + beside.journal.size()) {
+DatabasePages::DatabasePages(std::span<const uint8_t> database, const DatabaseJournals& journals)
+    : database_(database), given_bytes_(uint64_t(database.size()) + journals.log.size() + journals.journal.size()) {
   if (database.size() < kHeaderBytes) return;
   page_bytes_ = database_page_bytes(database);
   usable_ = page_bytes_ - database[20];
@@ -100,17 +101,17 @@ DatabasePages::DatabasePages(std::span<const uint8_t> database, const DatabaseCo
   if (page_bytes_ == 0 || database[20] > 32) page_bytes_ = usable_ = 4096;
   const auto in_file = uint32_t(std::min<uint64_t>(database.size() / page_bytes_, UINT32_MAX - 1));
   const auto most = uint32_t(std::min<uint64_t>(given_bytes_ / page_bytes_, UINT32_MAX - 1));
-  companions_ = CompanionPages(database.first(std::min<size_t>(database.size(), page_bytes_)), page_bytes_, in_file, most, beside, CompanionPages::BehindDamage::go_on,
+  journals_ = JournalPages(database.first(std::min<size_t>(database.size(), page_bytes_)), page_bytes_, in_file, most, journals, JournalPages::BehindDamage::go_on,
                               [&](uint32_t number) -> std::vector<uint8_t> {
                                 const uint64_t at = uint64_t(number - 1) * page_bytes_;
                                 if (number == 0 || at + page_bytes_ > database.size()) return {};
                                 return {database.begin() + std::ptrdiff_t(at), database.begin() + std::ptrdiff_t(at + page_bytes_)};
                               });
-  const uint32_t counted = companions_.count();
-  const uint32_t wanted = log().used > 0 ? counted : companions_.counted_before_log();
+  const uint32_t counted = journals_.count();
+  const uint32_t wanted = log().used > 0 ? counted : journals_.counted_before_log();
   count_ = std::min(counted, most);
   uint64_t there = std::min(wanted, in_file);
-  for (auto it = companions_.pages().upper_bound(in_file); it != companions_.pages().end() && it->first <= wanted; ++it) ++there;
+  for (auto it = journals_.pages().upper_bound(in_file); it != journals_.pages().end() && it->first <= wanted; ++it) ++there;
   missing_ = uint32_t(wanted - there);
   free_.resize(size_t(count_) + 1);
   read_free_list();
@@ -118,7 +119,7 @@ DatabasePages::DatabasePages(std::span<const uint8_t> database, const DatabaseCo
 
 std::span<const uint8_t> DatabasePages::page(uint32_t number) const {
   if (number == 0 || number > count_) return {};
-  if (const auto it = companions_.pages().find(number); it != companions_.pages().end()) return it->second;
+  if (const auto it = journals_.pages().find(number); it != journals_.pages().end()) return it->second;
   const uint64_t at = uint64_t(number - 1) * page_bytes_;
   if (at + page_bytes_ > database_.size()) return {};
   return database_.subspan(size_t(at), page_bytes_);

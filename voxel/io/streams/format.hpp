@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// format.hpp - what a file format is: its names, how it is recognised, its reader and its writer, and what of a scene it keeps. A format is a
-// Format beside its reader and a line in the table of all formats, voxel/io/formats.cpp.
+// format.hpp - what a file format is: its names, how it is recognised, its reader and its writer, and what of a scene
+// it keeps. A format is a Format beside its reader and a line in the table of all formats, voxel/io/formats.cpp.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 #include "base/memory_budget.hpp"
 #include "base/progress.hpp"
 #include "base/result.hpp"
-#include "voxel/io/files/whole_file.hpp"
+#include "voxel/io/files/atomic_file.hpp"
 #include "voxel/io/streams/salvage.hpp"
 #include "voxel/voxelize/options.hpp"
 #include "voxel/worlds/region_sink.hpp"
@@ -23,8 +23,8 @@
 
 namespace quarry::io {
 
-class ByteWindow;  // file_bytes.hpp: the bytes of a file as they come
-struct BrickRoom;  // volume_builder.hpp: where bricks go
+class ByteView;  // file_bytes.hpp: the bytes of a file as they come
+struct BrickLimits;  // volume_builder.hpp: where bricks go
 
 struct ReadOptions {
   int32_t resolution = 256;      // meshes: voxels along the longest edge of the bounds
@@ -33,23 +33,27 @@ struct ReadOptions {
   FillRule fill = FillRule::none;                // whether and how what is inside is added, and
   VoxelizeExecutor executor = VoxelizeExecutor::automatic;  // who does it: voxelize/triangles.hpp
   std::string up = "";           // meshes: "y", "z" or "" for what the format says
-  uint64_t memory_limit_bytes = uint64_t(1) << 30;  // of one reading process, one decoded picture, one inflated file; less where `budget` has less room
-  const MemoryBudget* budget = nullptr;  // of the whole command, its children included; what does not fit is refused before it is read. Null: no limit
+  // Of one reading process, one decoded picture, one inflated file; less where `budget` has less room.
+  uint64_t memory_limit_bytes = uint64_t(1) << 30;
+  // Of the whole command, its children included; what does not fit is refused before it is read. Null: no limit.
+  const MemoryBudget* budget = nullptr;
   double time_limit_s = 120;     // of the mesh reading process
   int32_t height = 256;          // height maps: voxels from the lowest to the highest possible value
   std::filesystem::path color_map;  // height maps: a PNG with their colours; empty: the map's own
   Int3 raw_size{};               // raw grids: voxels along x, y, z; {0,0,0}: as an NRRD header says
   uint32_t threads = 0;
   Progress progress;
-  std::vector<std::filesystem::path>* asked_for = nullptr;  // files beside the input that reading opened or looked for, absolute; also of a file that is refused
+  // Files beside the input that reading opened or looked for, absolute; also of a file that is refused.
+  std::vector<std::filesystem::path>* accessed_files = nullptr;
   std::vector<std::string>* warnings = nullptr;  // what was skipped or mended, one sentence each
-  Salvage* salvage = nullptr;    // given: read what is whole of a damaged file, if the format's row says that it can; counts what is lost
+  // Given: read what is whole of a damaged file, if the format's row says that it can; counts what is lost.
+  Salvage* salvage = nullptr;
 
   // For readers: `file` is opened or looked for.
-  void note_asked_for(const std::filesystem::path& file) const {
-    if (asked_for) {
+  void note_access(const std::filesystem::path& file) const {
+    if (accessed_files) {
       std::error_code ignored;
-      asked_for->push_back(std::filesystem::absolute(file, ignored).lexically_normal());
+      accessed_files->push_back(std::filesystem::absolute(file, ignored).lexically_normal());
     }
   }
 };
@@ -79,8 +83,9 @@ enum class FormatKind : uint8_t {
   mesh,     // surfaces; perhaps points alone (ply_is_points)
 };
 
-// What reading and writing take, for each byte of the file or brick of the scene. Estimates: they only decide what runs side by side at first, and what
-// is said to be too large; app/batch/tasks.cpp watches the memory really in use and stops and repeats what was estimated wrong.
+// What reading and writing take, for each byte of the file or brick of the scene. Estimates: they only decide what runs
+// side by side at first, and what is said to be too large; app/batch/tasks.cpp watches the memory really in use and
+// stops and repeats what was estimated wrong.
 struct FormatCost {
   double memory_per_byte = 20, bricks_per_byte = 0;  // no bricks: their number does not follow from the file's size
   double work_per_byte = 0.1;                        // microseconds of one core
@@ -103,25 +108,29 @@ struct Format {
   const char* title;             // "MagicaVoxel scene"
   FormatKind kind;
   Extensions extensions;
-  // How its first 64 bytes are told from other formats': what they begin with, or `sniff` where that is not enough. Neither: by extension only.
+  // How its first 64 bytes are told from other formats': what they begin with, or `sniff` where that is not enough.
+  // Neither: by extension only.
   std::string_view magic = {};
   bool (*sniff)(std::span<const uint8_t> head) = nullptr;
   bool weak_magic = false;       // other formats' files may begin so too: an extension that is known says more
   Result<Scene> (*read)(const std::filesystem::path& file, const ReadOptions& options) = nullptr;  // null: not readable
   // Reads the same scene region by region, in as much memory as the sink says there is. Null: only as a whole.
   Result<RegionsDone> (*read_regions)(const std::filesystem::path& file, const ReadOptions& options, const RegionSink& sink) = nullptr;
-  // Null: not writable. Leaves the whole new file or what was there before (whole_file.hpp).
+  // Null: not writable. Leaves the whole new file or what was there before (atomic_file.hpp).
   Result<void> (*write)(const Scene& scene, const Destination& to, const Progress& progress) = nullptr;
-  // Writes the same file from a scene of which only some layers are in memory at once (visible_regions.hpp). Null: only from a whole one.
+  // Writes the same file from a scene of which only some layers are in memory at once (visible_regions.hpp). Null: only
+  // from a whole one.
   Result<void> (*write_regions)(const VisibleRegions& voxels, const Destination& to, const Progress& progress) = nullptr;
   uint32_t keeps = 0;            // Keeps, of what is written
   bool salvages = false;         // the reader heeds ReadOptions::salvage
-  // Reading leaves nothing out unsaid, and what is written is read as the same voxels at the same place: an editor may save into the file that
-  // it opened. Not what is made into voxels first (meshes, points, densities).
+  // Reading leaves nothing out unsaid, and what is written is read as the same voxels at the same place: an editor may
+  // save into the file that it opened. Not what is made into voxels first (meshes, points, densities).
   bool returns = false;
+  bool has_vox_facts = false;    // a scene read from it answers vox_facts() (vox/read.hpp)
   bool z_up = false;             // what is told of a file's sizes is told in its own axes, of which the third is up
   FormatCost cost = {};
-  const char* absent = nullptr;  // why this build can neither read nor write it, and what to do; null: it can do what it can
+  // Why this build can neither read nor write it, and what to do; null: it can do what it can.
+  const char* absent = nullptr;
 };
 
 // Whether a file's first bytes are such a file's.

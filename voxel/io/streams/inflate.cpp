@@ -11,12 +11,12 @@
 
 namespace quarry::io {
 
-Result<ByteStore> inflated(std::span<const uint8_t> bytes, uint64_t limit, const MemoryBudget* memory) {
+Result<ByteBuffer> inflated(std::span<const uint8_t> bytes, uint64_t limit, const MemoryBudget* memory) {
   const bool gzip = bytes.size() >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
   const bool zlib = bytes.size() >= 2 && (bytes[0] & 0x0f) == 8 && (bytes[0] << 8 | bytes[1]) % 31 == 0;
   if (!gzip && !zlib) {
     QRY_TRY(MemoryBudget::promise(memory, bytes.size(), "looking at it"));
-    ByteStore same;
+    ByteBuffer same;
     same.append(bytes);
     return same;
   }
@@ -29,14 +29,14 @@ Result<ByteStore> inflated(std::span<const uint8_t> bytes, uint64_t limit, const
   } stream;
   if (inflateInit2(&stream.z, 15 + 32) != Z_OK) return fail(ErrorCode::out_of_memory, "no memory to decompress it");
   stream.open = true;
-  ByteStore out;
+  ByteBuffer out;
   size_t in_at = 0, out_at = 0;
   for (;;) {
     if (out_at == out.size()) {
       if (out.size() >= limit)
         return fail(ErrorCode::unsupported, at_byte(in_at) + "it decompresses to more than " + std::to_string(limit >> 20) + " MiB; raise the memory limit");
       constexpr uint64_t kPiece = uint64_t(1) << 20, kLeft = uint64_t(4) << 20;
-      if (memory && memory->room() < kPiece + kLeft) return tl::unexpected(memory->used_up("decompressing it"));
+      if (memory && memory->available_bytes() < kPiece + kLeft) return tl::unexpected(memory->used_up("decompressing it"));
       out.resize(std::min<uint64_t>(limit, out.size() + kPiece));
     }
     const auto give = uInt(std::min<size_t>(bytes.size() - in_at, 1u << 30)), take = uInt(std::min<size_t>(out.size() - out_at, 1u << 30));

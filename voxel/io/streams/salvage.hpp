@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// salvage.hpp - what reading a damaged file could not bring back. A reader that is given a Salvage mends and leaves out where it would
-// else refuse; without one it refuses. What is kept is exact; every thing left out is counted here and said with its place as a warning.
+// salvage.hpp - what reading a damaged file could not bring back. A reader that is given a Salvage mends and leaves out
+// where it would else refuse; without one it refuses. What is kept is exact; every thing left out is counted here and
+// said with its place as a warning.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,7 @@ struct SalvageLoss {
 
 class Salvage {
  public:
-  void lose(const char* kind, uint64_t count, const char* text) {
+  void count_loss(const char* kind, uint64_t count, const char* text) {
     if (count == 0) return;
     const auto same = std::find_if(losses_.begin(), losses_.end(), [&](const SalvageLoss& l) { return std::string_view(l.kind) == kind; });
     if (same == losses_.end()) losses_.push_back({kind, count, text});

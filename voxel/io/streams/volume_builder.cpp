@@ -10,10 +10,10 @@ namespace quarry::io {
 
 void ColorTable::finish(Scene& scene, std::vector<std::string>* warnings) {
   constexpr uint64_t kRough = 230;  // 0.9, which material_of gives back only nearly
-  std::vector<voxelize_detail::LookCount> looks;
-  looks.reserve(counts_.size());
-  for (const auto& [rgba, voxels] : counts_) looks.push_back({uint64_t(rgba) | kRough << 32, voxels});
-  const voxelize_detail::Quantised found = voxelize_detail::quantise(std::move(looks), 1);
+  std::vector<voxelize_detail::MaterialCount> materials;
+  materials.reserve(counts_.size());
+  for (const auto& [rgba, voxels] : counts_) materials.push_back({uint64_t(rgba) | kRough << 32, voxels});
+  const voxelize_detail::Quantised found = voxelize_detail::quantise(std::move(materials), 1);
   scene.palette = found.palette;
   for (Material& m : scene.palette.materials) m.roughness = Material{}.roughness;
   materials_.reserve(counts_.size());
@@ -27,11 +27,11 @@ void ColorTable::finish(Scene& scene, std::vector<std::string>* warnings) {
   counts_.clear();
 }
 
-bool VolumeBuilder::put_aside() {
+bool VolumeBuilder::spill() {
   // Where so few bricks are too many, others hold what there is: waiting would not help.
   constexpr uint64_t kLeastBricks = 2048;
   if (bricks_.bricks().size() < kLeastBricks) return budget_.give_up();
-  const bool good = budget_.aside()->add(volume_, std::move(bricks_));
+  const bool good = budget_.spill()->add(volume_, std::move(bricks_));
   bricks_ = {};
   counted_ = 0;
   budget_.gone();
@@ -39,8 +39,8 @@ bool VolumeBuilder::put_aside() {
 }
 
 BrickMap VolumeBuilder::take() {
-  if (!budget_.aside()) return std::move(bricks_);
-  if (!bricks_.empty()) budget_.aside()->add(volume_, std::move(bricks_));
+  if (!budget_.spill()) return std::move(bricks_);
+  if (!bricks_.empty()) budget_.spill()->add(volume_, std::move(bricks_));
   bricks_ = {};
   return {};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// volume_builder.hpp - what the readers of foreign voxel formats share: bricks paid for with bytes of the file, colours that become
-// materials, and where a volume goes that does not fit the world from its origin on.
+// volume_builder.hpp - what the readers of foreign voxel formats share: bricks paid for with bytes of the file, colours
+// that become materials, and where a volume goes that does not fit the world from its origin on.
 #pragma once
 
 #include <algorithm>
@@ -12,36 +12,37 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "voxel/io/streams/bricks_aside.hpp"
+#include "voxel/io/streams/spilled_bricks.hpp"
 #include "base/memory_budget.hpp"
 #include "voxel/worlds/scene.hpp"
 
 namespace quarry::io {
 
 // Where a reader's bricks go, and how many there may be. None given: into memory, as many as the file may have.
-struct BrickRoom {
+struct BrickLimits {
   const MemoryBudget* memory = nullptr;
-  BricksAside* aside = nullptr;  // takes them when memory is short; null: then reading ends with ErrorCode::out_of_memory
+  // Takes them when memory is short; null: then reading ends with ErrorCode::out_of_memory.
+  SpilledBricks* spill = nullptr;
 };
 
-// A file that is small and describes something huge takes no more than this: 2^20 bricks (640 MiB) and one for each 16 bytes more. And no file takes
-// more memory than there is: looked at each time that half of what was left may be gone.
+// A file that is small and describes something huge takes no more than this: 2^20 bricks (640 MiB) and one for each 16
+// bytes more. And no file takes more memory than there is: looked at each time that half of what was left may be gone.
 class BrickBudget {
  public:
-  explicit BrickBudget(uint64_t file_bytes, const BrickRoom& room = {}) : limit_((uint64_t(1) << 20) + file_bytes / 16), room_(room) {}
+  explicit BrickBudget(uint64_t file_bytes, const BrickLimits& limits = {}) : limit_((uint64_t(1) << 20) + file_bytes / 16), limits_(limits) {}
   // False if that is more than the file, or memory, may have.
   bool take(uint64_t bricks) {
     taken_ += bricks;
     since_ += bricks;
-    if (room_.memory && since_ >= look_after_) look();
-    return taken_ <= limit_ && (!short_ || room_.aside);
+    if (limits_.memory && since_ >= look_after_) look();
+    return taken_ <= limit_ && (!short_ || limits_.spill);
   }
   // Memory is short: what is made so far must go aside before more is taken.
   bool short_of_memory() const { return short_; }
-  BricksAside* aside() const { return room_.aside; }
+  SpilledBricks* spill() const { return limits_.spill; }
   // Nothing can go aside that would help. False.
   bool give_up() {
-    room_.aside = nullptr;
+    limits_.spill = nullptr;
     return false;
   }
   // It has gone aside.
@@ -54,7 +55,7 @@ class BrickBudget {
   bool holds(uint64_t voxels) const { return voxels / kVoxelsPerBrick <= limit_; }
   // The message, which says what to do; `where` is the beginning of the sentence, as "byte 12: ".
   Error error(const std::string& where) const {
-    if (short_) return room_.memory->used_up("making voxels of it");
+    if (short_) return limits_.memory->used_up("making voxels of it");
     return {ErrorCode::unsupported, where + "it fills more than " + std::to_string(limit_) + " bricks of 8 x 8 x 8 voxels, the most that a file of its length may; split it into smaller ones"};
   }
 
@@ -62,14 +63,14 @@ class BrickBudget {
   void look() {
     // A brick in a map, and what an allocator and the tree's leaves take beside it. Some is left for who writes them.
     constexpr uint64_t kBytes = 700, kMostBricks = 1u << 15, kLeft = uint64_t(4) << 20;
-    const uint64_t room = room_.memory->room(), left = kLeft + room_.memory->limit_bytes() / 16;
-    short_ = room < left;
-    look_after_ = short_ ? 0 : std::min<uint64_t>((room - left) / 2 / kBytes + 256, kMostBricks);
+    const uint64_t available = limits_.memory->available_bytes(), left = kLeft + limits_.memory->limit_bytes() / 16;
+    short_ = available < left;
+    look_after_ = short_ ? 0 : std::min<uint64_t>((available - left) / 2 / kBytes + 256, kMostBricks);
     since_ = 0;
   }
 
   uint64_t limit_, taken_ = 0;
-  BrickRoom room_;
+  BrickLimits limits_;
   uint64_t since_ = 0, look_after_ = 0;  // bricks: since the last look at memory; when to look next
   bool short_ = false;
 };
@@ -85,28 +86,28 @@ class VolumeBuilder {
     if (now <= counted_) return true;
     const bool enough = budget_.take(now - counted_ + (counted_ ? 0 : kFirstBrick));
     counted_ = now;
-    return enough && (!budget_.short_of_memory() || put_aside());
+    return enough && (!budget_.short_of_memory() || spill());
   }
   // Those of a reader that makes whole bricks.
   bool put(Int3 at, const Brick& brick) {
     if (!budget_.take(1)) return false;
     bricks_.put(at, brick);
-    return !budget_.short_of_memory() || put_aside();
+    return !budget_.short_of_memory() || spill();
   }
   // What is in memory; where bricks go aside, those went too, and nothing is.
   BrickMap take();
 
  private:
   static constexpr uint64_t kFirstBrick = 5;  // what the map of a volume with a single brick takes besides, as bricks
-  bool put_aside();
+  bool spill();
   BrickBudget& budget_;
   size_t volume_;
   BrickMap bricks_;
   uint64_t counted_ = 0;
 };
 
-// Colours as r | g << 8 | b << 16 | a << 24, counted first, then asked for: exact up to 255 of them, else the nearest of 255 by
-// median cut and k-means (voxelize/palette.hpp). About 60 bytes a distinct colour. Deterministic.
+// Colours as r | g << 8 | b << 16 | a << 24, counted first, then asked for: exact up to 255 of them, else the nearest
+// of 255 by median cut and k-means (voxelize/palette.hpp). About 60 bytes a distinct colour. Deterministic.
 class ColorTable {
  public:
   explicit ColorTable(const MemoryBudget* memory = nullptr) : memory_(memory) {}
@@ -117,7 +118,8 @@ class ColorTable {
   }
   // Whether there was memory for all of them so far; to be asked before finish().
   Result<void> good() const { return error_ ? Result<void>(tl::unexpected(*error_)) : Result<void>(); }
-  // Ends the counting. Materials get the format's default roughness; metadata says how far the palette is from the file's colours.
+  // Ends the counting. Materials get the format's default roughness; metadata says how far the palette is from the
+  // file's colours.
   void finish(Scene& scene, std::vector<std::string>* warnings);
   uint8_t material(uint32_t rgba) const { return materials_.at(rgba); }
   // Of one that may not have been counted, as the file was changed meanwhile: 0 then, and `unknown` is set.
@@ -132,7 +134,7 @@ class ColorTable {
     // The palette is made of a sorted copy, with a table of what becomes which.
     constexpr uint64_t kStep = 1u << 16, kBytes = 100;
     look_at_ = counts_.size() + kStep;
-    if (memory_->room() < (counts_.size() + kStep) * kBytes) error_ = memory_->used_up("counting its colours (" + std::to_string(counts_.size()) + " so far)");
+    if (memory_->available_bytes() < (counts_.size() + kStep) * kBytes) error_ = memory_->used_up("counting its colours (" + std::to_string(counts_.size()) + " so far)");
   }
   const MemoryBudget* memory_;
   uint64_t look_at_ = 1u << 16;

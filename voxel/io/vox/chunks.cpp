@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// chunks.cpp - the bytes of a .vox file into its chunks' contents. Layout after the published format notes of MagicaVoxel
-// (ephtracy, "voxel-model": MagicaVoxel-file-format-vox.txt and its extension); fields observed in files are marked so.
+// chunks.cpp - the bytes of a .vox file into its chunks' contents. Layout after the published format notes of
+// MagicaVoxel (ephtracy, "voxel-model": MagicaVoxel-file-format-vox.txt and its extension); fields observed in files
+// are marked so.
 #include "voxel/io/vox/chunks.hpp"
 
 #include <algorithm>
@@ -61,7 +62,7 @@ class ChunkReader {
   bool plausible(size_t at) const;
   size_t next_known(size_t at) const;
   void lost_model(size_t offset, const std::string& why);
-  void mended(size_t at);
+  void repaired(size_t at);
   bool fields_fill(size_t at, size_t content);
   std::array<size_t, 5> counts() const { return {file_.nodes.size(), file_.layers.size(), file_.materials.size(), file_.cameras.size(), file_.old_materials.size()}; }
   void back_to(const std::array<size_t, 5>& before);
@@ -146,7 +147,8 @@ Result<File> ChunkReader::read() {
   return std::move(file_);
 }
 
-// --- Salvage. A chunk is believed if the next one begins where its length says; else the next known chunk's name is looked for.
+// --- Salvage. A chunk is believed if the next one begins where its length says; else the next known chunk's name is
+// looked for.
 
 bool ChunkReader::known_at(size_t at) const {
   if (bytes_.size() < 12 || at > bytes_.size() - 12) return false;
@@ -172,7 +174,7 @@ size_t ChunkReader::next_known(size_t at) const {
 
 // Its number must stay taken, or the shapes behind it would show other models.
 void ChunkReader::lost_model(size_t offset, const std::string& why) {
-  salvage_->lose("models", 1, "models");
+  salvage_->count_loss("models", 1, "models");
   warnings_.add(at_byte(offset) + why + std::to_string(file_.models.size()) + " is lost; the model is empty here");
   file_.damaged = true;
   Volume empty;
@@ -186,20 +188,20 @@ size_t ChunkReader::first_chunk() {
   const bool begins = bytes_.size() >= 8 && std::memcmp(bytes_.data(), "VOX ", 4) == 0;
   file_.version = begins ? u32_at(4) : 150;
   if (!begins || bytes_.size() < 20 || std::memcmp(bytes_.data() + 8, "MAIN", 4) != 0) {
-    salvage_->lose("header", 1, "header of the file");
+    salvage_->count_loss("header", 1, "header of the file");
     warnings_.add(at_byte(0) + "the file does not begin as a MagicaVoxel file; its version was taken as " + std::to_string(file_.version));
     file_.damaged = true;
     return next_known(0);
   }
-  const uint64_t content = u32_at(12), said = content + u32_at(16), left = bytes_.size() - 20;
-  if (said > left) {
-    salvage_->lose("bytes_cut_off", said - left, "bytes after the file's end");
-    warnings_.add(at_byte(bytes_.size()) + "the file ends here; it says that " + std::to_string(said - left) + " bytes follow");
+  const uint64_t content = u32_at(12), promised = content + u32_at(16), left = bytes_.size() - 20;
+  if (promised > left) {
+    salvage_->count_loss("bytes_cut_off", promised - left, "bytes after the file's end");
+    warnings_.add(at_byte(bytes_.size()) + "the file ends here; it says that " + std::to_string(promised - left) + " bytes follow");
     file_.damaged = true;
   }
-  if (said < left && said != content) {
-    salvage_->lose("main_length", 1, "length of the MAIN chunk");
-    warnings_.add(at_byte(12) + "the MAIN chunk says " + std::to_string(said) + " bytes follow, but " + std::to_string(left) + " do; all were read");
+  if (promised < left && promised != content) {
+    salvage_->count_loss("main_length", 1, "length of the MAIN chunk");
+    warnings_.add(at_byte(12) + "the MAIN chunk says " + std::to_string(promised) + " bytes follow, but " + std::to_string(left) + " do; all were read");
   }
   return content < left && plausible(20 + content) ? 20 + content : 20;
 }
@@ -235,7 +237,7 @@ Result<void> ChunkReader::salvaged_chunk(size_t at, size_t end, bool bounded) {
   const bool voxels = label == "'XYZI'";
   if (r && bounded) return {};
   if (r && (voxels || unread_ <= 4)) {
-    mended(at);
+    repaired(at);
     return {};
   }
   back_to(before);
@@ -244,20 +246,20 @@ Result<void> ChunkReader::salvaged_chunk(size_t at, size_t end, bool bounded) {
     lost_model(at, "the voxels of model ");
     return {};
   }
-  salvage_->lose("chunks", 1, "chunks");
+  salvage_->count_loss("chunks", 1, "chunks");
   ++chunks_lost_;
   warnings_.add(at_byte(at) + "chunk " + label + " is damaged and was left out" + (r ? "" : ": " + r.error().message));
   return {};
 }
 
-void ChunkReader::mended(size_t at) {
-  salvage_->lose("mended_chunks", 1, "chunks' lengths");
+void ChunkReader::repaired(size_t at) {
+  salvage_->count_loss("mended_chunks", 1, "chunks' lengths");
   warnings_.add(at_byte(at + 4) + "the length of chunk " + printable(bytes_.data() + at) + " is wrong; it was read as what is in it says");
   file_.damaged = true;
 }
 
-// If the shapes show more models than there are, the missing ones were in a gap. With one gap it is clear where; with several, no shape from
-// the first one on can be trusted.
+// If the shapes show more models than there are, the missing ones were in a gap. With one gap it is clear where; with
+// several, no shape from the first one on can be trusted.
 void ChunkReader::fill_gaps() {
   int64_t shown = 0;
   for (const Node& n : file_.nodes)
@@ -276,7 +278,7 @@ void ChunkReader::fill_gaps() {
     file_.certain_models = gaps_[0].models;
     return;
   }
-  salvage_->lose("models", missing, "models");
+  salvage_->count_loss("models", missing, "models");
   warnings_.add(std::to_string(missing) + " models from number " + std::to_string(gaps_[0].models) + " on are lost; they are empty here");
   file_.models.insert(file_.models.begin() + std::ptrdiff_t(gaps_[0].models), missing, Volume{});
 }
@@ -293,7 +295,7 @@ Result<File> ChunkReader::read_past_damage() {
       length = 4 + uint64_t(u32_at(at + 12)) * 4;
       content = size_t(length);
       bounded = length <= left - 12 && plausible(at + 12 + length);
-      if (bounded) mended(at);
+      if (bounded) repaired(at);
     }
     if (bounded) {
       QRY_TRY(salvaged_chunk(at, at + 12 + content, true));
@@ -304,7 +306,7 @@ Result<File> ChunkReader::read_past_damage() {
     if (known_at(at)) {
       QRY_TRY(salvaged_chunk(at, next, false));
     } else {
-      salvage_->lose("bytes", next - at, "bytes of no known chunk");
+      salvage_->count_loss("bytes", next - at, "bytes of no known chunk");
       warnings_.add(at_byte(at) + std::to_string(next - at) + " bytes are no chunk and were left out");
     }
     file_.damaged = true;
@@ -315,11 +317,11 @@ Result<File> ChunkReader::read_past_damage() {
   if (models_read_ == 0) return fail(ErrorCode::malformed_input, "no model is left in it");
   fill_gaps();
   if (file_.damaged && !file_.rgba) {
-    salvage_->lose("palette", 1, "palette");
+    salvage_->count_loss("palette", 1, "palette");
     warnings_.add("no palette is left in the file; its voxels have the colours of the default one");
   }
   if (file_.damaged && file_.nodes.empty()) {
-    salvage_->lose("scene_graph", 1, "scene graph");
+    salvage_->count_loss("scene_graph", 1, "scene graph");
     warnings_.add("no scene graph is left in the file, so where its models stood is not known");
   }
   return std::move(file_);
@@ -396,7 +398,7 @@ Result<void> ChunkReader::voxels(Cursor& in) {
   uint32_t count = in.left() < 4 && salvage_ ? ~0u : in.u32("the number of voxels");
   if (!in.ok()) return {};
   if (count > in.left() / 4 && salvage_) {
-    salvage_->lose("damaged_models", 1, "models with voxels missing");
+    salvage_->count_loss("damaged_models", 1, "models with voxels missing");
     warnings_.add(at_byte(at) + "model " + std::to_string(file_.models.size()) + (count == ~0u ? std::string(" does not say how many voxels it has") : " says that it has " + std::to_string(count) + " voxels") +
                   "; the " + std::to_string(in.left() / 4) + " that are there were read");
     file_.damaged = true;
@@ -409,7 +411,8 @@ Result<void> ChunkReader::voxels(Cursor& in) {
 
   Volume model;
   model.size = {s[0], s[2], s[1]};
-  // Bricks are found through a dense table of the part of the model that byte coordinates can reach: at most 33^3 entries.
+  // Bricks are found through a dense table of the part of the model that byte coordinates can reach: at most 33^3
+  // entries.
   const int32_t first_z = std::max(0, s[1] - 256) >> 3;
   const Int3 extent{(std::min(s[0], 256) + 7) / 8, (std::min(s[2], 256) + 7) / 8, ((s[1] + 7) >> 3) - first_z};
   std::vector<uint32_t> table(count ? size_t(extent.x) * size_t(extent.y) * size_t(extent.z) : 0, ~0u);
@@ -429,7 +432,8 @@ Result<void> ChunkReader::voxels(Cursor& in) {
       slot = uint32_t(bricks.size());
       if (++bricks_ > kFreeBricks + bytes_.size() / kBytesPerBrick)
         return fail(ErrorCode::unsupported, at_byte(at) + "the file's voxels are spread over more than " + std::to_string(bricks_ - 1) +
-                                                " bricks of 8^3 (five more counted for each model), more than a file of its length can need");
+                                                " bricks of 8^3 (five more counted for each model), more than a file "
+                                                "of its length can need");
       bricks.emplace_back();
     }
     bricks[slot].set(voxel_index(cell), p[3]);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // chunks.hpp - what the chunks of a .vox file say, before the scene graph is walked. Internal to the reader:
-// vox/chunks.cpp makes it from bytes, vox/graph.cpp turns nodes into instances, vox/palette_and_materials.cpp material dictionaries into materials.
+// vox/chunks.cpp makes it from bytes, vox/graph.cpp turns nodes into instances, vox/palette_and_materials.cpp material
+// dictionaries into materials.
 #pragma once
 
 #include <array>
@@ -32,7 +33,8 @@ class Warnings {
 using Dict = std::vector<std::pair<std::string_view, std::string_view>>;  // views into the file's bytes
 std::string_view value_of(const Dict& dict, std::string_view key);        // "" if absent
 
-// Reads little-endian fields of one chunk. After the first failure every read gives zeros and `error` says what was wrong and where.
+// Reads little-endian fields of one chunk. After the first failure every read gives zeros and `error` says what was
+// wrong and where.
 class Cursor {
  public:
   Cursor(std::span<const uint8_t> file, size_t begin, size_t end, const char* chunk) : file_(file), at_(begin), end_(end), chunk_(chunk) {}
@@ -87,7 +89,8 @@ struct OldMaterial {  // MATT
   std::array<std::optional<float>, 7> properties;  // plastic, roughness, specular, ior, attenuation, power, glow
 };
 
-// Of a file that is not in memory as a whole: brings bytes there and lets them go again, and takes each model as soon as it is read.
+// Of a file that is not in memory as a whole: brings bytes there and lets them go again, and takes each model as soon
+// as it is read.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -110,14 +113,17 @@ struct File {
   const uint8_t* index_map = nullptr;  // 256 bytes or null
   // Of salvage:
   bool damaged = false;                  // something was mended or left out
-  size_t certain_models = size_t(-1);    // from this one on, which model a shape means is not known: how many are missing before it is not
+  // From this one on, which model a shape means is not known: how many are missing before it is not.
+  size_t certain_models = size_t(-1);
 };
 
-// `salvage` (may be null) as for parse_vox; `stream` (may be null): models go there and are left without bricks; without salvage only.
+// `salvage` (may be null) as for parse_vox; `stream` (may be null): models go there and are left without bricks;
+// without salvage only.
 Result<File> read_chunks(std::span<const uint8_t> bytes, Warnings& warnings, Salvage* salvage, Stream* stream = nullptr);
 
-// Walks the graph from its root, in file order, without recursion. Layers are given as indices into scene.layers. With `salvage` what is
-// wrong is left out, and nodes of a damaged file that have lost their parents stand where their own transforms put them.
+// Walks the graph from its root, in file order, without recursion. Layers are given as indices into scene.layers. With
+// `salvage` what is wrong is left out, and nodes of a damaged file that have lost their parents stand where their own
+// transforms put them.
 Result<std::vector<Instance>> place_instances(const File& file, Warnings& warnings, Salvage* salvage);
 
 // The palette with colours and materials; counts materials that are not diffuse.
@@ -127,7 +133,8 @@ bool parse_float(std::string_view text, float* out);
 // Three whitespace-separated numbers; false if it is not so.
 bool parse_ints(std::string_view text, std::array<int32_t, 3>* out);
 bool parse_floats(std::string_view text, std::array<float, 3>* out);
-// "key=value key=value", with everything but letters, digits, '.', '-' and '_' as %XX: how dictionaries stay in the metadata.
+// "key=value key=value", with everything but letters, digits, '.', '-' and '_' as %XX: how dictionaries stay in the
+// metadata.
 std::string dict_text(const Dict& dict);
 
 }  // namespace quarry::io::vox

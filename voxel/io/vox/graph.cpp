@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// graph.cpp - the scene graph of a .vox file into a flat list of instances, in the order in which the file's groups list them.
-// Nodes may be shared (then each way to them is an instance); cycles are an error. The walk keeps its own stack: depth is the file's choice.
+// graph.cpp - the scene graph of a .vox file into a flat list of instances, in the order in which the file's groups
+// list them. Nodes may be shared (then each way to them is an instance); cycles are an error. The walk keeps its own
+// stack: depth is the file's choice.
 #include <algorithm>
 #include <unordered_map>
 
@@ -44,7 +45,7 @@ class Walk {
   // A damaged piece of the graph: an error, or with salvage left out and counted.
   Result<void> broken(std::string what) {
     if (!salvage_) return fail(ErrorCode::malformed_input, std::move(what));
-    salvage_->lose("nodes", 1, "pieces of the scene graph");
+    salvage_->count_loss("nodes", 1, "pieces of the scene graph");
     warnings_.add(std::move(what) + "; it was left out");
     return {};
   }
@@ -63,12 +64,14 @@ class Walk {
   uint32_t steps_ = 0;
 };
 
-// Instance of `model` with the file's rotation and translation, carried into world axes (vox/read.hpp says which cells a volume has).
+// Instance of `model` with the file's rotation and translation, carried into world axes (vox/read.hpp says which cells
+// a volume has).
 Instance make_instance(const Rotation& rotation, const std::array<int64_t, 3>& t, uint32_t model, Int3 size) {
   Instance out;
   out.volume = model;
   out.rotation = kUpright * rotation * kUpright.inverse();
-  // The pivot in the volume's axes: kUpright * pivot, moved by the volume's shift of (0, 0, size_y). `size` is (x, z, y) of the file.
+  // The pivot in the volume's axes: kUpright * pivot, moved by the volume's shift of (0, 0, size_y). `size` is (x, z,
+  // y) of the file.
   const Int3 pivot = kUpright.apply_to_vector({size.x / 2, size.z / 2, size.y / 2}) + Int3{0, 0, size.z};
   out.offset = kUpright.apply_to_vector({int32_t(t[0]), int32_t(t[1]), int32_t(t[2])}) - out.rotation.apply_to_vector(pivot);
   return out;
@@ -209,8 +212,8 @@ Result<std::vector<Instance>> Walk::run() {
   if (model_voxels_.empty())
     for (const Volume& m : file_.models) model_voxels_.push_back(m.bricks.voxel_count());
   if (file_.nodes.empty()) {
-    // No scene graph: a model stands at the origin; of several, which are the frames of an old animation, the first one does.
-    // Of a damaged file nobody knows which was the first.
+    // No scene graph: a model stands at the origin; of several, which are the frames of an old animation, the first one
+    // does. Of a damaged file nobody knows which was the first.
     const size_t models = file_.models.size();
     const bool placed = models == 1 || !file_.damaged;
     if (placed) instances_.push_back(make_instance({}, {}, 0, file_.models[0].size));
@@ -239,7 +242,7 @@ Result<std::vector<Instance>> Walk::run() {
       QRY_TRY(walk_from(i));
     }
     if (orphans) warnings_.add(std::to_string(orphans) + " nodes have lost the node above them; what is below them stands where their own transforms put it");
-    if (orphans) salvage_->lose("parents", orphans, "nodes without what is above them");
+    if (orphans) salvage_->count_loss("parents", orphans, "nodes without what is above them");
   }
   if (const auto unseen = std::count(visited_.begin(), visited_.end(), 0))
     warnings_.add(std::to_string(unseen) + " nodes of the scene graph cannot be reached from its root and were left out");

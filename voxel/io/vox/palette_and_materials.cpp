@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // palette_and_materials.cpp - palette, material and camera dictionaries of a .vox file into ours.
-// MagicaVoxel's materials are a path tracer's; what has no field here (media, scattering, clear coat, absorption) stays in the
-// scene's metadata as text and is not shown. docs/formats.md has the table.
+// MagicaVoxel's materials are a path tracer's; what has no field here (media, scattering, clear coat, absorption) stays
+// in the scene's metadata as text and is not shown. docs/formats.md has the table.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -12,8 +12,8 @@
 namespace quarry::io::vox {
 namespace {
 
-// The palette that a file without an RGBA chunk uses: a 6^3 colour cube from white down without its black, then ramps of red, green,
-// blue and grey. Colours are values of the six steps 0xff, 0xcc .. 0x00 with blue varying fastest.
+// The palette that a file without an RGBA chunk uses: a 6^3 colour cube from white down without its black, then ramps
+// of red, green, blue and grey. Colours are values of the six steps 0xff, 0xcc .. 0x00 with blue varying fastest.
 void default_colours(Palette& palette) {
   size_t at = 1;
   for (int r = 255; r >= 0; r -= 51)
@@ -166,9 +166,9 @@ Camera make_camera(const DictChunk& chunk) {
   if (camera.name.empty()) camera.name = "camera " + std::to_string(chunk.id);
   camera.vertical_fov_degrees = std::clamp(double(number(chunk.dict, "_fov", 45)), 1.0, 170.0);
   // Seen along +y of the file when the angles are zero; pitch looks down, yaw turns about the up axis.
-  const double look[3] = {-std::sin(yaw) * std::cos(pitch), std::cos(yaw) * std::cos(pitch), -std::sin(pitch)};
+  const double forward[3] = {-std::sin(yaw) * std::cos(pitch), std::cos(yaw) * std::cos(pitch), -std::sin(pitch)};
   const double target[3] = {focus[0], focus[2], -double(focus[1])};
-  const double back[3] = {-look[0], -look[2], look[1]};
+  const double back[3] = {-forward[0], -forward[2], forward[1]};
   for (int i = 0; i < 3; ++i) {
     camera.target[i] = target[i];
     camera.position[i] = target[i] + back[i] * radius;

@@ -122,8 +122,8 @@ Result<RegionsDone> read_vox_regions(const std::filesystem::path& path, uint64_t
     ++done.regions;
     return sink.take(uint32_t(model), std::move(bricks));
   });
-  vox::Warnings said(nullptr);
-  QRY_TRY_ASSIGN(const auto again, vox::read_chunks(bytes.span(), said, nullptr, &second));
+  vox::Warnings second_warnings(nullptr);
+  QRY_TRY_ASSIGN(const auto again, vox::read_chunks(bytes.span(), second_warnings, nullptr, &second));
   if (again.models.size() != models) return fail(ErrorCode::conflict, "it was changed while it was read");
   return done;
 }
@@ -185,6 +185,7 @@ constinit const Format kVoxFormat{
     .keeps = kKeepsAll,
     .salvages = true,
     .returns = true,
+    .has_vox_facts = true,
     .z_up = true,
     .cost = {.memory_per_byte = 6, .bricks_per_byte = 1 / 256.0, .work_per_byte = 0.03},
 };

@@ -11,7 +11,7 @@
 
 #include "voxel/io/vox/read.hpp"
 #include "voxel/io/vox/write_dicts.hpp"
-#include "voxel/io/files/whole_file.hpp"
+#include "voxel/io/files/atomic_file.hpp"
 
 namespace quarry::io {
 namespace {
@@ -38,7 +38,8 @@ struct Piece {
   std::vector<const BrickMap::value_type*> bricks;
 };
 
-// The whole volume where it fits a model, with its declared size if that holds its voxels; else a piece for each 256^3 that has some.
+// The whole volume where it fits a model, with its declared size if that holds its voxels; else a piece for each 256^3
+// that has some.
 std::vector<Piece> pieces_of(const Scene& scene, uint32_t volume) {
   const Volume& v = scene.volumes[volume];
   const auto declared_fits = [&] {
@@ -104,7 +105,7 @@ class Writer {
  public:
   Writer(const Scene& scene, const Progress& progress) : scene_(scene), progress_(progress) {}
   Result<void> plan();
-  Result<void> write(WholeFile& out);
+  Result<void> write(AtomicFile& out);
 
  private:
   Result<void> plan_tree();
@@ -112,9 +113,9 @@ class Writer {
   Result<Branch> leaf(const Instance& instance, size_t index, uint32_t model) const;
   size_t child_group(size_t parent, std::string_view name);
   bool are_frames() const;
-  void put_model(WholeFile& out, const Piece& piece);
-  void put_tree(WholeFile& out);
-  void put_palette(WholeFile& out);
+  void put_model(AtomicFile& out, const Piece& piece);
+  void put_tree(AtomicFile& out);
+  void put_palette(AtomicFile& out);
 
   const Scene& scene_;
   const Progress& progress_;
@@ -146,7 +147,7 @@ class ChunkBytes {
     for (const auto& [key, value] : d) text(key).text(value);
     return *this;
   }
-  void put(WholeFile& out, const char* id) const {
+  void put(AtomicFile& out, const char* id) const {
     out.put(std::string_view(id, 4));
     out.put_u32(uint32_t(bytes_.size()));
     out.put_u32(0);
@@ -182,7 +183,8 @@ size_t Writer::child_group(size_t parent, std::string_view name) {
   return tree_.size() - 1;
 }
 
-// The name of the root itself, where one group holds everything and the file that the scene came from had no group around that one.
+// The name of the root itself, where one group holds everything and the file that the scene came from had no group
+// around that one.
 std::string_view Writer::root_name() const {
   std::set<std::string_view> groups;
   for (const Instance& i : scene_.instances)
@@ -190,14 +192,15 @@ std::string_view Writer::root_name() const {
       groups.insert(std::string_view(i.group_path).substr(0, end));
       if (end == std::string::npos) break;
     }
-  const auto said = scene_.metadata.find("vox.groups");
-  if (said == scene_.metadata.end() || said->second != std::to_string(groups.size()) || groups.empty()) return {};
+  const auto count = scene_.metadata.find("vox.groups");
+  if (count == scene_.metadata.end() || count->second != std::to_string(groups.size()) || groups.empty()) return {};
   const std::string_view first = *groups.begin();  // a prefix comes before what it begins
   const auto below = [&](std::string_view g) { return g.substr(0, first.size()) == first && (g.size() == first.size() || g[first.size()] == '/'); };
   return !first.empty() && first.front() != '#' && std::all_of(groups.begin(), groups.end(), below) ? first : std::string_view();
 }
 
-// Groups from the paths. Instances keep their order, which decides overlaps: a group that other instances interrupt is begun again.
+// Groups from the paths. Instances keep their order, which decides overlaps: a group that other instances interrupt is
+// begun again.
 Result<void> Writer::plan_tree() {
   tree_.push_back({});
   std::vector<std::pair<std::string_view, size_t>> open{{"", 0}};
@@ -259,13 +262,13 @@ Result<void> Writer::plan() {
 
 // What an old animation is read as (vox/graph.cpp), and nothing else: it goes back without a scene graph, too.
 bool Writer::are_frames() const {
-  const auto said = scene_.metadata.find("vox.frames");
-  if (said == scene_.metadata.end() || said->second != std::to_string(pieces_.size()) || pieces_.size() != scene_.volumes.size() || pieces_.size() < 2 || tree_.size() != 2) return false;
+  const auto count = scene_.metadata.find("vox.frames");
+  if (count == scene_.metadata.end() || count->second != std::to_string(pieces_.size()) || pieces_.size() != scene_.volumes.size() || pieces_.size() < 2 || tree_.size() != 2) return false;
   const Branch& first = tree_[1];
   return tree_[0].name.empty() && scene_.instances[0].group_path.empty() && first.model == 0 && first.layer < 0 && !first.hidden && first.rotation.identity() && first.translation == Long3{} && first.name.empty();
 }
 
-void Writer::put_model(WholeFile& out, const Piece& piece) {
+void Writer::put_model(AtomicFile& out, const Piece& piece) {
   ChunkBytes().i32(piece.size.x).i32(piece.size.z).i32(piece.size.y).put(out, "SIZE");
   out.put("XYZI");
   out.put_u32(uint32_t(4 + 4 * piece.voxels));
@@ -291,8 +294,9 @@ uint32_t rotation_byte(const Rotation& r) {
   return uint32_t(r.axis[0]) | uint32_t(r.axis[1]) << 2 | uint32_t(r.sign[0] < 0) << 4 | uint32_t(r.sign[1] < 0) << 5 | uint32_t(r.sign[2] < 0) << 6;
 }
 
-// Numbers count nodes in the order in which MagicaVoxel numbers them: a transform, what is below it, then the next transform.
-void Writer::put_tree(WholeFile& out) {
+// Numbers count nodes in the order in which MagicaVoxel numbers them: a transform, what is below it, then the next
+// transform.
+void Writer::put_tree(AtomicFile& out) {
   std::vector<int32_t> id(tree_.size());
   std::vector<size_t> order, stack{0};
   int32_t next = 0;
@@ -308,7 +312,8 @@ void Writer::put_tree(WholeFile& out) {
     const Branch& branch = tree_[b];
     const int32_t below = id[b] + 1;
     OwnedDict attributes, frame;
-    // "#12" is the reader's name for a nameless group 12: such a group stays nameless where the number comes out the same.
+    // "#12" is the reader's name for a nameless group 12: such a group stays nameless where the number comes out the
+    // same.
     if (!branch.name.empty() && !(branch.model < 0 && branch.name == "#" + int_text(below))) attributes.emplace_back("_name", branch.name);
     if (branch.hidden) attributes.emplace_back("_hidden", "1");
     if (!branch.rotation.identity()) frame.emplace_back("_r", int_text(rotation_byte(branch.rotation)));
@@ -327,7 +332,7 @@ void Writer::put_tree(WholeFile& out) {
   }
 }
 
-void Writer::put_palette(WholeFile& out) {
+void Writer::put_palette(AtomicFile& out) {
   ChunkBytes rgba;
   for (size_t i = 1; i < 256; ++i) {
     const Material& m = scene_.palette.materials[i];
@@ -339,7 +344,7 @@ void Writer::put_palette(WholeFile& out) {
   for (const NumberedDict& d : vox::material_dicts(scene_)) ChunkBytes().i32(d.id).dict(d.dict).put(out, "MATL");
 }
 
-Result<void> Writer::write(WholeFile& out) {
+Result<void> Writer::write(AtomicFile& out) {
   // The version says which instance wins an overlap (vox/read.hpp); 150 and 200 are the two that programs know.
   out.put("VOX ");
   out.put_u32(scene_.overlap == OverlapRule::first_instance_wins ? 200 : 150);
@@ -369,7 +374,7 @@ Result<void> Writer::write(WholeFile& out) {
 Result<void> write_vox(const Scene& scene, const Destination& to, const Progress& progress) {
   Writer writer(scene, progress);
   QRY_TRY(writer.plan());
-  QRY_TRY_ASSIGN(auto out, WholeFile::create(to));
+  QRY_TRY_ASSIGN(auto out, AtomicFile::create(to));
   QRY_TRY(writer.write(out));
   if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped; nothing was written");
   return out.commit();

@@ -86,8 +86,8 @@ bool same_surface(const Material& a, const Material& b) {
   return a.roughness == b.roughness && a.metalness == b.metalness && a.emission == b.emission && a.transparency == b.transparency && a.ior == b.ior;
 }
 
-// MagicaVoxel's kinds of material cannot say everything that ours can. The nearest kind is what other programs see; what it cannot say
-// stands in keys of our own, which they skip.
+// MagicaVoxel's kinds of material cannot say everything that ours can. The nearest kind is what other programs see;
+// what it cannot say stands in keys of our own, which they skip.
 OwnedDict make_material(const Material& m, const std::string& name) {
   constexpr Material kDefault;
   OwnedDict dict;
@@ -118,11 +118,11 @@ std::string three(double x, double y, double z) { return number_text(float(x)) +
 
 NumberedDict make_camera_dict(const Camera& c, int32_t id) {
   // The reader's way back: focus is the target in the file's axes, angles turn the view from +y.
-  const double look[3] = {c.target[0] - c.position[0], -(c.target[2] - c.position[2]), c.target[1] - c.position[1]};
-  const double radius = std::hypot(look[0], look[1], look[2]);
+  const double forward[3] = {c.target[0] - c.position[0], -(c.target[2] - c.position[2]), c.target[1] - c.position[1]};
+  const double radius = std::hypot(forward[0], forward[1], forward[2]);
   const double degrees = 180 / std::numbers::pi;
-  const double pitch = std::atan2(-look[2], std::hypot(look[0], look[1])) * degrees;
-  const double yaw = std::atan2(-look[0], look[1]) * degrees;
+  const double pitch = std::atan2(-forward[2], std::hypot(forward[0], forward[1])) * degrees;
+  const double yaw = std::atan2(-forward[0], forward[1]) * degrees;
   NumberedDict out{id, {{"_mode", "pers"}, {"_focus", three(c.target[0], -c.target[2], c.target[1])}, {"_angle", three(pitch, yaw, 0)}}};
   out.dict.emplace_back("_radius", number_text(float(radius)));
   out.dict.emplace_back("_fov", number_text(float(c.vertical_fov_degrees)));

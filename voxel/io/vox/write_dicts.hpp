@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// write_dicts.hpp - the dictionaries of a .vox file to be: layers, materials, cameras. Internal to the writer (vox/write.cpp).
-// Where the scene still is what the reader made of a dictionary, that dictionary goes back as it was, with the fields that we have no
-// place for; where the scene was changed, a new one is made from it.
+// write_dicts.hpp - the dictionaries of a .vox file to be: layers, materials, cameras. Internal to the writer
+// (vox/write.cpp). Where the scene still is what the reader made of a dictionary, that dictionary goes back as it was,
+// with the fields that we have no place for; where the scene was changed, a new one is made from it.
 #pragma once
 
 #include <array>

@@ -49,7 +49,8 @@ fs::path saved_world(const fs::path& dir) {
   return dir / "world.quarry";
 }
 
-// While it lives, files of this process grow no further than `file` is now: the next write to its end fails as on a full disk.
+// While it lives, files of this process grow no further than `file` is now: the next write to its end fails as on a
+// full disk.
 class FullDisk {
  public:
   explicit FullDisk(const fs::path& file) {
@@ -88,7 +89,8 @@ TEST_CASE("session: each edit of a world file is in the file when the call retur
   }
 }
 
-TEST_CASE("session: saving over a world whose editor was killed leaves nothing of that editor's log, and a damaged log is not opened") {
+TEST_CASE("session: saving over a world whose editor was killed leaves nothing of that editor's log, and a damaged "
+    "log is not opened") {
   const fs::path dir = test::scratch_dir("session-over-crashed");
   const fs::path file = saved_world(dir), crashed = dir / "crashed.quarry", log = dir / "crashed.quarry-wal";
   {
@@ -432,7 +434,8 @@ TEST_CASE("session: a change of a material is a step with undo and redo, also af
   CHECK(kept->palette.materials[7].roughness == first);
 }
 
-TEST_CASE("session: a change that the full disk refuses leaves no step, and what could be redone stays; the same of undo, redo and materials") {
+TEST_CASE("session: a change that the full disk refuses leaves no step, and what could be redone stays; the same of "
+    "undo, redo and materials") {
   const fs::path dir = test::scratch_dir("session-full-disk");
   const fs::path file = saved_world(dir);
   Session session({}, dir / "recovery");

@@ -145,7 +145,8 @@ TEST_CASE("editor input: letters and keys keep their order") {
   CHECK(std::string(panel.words) == "acd");
 }
 
-TEST_CASE("editor input: a letter typed with a key is there when the key is let go of before the next frame, and Ctrl is held as long as it is down") {
+TEST_CASE("editor input: a letter typed with a key is there when the key is let go of before the next frame, and "
+    "Ctrl is held as long as it is down") {
   Panel panel;
   panel.all({key(GLFW_KEY_LEFT_CONTROL, true)});
   CHECK(panel.ctrl);  // its own press says nothing of it yet, its release still does

@@ -63,7 +63,7 @@ TEST_CASE("camera: framing brings all corners of a box into view, whatever its s
     for (const double aspect : {0.4, 1.0, 2.5}) {
       OrbitCamera camera;
       camera.frame(box, aspect);
-      const uint32_t height = 500, width = static_cast<uint32_t>(height * aspect);
+      const uint32_t height = 500, width = uint32_t(height * aspect);
       for (int corner = 0; corner < 8; ++corner) {
         const glm::dvec3 point(corner & 1 ? box.max.x + 1.0 : box.min.x, corner & 2 ? box.max.y + 1.0 : box.min.y, corner & 4 ? box.max.z + 1.0 : box.min.z);
         const auto at = camera.project(point, width, height);

@@ -18,7 +18,7 @@ namespace {
 Document document_of(const std::vector<Int3>& voxels) {
   Scene scene;
   scene.volumes.push_back({"v", {}, {}});
-  for (size_t i = 0; i < voxels.size(); ++i) scene.volumes[0].bricks.set(voxels[i], static_cast<uint8_t>(1 + i % 255));
+  for (size_t i = 0; i < voxels.size(); ++i) scene.volumes[0].bricks.set(voxels[i], uint8_t(1 + i % 255));
   scene.instances.push_back({});
   return std::move(*Document::create(std::move(scene)));
 }

@@ -37,5 +37,6 @@ TEST_CASE("script: a mistake anywhere is found before anything is carried out, w
 }
 
 TEST_CASE("script: optional arguments may be left out") {
-  CHECK(parse_script("tool add sphere\ntool add cube 4\ncamera 30 20\ncamera 30 20 100\nsave\nsave x.quarry\ndrag 1 2 3 4\ndrag 1 2 3 4 right", "t"));
+  CHECK(parse_script("tool add sphere\ntool add cube 4\ncamera 30 20\ncamera 30 20 100\nsave\nsave x.quarry\n"
+      "drag 1 2 3 4\ndrag 1 2 3 4 right", "t"));
 }

@@ -14,7 +14,7 @@
 #include "tests/test_data.hpp"
 #include "tests/voxel/io/quarry/store_edits.hpp"
 #include "voxel/io/quarry/writer.hpp"
-#include "voxel/io/files/whole_file.hpp"
+#include "voxel/io/files/atomic_file.hpp"
 
 using namespace quarry;
 using test::names_in;
@@ -24,7 +24,7 @@ namespace {
 
 // The child: a file, a world and a folder half written, told, and then nothing more.
 [[noreturn]] void write_half(const fs::path& dir, int pipe) {
-  auto file = io::WholeFile::create(dir / "a.glb");
+  auto file = io::AtomicFile::create(dir / "a.glb");
   const Scene scene = test::busy_scene();
   const Progress quiet;
   auto world = io::StoreWriter::create(scene, dir / "b.quarry", quiet);
@@ -47,8 +47,8 @@ TEST_CASE("temporary names: what a killed writer leaves is removed by the next, 
   REQUIRE(child >= 0);
   if (child == 0) write_half(dir, ends[1]);
   ::close(ends[1]);
-  char told = 0;
-  REQUIRE(::read(ends[0], &told, 1) == 1);
+  char ready = 0;
+  REQUIRE(::read(ends[0], &ready, 1) == 1);
   ::close(ends[0]);
   const auto half = names_in(dir);
   CHECK(half.size() == 4);

@@ -92,7 +92,8 @@ TEST_CASE("qb: both colour formats give the colours that they say; alpha is tran
 }
 
 TEST_CASE("qb: x runs fastest, then y, then z; a left-handed file's z is mirrored, position and all") {
-  const std::vector<uint32_t> words{0xff000001, 0xff000002, 0, 0, 0, 0, 0, 0, 0xff000003, 0, 0, 0xff000004};  // 2 x 3 x 2
+  // 2 x 3 x 2.
+  const std::vector<uint32_t> words{0xff000001, 0xff000002, 0, 0, 0, 0, 0, 0, 0xff000003, 0, 0, 0xff000004};
   const auto right = parse_qb(QbBuilder(0, 1).matrix("m", {2, 3, 2}, {10, 20, 30}, words).bytes());
   REQUIRE(right);
   CHECK(colour_at(*right, 0, {1, 0, 0})[0] == 2);

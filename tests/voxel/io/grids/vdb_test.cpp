@@ -44,7 +44,8 @@ Scene colored_scene() {
     for (int32_t y = 0; y < 20; ++y)
       for (int32_t x = -9; x < 17; ++x)
         if (x * x + y * z > 40) bricks.set({x, y, z}, uint8_t(1 + (x + y + z + 20) % 250));
-  for (int32_t i = 0; i < 4096; ++i) bricks.set({64 + (i & 15), i >> 4 & 15, i >> 8}, 7);  // whole bricks of one material
+  // Whole bricks of one material.
+  for (int32_t i = 0; i < 4096; ++i) bricks.set({64 + (i & 15), i >> 4 & 15, i >> 8}, 7);
   scene.volumes.push_back({"thing", bricks, {}});
   Instance instance;
   instance.offset = {3, -5, 100};
@@ -53,7 +54,7 @@ Scene colored_scene() {
   return scene;
 }
 
-Bytes sphere_stream(uint32_t look_bytes) {
+Bytes sphere_stream(uint32_t value_bytes) {
   Bytes out;
   const ByteSink sink = [&](std::span<const uint8_t> bytes) {
     out.insert(out.end(), bytes.begin(), bytes.end());
@@ -64,13 +65,13 @@ Bytes sphere_stream(uint32_t look_bytes) {
   stream.metadata("key", "text");
   stream.palette(Palette::standard());
   io::StreamGrid grid;
-  grid.record.look_bytes = look_bytes;
+  grid.record.value_bytes = value_bytes;
   grid.name = "g";
   stream.grid(grid);
   for (int i = 0; i < 3; ++i) {
     BrickMask mask{};
     mask[size_t(i)] = 5;
-    stream.brick({i, -i, 2 * i}, mask, Bytes(2 * look_bytes, uint8_t(9 + i)));
+    stream.brick({i, -i, 2 * i}, mask, Bytes(2 * value_bytes, uint8_t(9 + i)));
   }
   REQUIRE(stream.finish());
   return out;
@@ -92,8 +93,8 @@ Result<int> count_bricks(const Bytes& bytes) {
 }  // namespace
 
 TEST_CASE("vdb: a stream between the processes gives what was sent; cut or changed anywhere, it is one error") {
-  for (const uint32_t looks : {0u, 1u, 4u}) {
-    const Bytes whole = sphere_stream(looks);
+  for (const uint32_t values : {0u, 1u, 4u}) {
+    const Bytes whole = sphere_stream(values);
     const auto bricks = count_bricks(whole);
     REQUIRE(bricks);
     CHECK(*bricks == 3);

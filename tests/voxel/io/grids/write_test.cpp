@@ -106,9 +106,9 @@ TEST_CASE("raw: bytes in the order that the header says, with the header beside 
   CHECK_THAT(header, Catch::Contains("\ndata file: a.raw\n"));
   CHECK_THAT(both.substr(0, both.find("\n\n")), !Catch::Contains("data file"));
   std::istringstream sizes(header.substr(header.find("\nsizes: ") + 8));
-  Int3 said;
-  sizes >> said.x >> said.y >> said.z;
-  CHECK(said == size);
+  Int3 stated;
+  sizes >> stated.x >> stated.y >> stated.z;
+  CHECK(stated == size);
   CHECK_THAT(header, Catch::Contains("\nspace origin: (-12.5,7.5,-0.5)\n"));
   CHECK(box.min == Int3{-13, 7, -1});
   uint64_t wrong = 0;

@@ -139,14 +139,14 @@ TEST_CASE("mesh files: Debian's assimp tells of them what is in them") {
     for (const std::string extension : {"glb", "gltf", "obj", "ply"}) {
       const fs::path file = dir / (name + "." + extension);
       REQUIRE(io::write_scene(scene, file));
-      const std::string told = printed("assimp info '" + file.string() + "' 2>&1");
-      INFO(file.filename().string() << ": " << told);
+      const std::string reported = printed("assimp info '" + file.string() + "' 2>&1");
+      INFO(file.filename().string() << ": " << reported);
       // "Faces:   12": the numbers behind a word.
       const auto numbers = [&](const std::string& word) {
         std::vector<double> out;
-        const size_t at = told.find("\n" + word);
+        const size_t at = reported.find("\n" + word);
         if (at == std::string::npos) return out;
-        std::string line = told.substr(at + 1 + word.size(), told.find('\n', at + 1) - at - 1 - word.size());
+        std::string line = reported.substr(at + 1 + word.size(), reported.find('\n', at + 1) - at - 1 - word.size());
         for (char& c : line)
           if (c == ':' || c == '(' || c == ')') c = ' ';
         std::istringstream in(line);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// schematic_seeds.hpp - writes NBT, and small schematics and litematics with it (not compressed): first inputs of the fuzzer, and of the
-// tests' mutations.
+// schematic_seeds.hpp - writes NBT, and small schematics and litematics with it (not compressed): first inputs of the
+// fuzzer, and of the tests' mutations.
 #pragma once
 
 #include <array>
@@ -65,7 +65,8 @@ inline std::vector<uint8_t> schematic_file(int version) {
   return b.close().done();
 }
 
-// One region of 3 x 2 x 2 that reaches back from its position, five states (three bits each), and one of a single block.
+// One region of 3 x 2 x 2 that reaches back from its position, five states (three bits each), and one of a single
+// block.
 inline std::vector<uint8_t> litematic_file() {
   NbtBuilder b;
   b.open("").i32("MinecraftDataVersion", 3578).i32("Version", 6).open("Metadata").text("Name", "two").text("Author", "nobody").close().open("Regions");

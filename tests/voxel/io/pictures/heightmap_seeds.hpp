@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// heightmap_seeds.hpp - writes small PNG pictures, stored without compression: first inputs of the fuzzer, and of the tests' mutations.
+// heightmap_seeds.hpp - writes small PNG pictures, stored without compression: first inputs of the fuzzer, and of the
+// tests' mutations.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,8 @@
 
 namespace quarry::test {
 
-// `color_type` as PNG has it: 0 grey, 2 RGB, 4 grey and alpha, 6 RGBA. `samples`: the rows' bytes, 16-bit samples high byte first.
+// `color_type` as PNG has it: 0 grey, 2 RGB, 4 grey and alpha, 6 RGBA. `samples`: the rows' bytes, 16-bit samples high
+// byte first.
 inline std::vector<uint8_t> png_file(uint32_t width, uint32_t height, uint8_t bits, uint8_t color_type, const std::vector<uint8_t>& samples) {
   std::vector<uint8_t> out{0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
   const auto put32 = [](std::vector<uint8_t>& to, uint32_t v) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cloud_seeds.hpp - writes small point clouds: first inputs of the fuzzer (whose first byte says which reader), and of the tests' mutations.
+// cloud_seeds.hpp - writes small point clouds: first inputs of the fuzzer (whose first byte says which reader), and of
+// the tests' mutations.
 #pragma once
 
 #include <array>
@@ -46,7 +47,8 @@ inline std::vector<uint8_t> text_file(const std::string& text) { return {text.be
 
 inline std::string ply_header(const std::string& encoding, int vertices) {
   return "ply\nformat " + encoding + " 1.0\ncomment two\nelement vertex " + std::to_string(vertices) +
-         "\nproperty float x\nproperty float y\nproperty float z\nproperty uchar red\nproperty uchar green\nproperty uchar blue\nend_header\n";
+         "\nproperty float x\nproperty float y\nproperty float z\nproperty uchar red\nproperty uchar green\n"
+         "property uchar blue\nend_header\n";
 }
 inline std::vector<uint8_t> ply_binary(bool big) {
   std::vector<uint8_t> out = text_file(ply_header(big ? "binary_big_endian" : "binary_little_endian", 2));

@@ -149,7 +149,8 @@ TEST_CASE("points: PLY without faces is a cloud in all three encodings; with fac
 // Up to version 0.1.1 both were refused.
 TEST_CASE("points: PLY vertices are found behind other elements and between their own lists, with any line end") {
   const std::string xyz = "property float x\nproperty float y\nproperty float z\n";
-  const std::string file = "ply\nformat ascii 1.0\nelement camera 2\nproperty list uchar int i\nproperty int j\nelement vertex 2\nproperty list uchar int near\n" + xyz + "end_header\n3 1 2 3 4\n0 5\n2 7 8 0 0 0\n0 3 1 2\n";
+  const std::string file = "ply\nformat ascii 1.0\nelement camera 2\nproperty list uchar int i\nproperty int j\n"
+      "element vertex 2\nproperty list uchar int near\n" + xyz + "end_header\n3 1 2 3 4\n0 5\n2 7 8 0 0 0\n0 3 1 2\n";
   for (const char* line_end : {"\n", "\r\n", "\r"}) {
     std::string text;
     for (const char c : file) c == '\n' ? text += line_end : text += c;

@@ -1,35 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // crash_test.cpp - kill -9 in the middle of edits: whatever was acknowledged is in the file afterwards, and what is in
 // the file is a whole number of edits.
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <chrono>
-#include <cstring>
-#include <fstream>
+#include <cstdint>
+#include <functional>
 #include <random>
-#include <thread>
 
 #include "tests/test_data.hpp"
+#include "tests/voxel/io/quarry/killed_child.hpp"
 #include "tests/voxel/io/quarry/store_edits.hpp"
 
 using namespace quarry;
 using io::Store;
-using test::EditStory;
+using test::EditScenario;
 namespace fs = std::filesystem;
 
 namespace {
 
-// The child: plays the story from where it stands and says each step that the store acknowledged.
-[[noreturn]] void edit_and_tell(const fs::path& file, EditStory story, int pipe) {
+// The child: plays the scenario from where it stands and reports each step that the store acknowledged.
+[[noreturn]] void edit_and_report(const fs::path& file, EditScenario scenario, const std::function<void(int32_t)>& report) {
   auto store = Store::open(file);
   if (!store) _exit(2);
   for (;;) {
-    if (!story.next(&*store)) _exit(3);
-    const int32_t step = story.steps();
-    if (::write(pipe, &step, sizeof step) != sizeof step) _exit(4);
+    if (!scenario.next(&*store)) _exit(3);
+    report(scenario.steps());
   }
 }
 
@@ -38,33 +34,15 @@ namespace {
 TEST_CASE("crash: after kill -9 at any instant, all acknowledged edits are there, and nothing by halves") {
   const fs::path dir = test::scratch_dir("crash");
   const fs::path file = dir / "w.quarry";
-  EditStory story;
-  REQUIRE(Store::save(story.scene(), file));
+  EditScenario scenario;
+  REQUIRE(Store::save(scenario.scene(), file));
   std::mt19937 random(12345);
   int killed_with_log = 0, acknowledged_in_all = 0, unacknowledged_but_there = 0;
   for (int round = 0; round < 60; ++round) {
     INFO("round " << round);
-    int ends[2];
-    REQUIRE(::pipe(ends) == 0);
-    const pid_t child = ::fork();
-    REQUIRE(child >= 0);
-    if (child == 0) {
-      ::close(ends[0]);
-      edit_and_tell(file, story, ends[1]);
-    }
-    ::close(ends[1]);
-    // Let it get going, then strike at a random instant: in the middle of a transaction as likely as between two.
-    int32_t step = story.steps(), told = step;
-    const int32_t wait_for = story.steps() + int32_t(random() % 4);
-    while (told < wait_for && ::read(ends[0], &told, sizeof told) == sizeof told) {
-    }
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 12000));
-    ::kill(child, SIGKILL);
-    while (::read(ends[0], &step, sizeof step) == sizeof step) told = step;
-    ::close(ends[0]);
-    int status = 0;
-    REQUIRE(::waitpid(child, &status, 0) == child);
-    REQUIRE(WIFSIGNALED(status));
+    const int32_t wait_for = scenario.steps() + int32_t(random() % 4);
+    const int32_t reported = test::last_step_before_kill(scenario.steps(), wait_for, 12000, random,
+                                                         [&](const auto& report) { edit_and_report(file, scenario, report); });
     killed_with_log += fs::exists(file.string() + "-wal");
 
     std::vector<UndoRecord> history;
@@ -79,18 +57,18 @@ TEST_CASE("crash: after kill -9 at any instant, all acknowledged edits are there
     }
     INFO((scene ? std::string() : scene.error().message));
     REQUIRE(scene);
-    acknowledged_in_all += told - story.steps();
-    while (story.steps() < told) REQUIRE(story.next(nullptr));
-    // One more step may be on disk: committed, but killed before it could be told.
-    if (test::same_scene(story.scene(), *scene) != "" || position != story.position() || test::same_history(story.history(), history) != "") {
-      REQUIRE(story.next(nullptr));
+    acknowledged_in_all += reported - scenario.steps();
+    while (scenario.steps() < reported) REQUIRE(scenario.next(nullptr));
+    // One more step may be on disk: committed, but killed before it could be reported.
+    if (test::same_scene(scenario.scene(), *scene) != "" || position != scenario.position() || test::same_history(scenario.history(), history) != "") {
+      REQUIRE(scenario.next(nullptr));
       ++unacknowledged_but_there;
     }
-    REQUIRE(test::same_scene(story.scene(), *scene) == "");
-    REQUIRE(test::same_history(story.history(), history) == "");
-    REQUIRE(position == story.position());
+    REQUIRE(test::same_scene(scenario.scene(), *scene) == "");
+    REQUIRE(test::same_history(scenario.history(), history) == "");
+    REQUIRE(position == scenario.position());
   }
-  INFO("acknowledged " << acknowledged_in_all << ", with a log left " << killed_with_log << ", committed but not told " << unacknowledged_but_there);
+  INFO("acknowledged " << acknowledged_in_all << ", with a log left " << killed_with_log << ", committed but not reported " << unacknowledged_but_there);
   CHECK(acknowledged_in_all > 60);
   CHECK(killed_with_log > 20);
 }
@@ -98,19 +76,10 @@ TEST_CASE("crash: after kill -9 at any instant, all acknowledged edits are there
 TEST_CASE("crash: saving over a file whose editor was killed leaves the saved scene, not the dead editor's log") {
   const fs::path dir = test::scratch_dir("crash-save");
   const fs::path file = dir / "w.quarry";
-  EditStory story;
-  REQUIRE(Store::save(story.scene(), file));
-  int ends[2];
-  REQUIRE(::pipe(ends) == 0);
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) edit_and_tell(file, story, ends[1]);
-  ::close(ends[1]);
-  int32_t step = 0;
-  while (step < 5) REQUIRE(::read(ends[0], &step, sizeof step) == sizeof step);
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
-  ::close(ends[0]);
+  EditScenario scenario;
+  REQUIRE(Store::save(scenario.scene(), file));
+  std::mt19937 random(1);
+  REQUIRE(test::last_step_before_kill(0, 5, 1, random, [&](const auto& report) { edit_and_report(file, scenario, report); }) >= 5);
   REQUIRE(fs::exists(file.string() + "-wal"));
   Scene other = test::busy_scene();
   REQUIRE(Store::save(other, file));

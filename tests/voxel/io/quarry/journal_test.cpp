@@ -6,17 +6,15 @@
 #include <signal.h>
 #include <sqlite3.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <functional>
 #include <random>
-#include <thread>
 
 #include "tests/file_bytes.hpp"
 #include "tests/test_data.hpp"
+#include "tests/voxel/io/quarry/killed_child.hpp"
 #include "tests/voxel/io/quarry/store_edits.hpp"
 #include "voxel/io/quarry/store.hpp"
 #include "voxel/io/quarry/reader.hpp"
@@ -100,10 +98,10 @@ struct Folder {
     return bytes;
   }
 
-  // Reading gives `own`, with a warning of these words, in every way that there is, and changes nothing; opening for editing sets the log or
-  // journal aside as it is, says so, and goes on with `own`.
-  void check_foreign(const Bytes& database, const Bytes& beside, const Scene& own, const char* words, const char* suffix = "-wal") const {
-    put(database, beside, suffix);
+  // Reading gives `own`, with a warning of these words, in every way that there is, and changes nothing; opening for
+  // editing sets the log or journal aside as it is, says so, and goes on with `own`.
+  void check_foreign(const Bytes& database, const Bytes& sidecar, const Scene& own, const char* words, const char* suffix = "-wal") const {
+    put(database, sidecar, suffix);
     const auto before = all();
     Names warnings;
     const auto read = Store::read(file, {}, nullptr, nullptr, &warnings);
@@ -128,7 +126,7 @@ struct Folder {
       CHECK(same_scene(own, *store->read_scene({}, nullptr, nullptr)) == "");
     }
     CHECK(names_in(dir) == Names{"w.quarry", name});
-    CHECK((file_bytes(dir / name) == beside));
+    CHECK((file_bytes(dir / name) == sidecar));
     Names later;
     const auto again = Store::read(file, {}, nullptr, nullptr, &later);
     REQUIRE(again);
@@ -136,8 +134,8 @@ struct Folder {
     CHECK(later.empty());
   }
   // What lies beside belongs to the file: it counts for readers and editors.
-  void check_own(const Bytes& database, const Bytes& beside, const Scene& whole) const {
-    put(database, beside);
+  void check_own(const Bytes& database, const Bytes& sidecar, const Scene& whole) const {
+    put(database, sidecar);
     const auto before = all();
     Names warnings;
     const auto read = Store::read(file, {}, nullptr, nullptr, &warnings);
@@ -193,7 +191,8 @@ TEST_CASE("world journal: a backup of the closed world, copied over it while its
   const Snapshot later = world.now();
   folder.check_foreign(older.file, later.log, older.scene, kClosed);
   world.close();
-  folder.check_foreign(world.now().file, killed.log, world.scene(), kClosed);  // a log that was kept longer than its world was open
+  // A log that was kept longer than its world was open.
+  folder.check_foreign(world.now().file, killed.log, world.scene(), kClosed);
 }
 
 TEST_CASE("world journal: another world copied to a name beside which a log lies is neither cut nor changed") {
@@ -222,7 +221,8 @@ TEST_CASE("world journal: another world copied to a name beside which a log lies
   }
 }
 
-TEST_CASE("world journal: a copy that was made of the file alone while the world was open does not take a log of a later opening or a later fold") {
+TEST_CASE("world journal: a copy that was made of the file alone while the world was open does not take a log of a "
+    "later opening or a later fold") {
   const fs::path dir = test::scratch_dir("journal_open_copy");
   Edited world(dir / "live.quarry", 1);
   world.open();
@@ -254,7 +254,8 @@ TEST_CASE("world journal: a copy that was made of the file alone while the world
   folder.check_own(after.file, after.log, after.scene);
 }
 
-TEST_CASE("world journal: the file and the log of one instant are the world, at every edit of a session in which the log is folded in again and again") {
+TEST_CASE("world journal: the file and the log of one instant are the world, at every edit of a session in which the "
+    "log is folded in again and again") {
   const fs::path dir = test::scratch_dir("journal_folds");
   Edited world(dir / "live.quarry", 1);
   world.open();
@@ -288,7 +289,8 @@ TEST_CASE("world journal: the file and the log of one instant are the world, at 
   CHECK(folds == 3);
 }
 
-TEST_CASE("world journal: a file of which a part is from before the log was folded in and a part from after is refused, and stays as it is") {
+TEST_CASE("world journal: a file of which a part is from before the log was folded in and a part from after is "
+    "refused, and stays as it is") {
   const fs::path dir = test::scratch_dir("journal_half");
   Edited world(dir / "live.quarry", 1);
   world.open();
@@ -378,28 +380,29 @@ TEST_CASE("world journal: a log that lies where a world is saved belongs to no f
   const Snapshot killed = world.now();
   const Folder folder("journal_orphan_saved");
   const Scene other = test::busy_scene();
-  const std::string aside = "w.quarry-wal.of-another-state-1";
+  const std::string quarantined = "w.quarry-wal.of-another-state-1";
   write_bytes(with_suffix(folder.file, "-wal"), killed.log);
   write_bytes(with_suffix(folder.file, "-shm"), Bytes(32768, 1));
-  CHECK_THAT(Store::foreign_beside(folder.file), Catch::Contains(aside));
+  CHECK_THAT(Store::foreign_sidecars(folder.file), Catch::Contains(quarantined));
   REQUIRE(Store::save(other, folder.file));
   CHECK(same_scene(other, *Store::read(folder.file)) == "");
-  CHECK(names_in(folder.dir) == Names{"w.quarry", aside});
-  CHECK((file_bytes(folder.dir / aside) == killed.log));
-  CHECK(Store::foreign_beside(folder.file).empty());
-  // The same for a copy, and for a file that is replaced beside a log that is not its own. Nothing that was kept before is replaced.
+  CHECK(names_in(folder.dir) == Names{"w.quarry", quarantined});
+  CHECK((file_bytes(folder.dir / quarantined) == killed.log));
+  CHECK(Store::foreign_sidecars(folder.file).empty());
+  // The same for a copy, and for a file that is replaced beside a log that is not its own. Nothing that was kept before
+  // is replaced.
   const fs::path from = dir / "from.quarry";
   REQUIRE(Store::save(other, from));
   write_bytes(with_suffix(folder.file, "-wal"), killed.log);
-  CHECK_THAT(Store::foreign_beside(folder.file), Catch::Contains("w.quarry-wal.of-another-state-2"));
-  CHECK(Store::damaged_beside(folder.file).empty());
+  CHECK_THAT(Store::foreign_sidecars(folder.file), Catch::Contains("w.quarry-wal.of-another-state-2"));
+  CHECK(Store::damaged_sidecars(folder.file).empty());
   REQUIRE(Store::copy(from, folder.file));
-  CHECK(names_in(folder.dir) == Names{"w.quarry", aside, "w.quarry-wal.of-another-state-2"});
+  CHECK(names_in(folder.dir) == Names{"w.quarry", quarantined, "w.quarry-wal.of-another-state-2"});
   CHECK((file_bytes(folder.dir / "w.quarry-wal.of-another-state-2") == killed.log));
   CHECK(same_scene(other, *Store::read(folder.file)) == "");
   // What was the replaced file's own goes with it.
   folder.put(killed.file, killed.log);
-  CHECK(Store::foreign_beside(folder.file).empty());
+  CHECK(Store::foreign_sidecars(folder.file).empty());
   REQUIRE(Store::save(other, folder.file));
   CHECK(names_in(folder.dir) == Names{"w.quarry"});
   // And a world whose log is beside it is not copied without it.
@@ -458,12 +461,14 @@ TEST_CASE("world journal: worlds of version 0.1 keep what their killed editor le
   const fs::path file = old_world("live.quarry", 1);
   const Bytes fresh = file_bytes(file);
   const Scene fresh_scene = *Store::read(file);
-  // The edit: visibility of the instance, with its checksum, as Store::commit_visibility() writes them; and pages that make the file longer.
+  // The edit: visibility of the instance, with its checksum, as Store::commit_visibility() writes them; and pages that
+  // make the file longer.
   Scene hidden = fresh_scene;
   hidden.instances[0].hidden = true;
   const fs::path model = dir / "model.quarry";
   REQUIRE(Store::save(hidden, model));
-  const auto edit = "ATTACH '" + model.string() + "' AS m; BEGIN; UPDATE instances SET hidden = 1; UPDATE state SET value = (SELECT value FROM m.state WHERE key = 'check_scene') WHERE key = 'check_scene'; COMMIT; DETACH m";
+  const auto edit = "ATTACH '" + model.string() + "' AS m; BEGIN; UPDATE instances SET hidden = 1; UPDATE state SET "
+      "value = (SELECT value FROM m.state WHERE key = 'check_scene') WHERE key = 'check_scene'; COMMIT; DETACH m";
   const std::string grow = "BEGIN; CREATE TABLE grown (x); INSERT INTO grown VALUES (zeroblob(90000)); DROP TABLE grown; COMMIT";
   Bytes open, open_log, open_grown_log;
   {
@@ -507,7 +512,8 @@ TEST_CASE("world journal: worlds of version 0.1 keep what their killed editor le
   Bytes shown_log;
   {
     Live live(file);
-    live.run("ATTACH '" + model.string() + "' AS m; BEGIN; UPDATE instances SET hidden = 0; UPDATE state SET value = (SELECT value FROM m.state WHERE key = 'check_scene') WHERE key = 'check_scene'; COMMIT; DETACH m");
+    live.run("ATTACH '" + model.string() + "' AS m; BEGIN; UPDATE instances SET hidden = 0; UPDATE state SET value = "
+        "(SELECT value FROM m.state WHERE key = 'check_scene') WHERE key = 'check_scene'; COMMIT; DETACH m");
     shown_log = file_bytes(with_suffix(file, "-wal"));
   }
   folder.check_foreign(file_bytes(again), shown_log, hidden, kNumber);
@@ -535,7 +541,9 @@ TEST_CASE("world journal: a journal of another world is set aside, and no page o
   const Bytes database = file_bytes(b), unchanged = file_bytes(a);
   sqlite3* db = nullptr;
   REQUIRE(sqlite3_open(a.c_str(), &db) == SQLITE_OK);
-  REQUIRE(sqlite3_exec(db, "PRAGMA cache_size=1; PRAGMA cache_spill=1; BEGIN; UPDATE palette SET name = 'x'; UPDATE state SET value = value + 1; UPDATE meta SET value = 'y'; CREATE TABLE t (x); INSERT INTO t VALUES (zeroblob(100000))",
+  REQUIRE(sqlite3_exec(db, "PRAGMA cache_size=1; PRAGMA cache_spill=1; BEGIN; UPDATE palette SET name = 'x'; UPDATE "
+      "state SET value = value + 1; UPDATE meta SET value = 'y'; CREATE TABLE t (x); INSERT INTO t VALUES "
+      "(zeroblob(100000))",
                        nullptr, nullptr, nullptr) == SQLITE_OK);
   const Bytes half = file_bytes(a), journal = file_bytes(with_suffix(a, "-journal"));
   REQUIRE(sqlite3_exec(db, "ROLLBACK", nullptr, nullptr, nullptr) == SQLITE_OK);
@@ -556,7 +564,8 @@ TEST_CASE("world journal: a journal of another world is set aside, and no page o
   CHECK(names_in(folder.dir) == Names{"w.quarry"});
 }
 
-TEST_CASE("world journal: where nothing can be written, opening for editing fails, a log of another state has its name again, and the file's own log keeps all edits") {
+TEST_CASE("world journal: where nothing can be written, opening for editing fails, a log of another state has its "
+    "name again, and the file's own log keeps all edits") {
   const fs::path dir = test::scratch_dir("journal_full");
   Edited world(dir / "live.quarry", 1);
   const Snapshot closed = world.now();
@@ -625,38 +634,19 @@ TEST_CASE("world journal: kill -9 at any instant of a session that folds its log
   for (int round = 0; round < 8; ++round) {
     INFO("round " << round);
     for (const std::string& name : names_in(dir)) fs::remove(dir / name);
-    int ends[2];
-    REQUIRE(::pipe(ends) == 0);
-    const auto play = [&](Edited& world, int steps, const std::function<void(int)>& told) {
+    const auto play = [&](Edited& world, int steps, const std::function<void(int32_t)>& report) {
       for (int i = 1; i <= steps; ++i) {
         world.edit(1200);
-        told(i);
+        report(i);
       }
     };
     const uint32_t seed = uint32_t(round + 1);
-    const pid_t child = ::fork();
-    REQUIRE(child >= 0);
-    if (child == 0) {
-      ::close(ends[0]);
+    const int32_t wait_for = 3 + int32_t(random() % 4);
+    const int32_t reported = test::last_step_before_kill(0, wait_for, 60000, random, [&](const auto& report) {
       Edited world(file, seed);
       world.open();
-      play(world, 1000, [&](int step) {
-        if (::write(ends[1], &step, sizeof step) != sizeof step) _exit(4);
-      });
-      _exit(0);
-    }
-    ::close(ends[1]);
-    int told = 0, step = 0;
-    const int wait_for = 3 + int(random() % 4);
-    while (told < wait_for && ::read(ends[0], &told, sizeof told) == sizeof told) {
-    }
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 60000));
-    ::kill(child, SIGKILL);
-    while (::read(ends[0], &step, sizeof step) == sizeof step) told = step;
-    ::close(ends[0]);
-    int status = 0;
-    REQUIRE(::waitpid(child, &status, 0) == child);
-    REQUIRE(WIFSIGNALED(status));
+      play(world, 1000, report);
+    });
     with_log += !file_bytes(with_suffix(file, "-wal")).empty();
     folded += fs::file_size(file) > 1000000;
     Names warnings;
@@ -667,12 +657,12 @@ TEST_CASE("world journal: kill -9 at any instant of a session that folds its log
     auto store = Store::open(file);
     REQUIRE(store);
     CHECK(same_scene(*scene, *store->read_scene({}, nullptr, nullptr)) == "");
-    // The acknowledged edits, or one more that was on disk and not told yet.
+    // The acknowledged edits, or one more that was on disk and not reported yet.
     const fs::path replayed = dir / "replayed.quarry";
     Edited again(replayed, seed);
     again.open();
-    play(again, told, [](int) {});
-    if (same_scene(again.scene(), *scene) != "") play(again, 1, [](int) {});
+    play(again, reported, [](int32_t) {});
+    if (same_scene(again.scene(), *scene) != "") play(again, 1, [](int32_t) {});
     CHECK(same_scene(again.scene(), *scene) == "");
   }
   CHECK(folded > 2);

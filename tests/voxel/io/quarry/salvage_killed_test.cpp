@@ -31,12 +31,12 @@ constexpr uint64_t kMemory = uint64_t(1) << 30;
 constexpr size_t kPage = 4096, kFrame = kPage + 24;
 using Bytes = std::vector<uint8_t>;
 
-fs::path beside(const fs::path& file, const char* suffix) { return file.string() + suffix; }
+fs::path sidecar_path(const fs::path& file, const char* suffix) { return file.string() + suffix; }
 
 // A database and what is beside it.
 struct Files {
   Bytes database, log, journal;
-  explicit Files(const fs::path& file) : database(file_bytes(file)), log(file_bytes(beside(file, "-wal"))), journal(file_bytes(beside(file, "-journal"))) {}
+  explicit Files(const fs::path& file) : database(file_bytes(file)), log(file_bytes(sidecar_path(file, "-wal"))), journal(file_bytes(sidecar_path(file, "-journal"))) {}
 };
 
 struct Saved {
@@ -85,8 +85,8 @@ Scene wide_scene(uint32_t seed) {
   return s;
 }
 
-// The child: turns the file into `a` and `b` in turns, each time in one transaction of SQLite's rollback journal with so little cache that
-// it writes pages long before the end. Ends by being killed.
+// The child: turns the file into `a` and `b` in turns, each time in one transaction of SQLite's rollback journal with
+// so little cache that it writes pages long before the end. Ends by being killed.
 [[noreturn]] void turn_for_ever(const fs::path& file, const fs::path& a, const fs::path& b, int pipe) {
   sqlite3* db = nullptr;
   if (sqlite3_open(file.c_str(), &db) != SQLITE_OK) _exit(2);
@@ -94,7 +94,8 @@ Scene wide_scene(uint32_t seed) {
   if (sqlite3_exec(db, start.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) _exit(3);
   for (int turn = 0;; ++turn) {
     const std::string from = turn % 2 ? "a." : "b.";
-    std::string sql = "BEGIN; ";  // not IMMEDIATE: that would make it a change of all three databases, with a journal above the journals
+    // Not IMMEDIATE: that would make it a change of all three databases, with a journal above the journals.
+    std::string sql = "BEGIN; ";
     for (const std::string table : {"chunks", "state", "volumes", "palette", "meta"}) sql += "DELETE FROM main." + table + "; INSERT INTO main." + table + " SELECT * FROM " + from + table + "; ";
     if (sqlite3_exec(db, (sql + "COMMIT").c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) _exit(4);
     if (::write(pipe, &turn, sizeof turn) != sizeof turn) _exit(5);
@@ -133,26 +134,26 @@ TEST_CASE("store salvage: an edit cut short by kill -9 is undone from its journa
   int with_journal = 0, journal_mattered = 0;
   for (int round = 0; round < 40 && with_journal < 8; ++round) {
     INFO("round " << round);
-    fs::remove(beside(file, "-journal"));
+    fs::remove(sidecar_path(file, "-journal"));
     fs::copy_file(a, file, fs::copy_options::overwrite_existing);
     kill_while_turning(file, a, b, uint32_t(random() % 40000));
     const Files killed(file);
     if (killed.journal.size() < kPage || killed.journal[0] == 0) continue;
     ++with_journal;
     fs::copy_file(file, whole, fs::copy_options::overwrite_existing);
-    fs::copy_file(beside(file, "-journal"), beside(whole, "-journal"), fs::copy_options::overwrite_existing);
+    fs::copy_file(sidecar_path(file, "-journal"), sidecar_path(whole, "-journal"), fs::copy_options::overwrite_existing);
     const auto reference = Store::read(whole);
     REQUIRE(reference);
     CHECK(file_bytes(whole) == killed.database);  // whoever only reads leaves it so
-    CHECK(file_bytes(beside(whole, "-journal")) == killed.journal);
+    CHECK(file_bytes(sidecar_path(whole, "-journal")) == killed.journal);
     {
       auto store = Store::open(whole);  // here SQLite undoes the edit in the file
       REQUIRE(store);
       REQUIRE(same_scene(*reference, *store->read_scene({}, nullptr, nullptr)) == "");
     }
-    CHECK_FALSE(fs::exists(beside(whole, "-journal")));
-    const Chunks truth = chunks_of(*reference);
-    REQUIRE((truth == chunks_a || truth == chunks_b));
+    CHECK_FALSE(fs::exists(sidecar_path(whole, "-journal")));
+    const Chunks expected = chunks_of(*reference);
+    REQUIRE((expected == chunks_a || expected == chunks_b));
     const Saved sound = save(killed);
     REQUIRE(sound.scene);
     CHECK(same_scene(*reference, *sound.scene) == "");
@@ -163,8 +164,8 @@ TEST_CASE("store salvage: an edit cut short by kill -9 is undone from its journa
     journal_mattered += !blind.scene || same_scene(*reference, *blind.scene) != "";
 
     const Files undone(whole);
-    for (int hurt = 0; hurt < 8; ++hurt) {
-      INFO("damage " << hurt);
+    for (int attempt = 0; attempt < 8; ++attempt) {
+      INFO("damage " << attempt);
       // Pages of the database: everything is there that the undone database would have with the same pages damaged.
       Files damaged = killed, lower = undone;
       for (size_t n = 1 + random() % 6; n > 0; --n) {
@@ -178,7 +179,7 @@ TEST_CASE("store salvage: an edit cut short by kill -9 is undone from its journa
         CHECK(contains(chunks_of(*got.scene), chunks_of(*least.scene)));
       }
       if (got.scene) {
-        CHECK(contains(truth, chunks_of(*got.scene)));
+        CHECK(contains(expected, chunks_of(*got.scene)));
         if (got.salvage.losses().empty()) CHECK(same_scene(*reference, *got.scene) == "");
       }
       // The journal too: of each chunk what it was before or after the edit, and whatever is not as before is said.
@@ -202,10 +203,10 @@ TEST_CASE("store salvage: a journal that is not this database's, or is damaged, 
   fs::copy_file(a, file);
   Bytes journal;
   for (uint32_t wait = 3000; journal.size() < 4 * kPage || journal[0] == 0; wait += 1700) {
-    fs::remove(beside(file, "-journal"));
+    fs::remove(sidecar_path(file, "-journal"));
     fs::copy_file(a, file, fs::copy_options::overwrite_existing);
     kill_while_turning(file, a, b, wait % 30000);
-    journal = file_bytes(beside(file, "-journal"));
+    journal = file_bytes(sidecar_path(file, "-journal"));
   }
   Files files(a);  // sound, and from before the edit
   Bytes& head = files.database;
@@ -216,7 +217,7 @@ TEST_CASE("store salvage: a journal that is not this database's, or is damaged, 
     CHECK(chunks_of(*s.scene) == chunks_of(scene_a));
     // Read without salvage: an error if an edit may be there in part, a warning if it is none of this file's.
     test::write_bytes(file, files.database);
-    test::write_bytes(beside(file, "-journal"), files.journal);
+    test::write_bytes(sidecar_path(file, "-journal"), files.journal);
     std::vector<std::string> warnings;
     const auto read = Store::read(file, {}, nullptr, nullptr, &warnings);
     if (read) {
@@ -228,17 +229,17 @@ TEST_CASE("store salvage: a journal that is not this database's, or is damaged, 
     }
     CHECK(bool(read) == foreign);
     CHECK((file_bytes(file) == files.database));
-    CHECK((file_bytes(beside(file, "-journal")) == files.journal));
+    CHECK((file_bytes(sidecar_path(file, "-journal")) == files.journal));
     // For editing, what is none of this file's is set aside, and what may be is an error that changes nothing.
-    const fs::path aside = beside(file, "-journal.of-another-state-1");
+    const fs::path quarantined = sidecar_path(file, "-journal.of-another-state-1");
     {
       auto store = Store::open(file);
       CHECK(bool(store) == foreign);
       if (store) CHECK((chunks_of(*store->read_scene({}, nullptr, nullptr)) == chunks_of(scene_a)));
     }
-    CHECK((file_bytes(foreign ? aside : beside(file, "-journal")) == files.journal));
+    CHECK((file_bytes(foreign ? quarantined : sidecar_path(file, "-journal")) == files.journal));
     if (!foreign) CHECK((file_bytes(file) == files.database));
-    fs::remove(aside);
+    fs::remove(quarantined);
   };
   files.journal = journal;
   head[27] = uint8_t(head[27] + 77);  // another count of changes
@@ -265,34 +266,34 @@ TEST_CASE("store salvage: a journal that is not this database's, or is damaged, 
 
 TEST_CASE("store salvage: behind a damaged page of a crashed editor's log the later edits still count") {
   const fs::path dir = test::scratch_dir("salvage_log_pages"), file = dir / "w.quarry", crashed = dir / "crashed.quarry";
-  test::EditStory story;
-  REQUIRE(Store::save(story.scene(), file));
+  test::EditScenario scenario;
+  REQUIRE(Store::save(scenario.scene(), file));
   std::map<std::pair<size_t, Int3>, std::set<uint64_t>> ever;  // every state that each chunk had
   const auto note = [&] {
-    for (const auto& [chunk, sum] : chunks_of(story.scene())) ever[chunk].insert(sum);
+    for (const auto& [chunk, sum] : chunks_of(scenario.scene())) ever[chunk].insert(sum);
   };
   note();
   {
     auto store = Store::open(file);
     REQUIRE(store);
     for (int i = 0; i < 30; ++i) {
-      REQUIRE(story.next(&*store));
+      REQUIRE(scenario.next(&*store));
       note();
     }
     fs::copy_file(file, crashed);
-    fs::copy_file(beside(file, "-wal"), beside(crashed, "-wal"));
+    fs::copy_file(sidecar_path(file, "-wal"), sidecar_path(crashed, "-wal"));
   }
   const Files whole(crashed);
-  const Chunks truth = chunks_of(story.scene());
+  const Chunks expected = chunks_of(scenario.scene());
   const size_t frames = (whole.log.size() - 32) / kFrame;
   REQUIRE(frames > 60);
   const auto right = [&](const Saved& s) {
     size_t count = 0;
     for (const auto& c : chunks_of(*s.scene)) {
       REQUIRE(ever[c.first].count(c.second));
-      count += contains(truth, {c});
+      count += contains(expected, {c});
     }
-    if (s.salvage.losses().empty()) REQUIRE(same_scene(story.scene(), *s.scene) == "");
+    if (s.salvage.losses().empty()) REQUIRE(same_scene(scenario.scene(), *s.scene) == "");
     return count;
   };
   std::mt19937 random(4);
@@ -310,7 +311,7 @@ TEST_CASE("store salvage: behind a damaged page of a crashed editor's log the la
     CHECK(s.says(header ? "damaged" : "1 are damaged"));
     CHECK_FALSE(s.salvage.losses().empty());
     going_on += right(s);
-    for (const auto& c : chunks_of(*stopped.scene)) stopping += contains(truth, {c});
+    for (const auto& c : chunks_of(*stopped.scene)) stopping += contains(expected, {c});
   }
   INFO("chunks as they were last: " << going_on << ", if reading stopped at the damage: " << stopping);
   CHECK(going_on > stopping);
@@ -320,7 +321,7 @@ TEST_CASE("store salvage: behind a damaged page of a crashed editor's log the la
   const Saved headless = save(files);
   REQUIRE(headless.scene);
   CHECK(headless.says("header of the log"));
-  CHECK(same_scene(story.scene(), *headless.scene) == "");
+  CHECK(same_scene(scenario.scene(), *headless.scene) == "");
   files = whole;
   size_t end = frames - 1;  // the last frame that ends an edit, and has pages of the same edit before it
   const auto ends_edit = [&](size_t frame) { return !std::equal(files.log.begin() + int64_t(36 + frame * kFrame), files.log.begin() + int64_t(40 + frame * kFrame), Bytes(4).begin()); };
@@ -334,14 +335,14 @@ TEST_CASE("store salvage: behind a damaged page of a crashed editor's log the la
 
 TEST_CASE("store: reading a damaged world leaves the log beside it for salvage") {
   const fs::path dir = test::scratch_dir("salvage_read_first"), file = dir / "w.quarry", crashed = dir / "crashed.quarry";
-  test::EditStory story;
-  REQUIRE(Store::save(story.scene(), file));
+  test::EditScenario scenario;
+  REQUIRE(Store::save(scenario.scene(), file));
   {
     auto store = Store::open(file);
     REQUIRE(store);
-    for (int i = 0; i < 5; ++i) REQUIRE(story.next(&*store));
+    for (int i = 0; i < 5; ++i) REQUIRE(scenario.next(&*store));
     fs::copy_file(file, crashed);
-    fs::copy_file(beside(file, "-wal"), beside(crashed, "-wal"));
+    fs::copy_file(sidecar_path(file, "-wal"), sidecar_path(crashed, "-wal"));
   }
   const Files whole(crashed);
   // Every page but the first that no edit has written again; the palette's are among them.
@@ -355,5 +356,5 @@ TEST_CASE("store: reading a damaged world leaves the log beside it for salvage")
   CHECK((Files(crashed).log == whole.log));
   const Saved s = save(Files(crashed));
   REQUIRE(s.scene);
-  CHECK(contains(chunks_of(story.scene()), chunks_of(*s.scene)));
+  CHECK(contains(chunks_of(scenario.scene()), chunks_of(*s.scene)));
 }

@@ -94,7 +94,8 @@ TEST_CASE("store salvage: chunks with wrong bytes and missing rows are lost alon
   const Scene scene = wide_scene();
   REQUIRE(Store::save(scene, file));
   SECTION("wrong bytes") {
-    sql(file, "UPDATE chunks SET data = CAST(substr(data, 1, 20) || x'00112233' || substr(data, 25) AS BLOB) WHERE volume = 0 AND x = 2 AND z < 1");
+    sql(file, "UPDATE chunks SET data = CAST(substr(data, 1, 20) || x'00112233' || substr(data, 25) AS BLOB) WHERE "
+        "volume = 0 AND x = 2 AND z < 1");
     const Saved s = save(file);
     CHECK(missing_chunks(scene, s.scene) == s.lost("chunks"));
     CHECK(s.lost("chunks") > 2);
@@ -103,7 +104,8 @@ TEST_CASE("store salvage: chunks with wrong bytes and missing rows are lost alon
     CHECK(s.scene.instances.size() == scene.instances.size());
   }
   SECTION("rows missing") {
-    sql(file, "DELETE FROM chunks WHERE volume = 0 AND z > 2; DELETE FROM palette WHERE id = 5; DELETE FROM instances WHERE id = 1");
+    sql(file, "DELETE FROM chunks WHERE volume = 0 AND z > 2; DELETE FROM palette WHERE id = 5; DELETE FROM "
+        "instances WHERE id = 1");
     const Saved s = save(file);
     CHECK(missing_chunks(scene, s.scene) == s.lost("chunks"));
     CHECK(s.lost("chunks") > 2);
@@ -111,7 +113,8 @@ TEST_CASE("store salvage: chunks with wrong bytes and missing rows are lost alon
     CHECK(s.lost("instances") == 1);
   }
   SECTION("state, volumes and journal broken") {
-    sql(file, "DELETE FROM state; DELETE FROM volumes WHERE id = 0; INSERT INTO journal VALUES (9, 9, 9, 'x', 1, 1, 1, 1, x'00')");
+    sql(file, "DELETE FROM state; DELETE FROM volumes WHERE id = 0; INSERT INTO journal VALUES (9, 9, 9, 'x', 1, 1, "
+        "1, 1, x'00')");
     const Saved s = save(file);
     CHECK(missing_chunks(scene, s.scene) == 0);
     CHECK(s.lost("volume_rows") == 1);
@@ -167,12 +170,12 @@ TEST_CASE("store salvage: any one page overwritten loses only what was on it") {
 
 TEST_CASE("store salvage: edits in a crashed editor's log count, and what the edits replaced does not come back") {
   const fs::path dir = test::scratch_dir("salvage_log"), file = dir / "a.quarry", crashed = dir / "crashed.quarry";
-  test::EditStory story;
-  REQUIRE(Store::save(story.scene(), file));
+  test::EditScenario scenario;
+  REQUIRE(Store::save(scenario.scene(), file));
   {
     auto store = Store::open(file);
     REQUIRE(store);
-    for (int i = 0; i < 25; ++i) REQUIRE(story.next(&*store));
+    for (int i = 0; i < 25; ++i) REQUIRE(scenario.next(&*store));
     fs::copy_file(file, crashed);
     fs::copy_file(file.string() + "-wal", crashed.string() + "-wal");
   }

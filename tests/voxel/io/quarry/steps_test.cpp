@@ -86,13 +86,13 @@ class Kept {
   }
   std::optional<Document> document;
   Store& store() { return store_; }
-  Document::Keep edits() {
+  Document::Persist edits() {
     return [this](std::span<const UndoRecord> r) { return store_.commit_edit(document->scene(), r); };
   }
-  Document::Keep undos() {
+  Document::Persist undos() {
     return [this](std::span<const UndoRecord> r) { return store_.commit_undo(document->scene(), r); };
   }
-  Document::Keep redos() {
+  Document::Persist redos() {
     return [this](std::span<const UndoRecord> r) { return store_.commit_redo(document->scene(), r); };
   }
   void stroke(std::initializer_list<int> places, uint8_t material) {
@@ -160,7 +160,8 @@ TEST_CASE("store: strokes and changes of the palette are steps after closing as 
   CHECK(same_scene(states[5], kept.document->scene()) == "");
 }
 
-TEST_CASE("store: a file keeps the version that older programs read until a step of several edits or a change of the palette is in it") {
+TEST_CASE("store: a file keeps the version that older programs read until a step of several edits or a change of the "
+    "palette is in it") {
   const fs::path dir = test::scratch_dir("store-version");
   const fs::path file = new_world(dir);
   {
@@ -183,7 +184,8 @@ TEST_CASE("store: a file keeps the version that older programs read until a step
     kept.paint_over(3, 0.5f);
   }
   CHECK(version_of(dir / "palette.quarry") == 2);
-  // An old reader, which knows neither, must not take such rows for edits of voxels: this one is as strict with what says it is old.
+  // An old reader, which knows neither, must not take such rows for edits of voxels: this one is as strict with what
+  // says it is old.
   for (const fs::path& newer : {file, dir / "palette.quarry"}) {
     change(newer, "PRAGMA user_version=1");
     std::vector<UndoRecord> history;
@@ -193,7 +195,8 @@ TEST_CASE("store: a file keeps the version that older programs read until a step
   }
 }
 
-TEST_CASE("store: a world as Quarry 0.1.1 wrote it opens with each edit a step, can be undone to its beginning, and takes new steps") {
+TEST_CASE("store: a world as Quarry 0.1.1 wrote it opens with each edit a step, can be undone to its beginning, and "
+    "takes new steps") {
   const fs::path dir = test::scratch_dir("store-compat");
   const fs::path file = dir / "old.quarry";
   fs::copy_file(test::asset("compat/world-0.1.1.quarry"), file);
@@ -327,7 +330,8 @@ TEST_CASE("store: damage to steps and to changes of the palette is found, and sa
   for (const char* text : {"UPDATE journal SET part = 0 WHERE record = 2", "UPDATE journal SET part = 1 WHERE record = 5", "UPDATE journal SET part = 2 WHERE record = 3",
                            "UPDATE journal SET volume = 0 WHERE record = 4", "UPDATE journal SET volume = -1 WHERE record = 1", "UPDATE journal SET volume = -2 WHERE record = 4",
                            "UPDATE journal SET changes = 2 WHERE record = 4", "UPDATE journal SET bytes = 100 WHERE record = 4", "UPDATE journal SET label = 'x' WHERE record = 4",
-                           "INSERT INTO journal SELECT record, 1, volume, label, voxels, changes, bytes, checksum, data FROM journal WHERE record = 4",
+                           "INSERT INTO journal SELECT record, 1, volume, label, voxels, changes, bytes, checksum, "
+                           "data FROM journal WHERE record = 4",
                            "UPDATE journal SET data = zeroblob(9) WHERE record = 4", "DELETE FROM journal WHERE record = 4"}) {
     INFO(text);
     write_bytes(file, whole);

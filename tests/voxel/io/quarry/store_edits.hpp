@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// store_edits.hpp - scenes, edits and comparisons for the tests of the world file, made without the library's own editing, so that
-// what is compared is what the file did.
+// store_edits.hpp - scenes, edits and comparisons for the tests of the world file, made without the library's own
+// editing, so that what is compared is what the file did.
 #pragma once
 
 #include <algorithm>
@@ -111,10 +111,11 @@ inline void apply_record(Scene* scene, const UndoRecord& record, bool forwards) 
   for (const BrickChange& c : record.changes) scene->volumes[record.volume].bricks.put(c.brick, forwards ? c.after : c.before);
 }
 
-// A row of edits, undos and redos in which step n does the same in every process that plays it: the story of a session, and its replay.
-class EditStory {
+// A row of edits, undos and redos in which step n does the same in every process that plays it: the scenario of a
+// session, and its replay.
+class EditScenario {
  public:
-  EditStory() {
+  EditScenario() {
     scene_.volumes.resize(2);
     for (int32_t x = -20; x < 20; ++x)
       for (int32_t z = -20; z < 20; ++z) scene_.volumes[0].bricks.set({x, 0, z}, uint8_t(1 + ((x ^ z) & 15)));

@@ -188,26 +188,26 @@ TEST_CASE("store: an edit writes the chunks it touches and no others, and closin
 
 TEST_CASE("store: undo, redo and their place survive closing; a new edit drops what could be redone") {
   const fs::path file = test::scratch_dir("store-history") / "w.quarry";
-  test::EditStory story;  // a deterministic row of edits, undos and redos
-  REQUIRE(Store::save(story.scene(), file));
+  test::EditScenario scenario;  // a deterministic row of edits, undos and redos
+  REQUIRE(Store::save(scenario.scene(), file));
   for (int session = 0; session < 6; ++session) {
     auto store = Store::open(file);
     REQUIRE(store);
-    for (int i = 0; i < 25; ++i) REQUIRE(story.next(&*store));
+    for (int i = 0; i < 25; ++i) REQUIRE(scenario.next(&*store));
     std::vector<UndoRecord> history;
     size_t position = 0;
     const auto live = store->read_scene({}, &history, &position);
     REQUIRE(live);
-    CHECK(same_scene(story.scene(), *live) == "");
+    CHECK(same_scene(scenario.scene(), *live) == "");
   }
   std::vector<UndoRecord> history;
   size_t position = 99;
   const auto scene = Store::read(file, {}, &history, &position);
   REQUIRE(scene);
-  CHECK(same_scene(story.scene(), *scene) == "");
-  CHECK(test::same_history(story.history(), history) == "");
-  CHECK(position == story.position());
-  CHECK(story.dropped() > 0);
+  CHECK(same_scene(scenario.scene(), *scene) == "");
+  CHECK(test::same_history(scenario.history(), history) == "");
+  CHECK(position == scenario.position());
+  CHECK(scenario.dropped() > 0);
 }
 
 TEST_CASE("store: a document's edits go through the file and its history goes on where it stood") {
@@ -453,12 +453,12 @@ TEST_CASE("store: what is no Quarry world, or a newer one, is said to be so") {
 TEST_CASE("store: flipped bits and cuts anywhere in the file are found or change nothing") {
   const fs::path dir = test::scratch_dir("store-flips");
   const fs::path file = dir / "w.quarry";
-  test::EditStory story;
-  REQUIRE(Store::save(story.scene(), file));
+  test::EditScenario scenario;
+  REQUIRE(Store::save(scenario.scene(), file));
   {
     auto store = Store::open(file);
     REQUIRE(store);
-    for (int i = 0; i < 12; ++i) REQUIRE(story.next(&*store));
+    for (int i = 0; i < 12; ++i) REQUIRE(scenario.next(&*store));
   }
   const std::vector<uint8_t> whole = file_bytes(file);
   std::mt19937 random(99);
@@ -473,13 +473,13 @@ TEST_CASE("store: flipped bits and cuts anywhere in the file are found or change
       REQUIRE_FALSE(scene.error().message.empty());
     } else {
       ++harmless;
-      REQUIRE(same_scene(story.scene(), *scene) == "");
-      REQUIRE(test::same_history(story.history(), history) == "");
-      REQUIRE(position == story.position());
+      REQUIRE(same_scene(scenario.scene(), *scene) == "");
+      REQUIRE(test::same_history(scenario.history(), history) == "");
+      REQUIRE(position == scenario.position());
     }
     // Editing must refuse it, or go well and leave it readable.
     if (++checked % 16 == 0)
-      if (auto opened = Store::open(file)) (void)opened->commit_palette(story.scene().palette);
+      if (auto opened = Store::open(file)) (void)opened->commit_palette(scenario.scene().palette);
     for (const char* suffix : {"-wal", "-shm", "-journal"}) fs::remove(file.string() + suffix);
   };
   for (int round = 0; round < 700; ++round) {

@@ -71,12 +71,12 @@ TEST_CASE("store reader: a world copied region by region has the bytes of one th
   const fs::path dir = test::scratch_dir("store-regions");
   const Scene scene = crowd(3);
   REQUIRE(io::Store::save(scene, dir / "world.quarry"));
-  for (const uint64_t room : {uint64_t(0), uint64_t(1) << 20, uint64_t(1) << 33}) {
+  for (const uint64_t available_bytes : {uint64_t(0), uint64_t(1) << 20, uint64_t(1) << 33}) {
     RegionSink sink;
     const Progress progress;
     std::optional<io::StoreWriter> writer;
     size_t taken = 0;
-    sink.room = [&] { return room; };
+    sink.available_bytes = [&] { return available_bytes; };
     sink.begin = [&](const Scene& head) -> Result<void> {
       QRY_TRY_ASSIGN(auto made, io::StoreWriter::create(head, dir / "copy.quarry", progress));
       writer.emplace(std::move(made));
@@ -85,7 +85,7 @@ TEST_CASE("store reader: a world copied region by region has the bytes of one th
     sink.take = [&](uint32_t volume, BrickMap&& bricks) {
       ++taken;
       const BrickMap all = std::move(bricks);
-      if (room < 10000) CHECK(all.bricks().size() <= 512);
+      if (available_bytes < 10000) CHECK(all.bricks().size() <= 512);
       return writer->append(volume, all);
     };
     auto reader = io::StoreReader::open(dir / "world.quarry");
@@ -93,7 +93,7 @@ TEST_CASE("store reader: a world copied region by region has the bytes of one th
     const auto done = reader->read_all(sink, progress);
     REQUIRE(done);
     CHECK(done->regions == taken);
-    CHECK((room > uint64_t(1) << 30 ? taken == 4 : taken > 8));
+    CHECK((available_bytes > uint64_t(1) << 30 ? taken == 4 : taken > 8));
     REQUIRE(writer->commit());
     CHECK((test::file_text(dir / "copy.quarry") == test::file_text(dir / "world.quarry")));
   }
@@ -126,7 +126,7 @@ TEST_CASE("store reader: a box of chunks has its bricks and no others, and damag
   auto bad = io::StoreReader::open(dir / "bad.quarry");
   if (bad) {
     RegionSink sink;
-    sink.room = [] { return uint64_t(1) << 30; };
+    sink.available_bytes = [] { return uint64_t(1) << 30; };
     sink.begin = [](const Scene&) -> Result<void> { return {}; };
     sink.take = [](uint32_t, BrickMap&&) -> Result<void> { return {}; };
     const auto read = bad->read_all(sink, {});
@@ -166,14 +166,14 @@ TEST_CASE("vox: read model by model it gives the world, the warnings and the err
   for (const fs::path& file : files) {
     INFO(file.string());
     io::ReadOptions options;
-    std::vector<std::string> said, said_whole;
-    options.warnings = &said_whole;
+    std::vector<std::string> warnings, warnings_whole;
+    options.warnings = &warnings_whole;
     const auto read = io::read_scene(file, options);
-    options.warnings = &said;
+    options.warnings = &warnings;
     const Progress progress;
     std::optional<io::StoreWriter> writer;
     RegionSink sink;
-    sink.room = [] { return uint64_t(1) << 30; };
+    sink.available_bytes = [] { return uint64_t(1) << 30; };
     sink.begin = [&](const Scene& head) -> Result<void> {
       QRY_TRY_ASSIGN(auto made, io::StoreWriter::create(head, dir / "parts.quarry", progress));
       writer.emplace(std::move(made));
@@ -188,12 +188,12 @@ TEST_CASE("vox: read model by model it gives the world, the warnings and the err
       REQUIRE(!done);
       CHECK(done.error().code == read.error().code);
       CHECK(done.error().message == read.error().message);
-      CHECK(said == said_whole);
+      CHECK(warnings == warnings_whole);
       continue;
     }
     if (!done) FAIL(done.error().message);
     ++good;
-    CHECK(said == said_whole);
+    CHECK(warnings == warnings_whole);
     REQUIRE(writer->commit());
     writer.reset();
     REQUIRE(io::Store::save(*read, dir / "whole.quarry"));
@@ -209,16 +209,16 @@ TEST_CASE("grids: written from some layers at a time they have the bytes of thos
     REQUIRE(io::Store::save(scene, dir / "world.quarry"));
     REQUIRE(io::write_binvox(scene, dir / "whole.binvox", {}));
     REQUIRE(io::write_raw(scene, dir / "whole.nrrd", {}));
-    for (const uint64_t room : {uint64_t(14) << 20, uint64_t(1) << 33}) {
+    for (const uint64_t available_bytes : {uint64_t(14) << 20, uint64_t(1) << 33}) {
       auto store = io::StoreReader::open(dir / "world.quarry");
       REQUIRE(store);
-      const auto voxels = io::VisibleRegions::of(*store, bounds_of(scene), [room] { return room; }, {});
+      const auto voxels = io::VisibleRegions::of(*store, bounds_of(scene), [available_bytes] { return available_bytes; }, {});
       REQUIRE(voxels);
       const auto binvox = io::write_binvox_regions(*voxels, dir / "parts.binvox", {});
       if (!binvox) FAIL(binvox.error().message);
       const uint64_t regions = voxels->read_regions();
-      INFO("regions " << regions << " with room for " << room);
-      CHECK((room > uint64_t(1) << 30 ? regions <= 3 : regions > 1));
+      INFO("regions " << regions << " with room for " << available_bytes);
+      CHECK((available_bytes > uint64_t(1) << 30 ? regions <= 3 : regions > 1));
       REQUIRE(io::write_raw_regions(*voxels, dir / "parts.nrrd", {}));
       CHECK(voxels->read_regions() > regions);
       CHECK((test::file_text(dir / "parts.binvox") == test::file_text(dir / "whole.binvox")));
@@ -253,15 +253,15 @@ TEST_CASE("meshes: written from some layers at a time they have the bytes of tho
       fs::create_directories(dir / "parts");
       const fs::path whole = dir / "whole" / (std::string("name.") + extension), parts = dir / "parts" / (std::string("name.") + extension);
       REQUIRE((*format)->write(scene, whole, {}));
-      for (const uint64_t room : {uint64_t(16) << 20, uint64_t(1) << 33}) {
+      for (const uint64_t available_bytes : {uint64_t(16) << 20, uint64_t(1) << 33}) {
         auto store = io::StoreReader::open(dir / "world.quarry");
         REQUIRE(store);
-        const auto voxels = io::VisibleRegions::of(*store, bounds_of(scene), [room] { return room; }, {});
+        const auto voxels = io::VisibleRegions::of(*store, bounds_of(scene), [available_bytes] { return available_bytes; }, {});
         REQUIRE(voxels);
         const auto written = (*format)->write_regions(*voxels, parts, {});
         if (!written) FAIL(written.error().message);
-        INFO(extension << " of seed " << seed << ", regions " << voxels->read_regions() << " with room for " << room);
-        CHECK((room > uint64_t(1) << 30 ? voxels->read_regions() <= 4 : voxels->read_regions() > 4));
+        INFO(extension << " of seed " << seed << ", regions " << voxels->read_regions() << " with room for " << available_bytes);
+        CHECK((available_bytes > uint64_t(1) << 30 ? voxels->read_regions() <= 4 : voxels->read_regions() > 4));
         CHECK((test::file_text(parts) == test::file_text(whole)));
         CHECK(size_t(std::distance(fs::directory_iterator(dir / "parts"), fs::directory_iterator())) == (std::string_view(extension) == "obj" ? 2 : 1));
         fs::remove_all(dir / "parts");
@@ -283,7 +283,7 @@ TEST_CASE("meshes: worlds that are thin along any axis need only slabs of the ot
   const fs::path dir = test::scratch_dir("mesh-thin");
   fs::create_directories(dir / "parts");
   for (size_t thin = 0; thin < 3; ++thin) {
-    std::mt19937 random(static_cast<uint32_t>(thin));
+    std::mt19937 random{uint32_t(thin)};
     Scene scene;
     scene.volumes.resize(1);
     scene.instances.resize(1);

@@ -460,7 +460,8 @@ TEST_CASE("vox: cut after any byte, a file is an error that says so") {
   const std::vector<uint8_t> whole = rich_file().bytes();
   REQUIRE(parse_vox(whole));
   for (size_t n = 0; n < whole.size(); ++n) {
-    const std::vector<uint8_t> cut(whole.begin(), whole.begin() + int64_t(n));  // an allocation of its own: sanitizers see its end
+    // An allocation of its own: sanitizers see its end.
+    const std::vector<uint8_t> cut(whole.begin(), whole.begin() + int64_t(n));
     const auto scene = parse_vox(cut);
     if (scene || scene.error().message.rfind("byte ", 0) != 0) FAIL("cut after byte " << n);
   }

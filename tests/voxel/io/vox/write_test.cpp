@@ -71,7 +71,8 @@ TEST_CASE("vox writer: every real file goes through .quarry and back with all th
     const auto way = io::read_scene(dir / "way.quarry");
     REQUIRE(way);
     Scene last = read_back(*way, dir / "last.vox");
-    // What the file has besides is other pieces of metadata: where it came from, what it says of frames, and a palette that is now spelt out.
+    // What the file has besides is other pieces of metadata: where it came from, what it says of frames, and a palette
+    // that is now spelt out.
     Scene want = *first;
     for (const char* key : {"source_file", "vox.anim_transform", "vox.anim_model", "vox.rgba_256"}) want.metadata.erase(key), last.metadata.erase(key);
     for (const auto& [key, value] : want.metadata) {

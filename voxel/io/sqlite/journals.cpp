@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// companions.cpp - walks journal and log page by page with their checksums, tells whose they are and where the last
+// journals.cpp - walks journal and log page by page with their checksums, tells whose they are and where the last
 // whole edit ends.
-#include "voxel/io/sqlite/companions.hpp"
+#include "voxel/io/sqlite/journals.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -42,7 +42,7 @@ std::string place(size_t byte) { return "byte " + std::to_string(byte); }
 }  // namespace
 
 // By what a log shows whose it is.
-struct CompanionPages::LogSigns {
+struct JournalPages::LogSigns {
   std::set<int64_t> numbers;            // that stand in it
   uint32_t number_page = 0;             // the page they are on, or would be
   std::set<uint32_t> counts;            // of changes, as its copies of page 1 have them
@@ -62,29 +62,30 @@ struct CompanionPages::LogSigns {
 };
 
 uint32_t database_page_bytes(std::span<const uint8_t> header) {
-  const uint32_t said = big(header, 16, 2), bytes = said == 1 ? 65536 : said;
+  const uint32_t stored = big(header, 16, 2), bytes = stored == 1 ? 65536 : stored;
   return bytes >= 512 && std::has_single_bit(bytes) ? bytes : 0;
 }
 
-CompanionPages::CompanionPages(std::span<const uint8_t> first_page, uint32_t page_bytes, uint32_t pages_in_file, uint32_t most_pages, const DatabaseCompanions& beside, BehindDamage behind,
+JournalPages::JournalPages(std::span<const uint8_t> first_page, uint32_t page_bytes, uint32_t pages_in_file, uint32_t most_pages, const DatabaseJournals& journals, BehindDamage behind,
                                const PageOfFile& page_of_file)
     : database_first_(first_page), page_bytes_(page_bytes), count_(pages_in_file), most_pages_(most_pages) {
-  undo_unfinished(beside.journal);
+  undo_unfinished(journals.journal);
   before_log_ = first().empty() || count_ == 0 ? 0 : big(first(), 28, 4);
   const auto header = first().empty() ? database_first_ : first();
   closed_ = std::memcmp(header.data(), kDatabaseMagic, sizeof kDatabaseMagic) == 0 && header[18] == 1 && header[19] == 1;
-  take_log(beside.log, behind, page_of_file);
+  take_log(journals.log, behind, page_of_file);
 }
 
-std::span<const uint8_t> CompanionPages::first() const {
+std::span<const uint8_t> JournalPages::first() const {
   if (const auto it = pages_.find(1); it != pages_.end()) return it->second;
   return database_first_.size() < page_bytes_ ? std::span<const uint8_t>() : database_first_;
 }
 
-// A journal holds pages as they were before a change; it is there for as long as the change is not finished. Records that SQLite had not yet
-// counted in a header are of pages that it had not yet changed: they mend damage, and undo nothing.
-void CompanionPages::undo_unfinished(std::span<const uint8_t> journal) {
-  const auto not_used = [&](const std::string& why) { journal_.said.push_back("the journal beside it was not used: " + why); };
+// A journal holds pages as they were before a change; it is there for as long as the change is not finished. Records
+// that SQLite had not yet counted in a header are of pages that it had not yet changed: they mend damage, and undo
+// nothing.
+void JournalPages::undo_unfinished(std::span<const uint8_t> journal) {
+  const auto not_used = [&](const std::string& why) { journal_.messages.push_back("the journal beside it was not used: " + why); };
   const auto starts_at = [&](uint64_t at) {
     return journal.size() >= kJournalHeaderBytes && at <= journal.size() - kJournalHeaderBytes && std::memcmp(journal.data() + at, kJournalMagic, sizeof kJournalMagic) == 0;
   };
@@ -147,15 +148,16 @@ void CompanionPages::undo_unfinished(std::span<const uint8_t> journal) {
   journal_.unsure = true;  // counts of changes are small numbers, the same in many files
   if (before.empty() && damaged == 0) return;
   pages_ = std::move(before);
-  // Pages behind the size before are the change's own. The size is in page 1, too: a damaged one must not cut pages off.
+  // Pages behind the size before are the change's own. The size is in page 1, too: a damaged one must not cut pages
+  // off.
   count_ = std::max(count_, pages_before);
   const bool counted = !first().empty() && std::memcmp(first().data(), kDatabaseMagic, sizeof kDatabaseMagic) == 0 && big(first(), 24, 4) == big(first(), 92, 4);
   count_ = std::min(std::max(pages_before, counted ? big(first(), 28, 4) : 0), most_pages_);
-  journal_.said.push_back("an edit was not finished; the journal beside it undid it: " + std::to_string(journal_.used) + " pages are as they were before" +
+  journal_.messages.push_back("an edit was not finished; the journal beside it undid it: " + std::to_string(journal_.used) + " pages are as they were before" +
                           (damaged ? ", of " + std::to_string(damaged) + " more the journal is damaged: these are as the edit left them" : ""));
 }
 
-std::string CompanionPages::why_foreign(const LogSigns& signs, bool nothing_new, const PageOfFile& page_of_file) {
+std::string JournalPages::why_foreign(const LogSigns& signs, bool nothing_new, const PageOfFile& page_of_file) {
   if (closed_) return nothing_new ? std::string() : kClosed;
   const auto header = first().empty() ? database_first_ : first();
   if (std::memcmp(header.data(), kDatabaseMagic, sizeof kDatabaseMagic) != 0) {
@@ -166,7 +168,8 @@ std::string CompanionPages::why_foreign(const LogSigns& signs, bool nothing_new,
     const std::vector<uint8_t> own = page_of_file(signs.number_page);
     const auto number = integer_of_key(own, kLogNumberKey);
     if (number && signs.numbers.count(*number)) return {};
-    // A page without the number is of a file that was not opened since there are numbers. One that is damaged says nothing.
+    // A page without the number is of a file that was not opened since there are numbers. One that is damaged says
+    // nothing.
     if (number || (!signs.numbers.empty() && integer_of_key(own, kLogNumberNeighbour))) return "it does not have the number that the file got when it was opened for editing";
   }
   const uint32_t count = big(header, 24, 4);
@@ -175,20 +178,20 @@ std::string CompanionPages::why_foreign(const LogSigns& signs, bool nothing_new,
   return {};
 }
 
-// A page counts if its checksum, which goes on from the page before it, is right, and if a page that ends an edit follows. What is stored in a
-// damaged page's header mostly still starts the next one's checksum.
-void CompanionPages::take_log(std::span<const uint8_t> log, BehindDamage behind, const PageOfFile& page_of_file) {
+// A page counts if its checksum, which goes on from the page before it, is right, and if a page that ends an edit
+// follows. What is stored in a damaged page's header mostly still starts the next one's checksum.
+void JournalPages::take_log(std::span<const uint8_t> log, BehindDamage behind, const PageOfFile& page_of_file) {
   if (log.empty()) return;
   const size_t frame_bytes = kFrameHeaderBytes + page_bytes_;
   const auto foreign = [&](const std::string& why) {
     log_ = {};
     log_.foreign = true;
-    log_.said.push_back("the log beside it was not applied: it is of another state of this world, or of another world (" + why + ")");
+    log_.messages.push_back("the log beside it was not applied: it is of another state of this world, or of another world (" + why + ")");
   };
   if (log.size() < kLogHeaderBytes + frame_bytes) {
     if (log.size() <= kLogHeaderBytes) return;
     if (closed_) return foreign(kClosed);
-    log_.said.push_back("the log beside it was not used: its " + std::to_string(log.size()) + " bytes are less than one page");
+    log_.messages.push_back("the log beside it was not used: its " + std::to_string(log.size()) + " bytes are less than one page");
     log_.unfinished = place(kLogHeaderBytes);
     return;
   }
@@ -205,7 +208,8 @@ void CompanionPages::take_log(std::span<const uint8_t> log, BehindDamage behind,
   std::map<uint32_t, std::span<const uint8_t>> pending, taken;
   LogSigns signs;
   uint64_t doubtful = 0, doubtful_own = 0;  // since the last page that was right; with this log's salts
-  size_t first_wrong = 0, last_end = kLogHeaderBytes;  // bytes: of the first page that is not right; behind the last whole edit
+  // Bytes: of the first page that is not right; behind the last whole edit.
+  size_t first_wrong = 0, last_end = kLogHeaderBytes;
   bool wrong_ends_edit = false, ended_behind = false, later_edits = false;
   uint32_t pages_after = 0;
   size_t at = kLogHeaderBytes;
@@ -253,11 +257,11 @@ void CompanionPages::take_log(std::span<const uint8_t> log, BehindDamage behind,
   const bool cut_in_page = doubtful == doubtful_own && log.size() - at >= 16 && own_at(at);
   const bool wrong_in_it = first_wrong > 0 && (ended_behind || doubtful_own > 0);
   if (!pending.empty() || wrong_in_it || cut_in_page) log_.unfinished = place(last_end);
-  if (!header_whole) log_.said.push_back("the header of the log beside it is damaged; its pages were judged by their own checksums");
+  if (!header_whole) log_.messages.push_back("the header of the log beside it is damaged; its pages were judged by their own checksums");
   if (log_.damaged > 0)
-    log_.said.push_back("the log of the last edits beside it: " + std::to_string(log_.used) + " pages were read, " + std::to_string(log_.damaged) +
+    log_.messages.push_back("the log of the last edits beside it: " + std::to_string(log_.used) + " pages were read, " + std::to_string(log_.damaged) +
                         " are damaged; what was on them is of an older state, or lost");
-  if (!pending.empty()) log_.said.push_back("the log beside it ends in an edit that was not finished; its " + std::to_string(pending.size()) + " pages were not used");
+  if (!pending.empty()) log_.messages.push_back("the log beside it ends in an edit that was not finished; its " + std::to_string(pending.size()) + " pages were not used");
 }
 
 }  // namespace quarry::io

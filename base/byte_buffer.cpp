@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// byte_store.cpp - address space from mmap, grown by mremap; the kernel backs a page at its first write, and
+// byte_buffer.cpp - address space from mmap, grown by mremap; the kernel backs a page at its first write, and
 // MADV_DONTNEED takes it back.
-#include "base/byte_store.hpp"
+#include "base/byte_buffer.hpp"
 
 #include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
@@ -13,13 +13,13 @@
 
 namespace quarry {
 
-ByteStore::~ByteStore() {
+ByteBuffer::~ByteBuffer() {
   if (!bytes_) return;
   ASAN_UNPOISON_MEMORY_REGION(bytes_, capacity_);
   ::munmap(bytes_, capacity_);
 }
 
-void ByteStore::resize(size_t size) {
+void ByteBuffer::resize(size_t size) {
   if (size > capacity_) {
     constexpr size_t kLeast = size_t(1) << 20;
     size_t wanted = std::max(kLeast, capacity_ * 2);
@@ -46,13 +46,13 @@ void ByteStore::resize(size_t size) {
   ASAN_POISON_MEMORY_REGION(bytes_ + size_, capacity_ - size_);
 }
 
-void ByteStore::append(std::span<const uint8_t> bytes) {
+void ByteBuffer::append(std::span<const uint8_t> bytes) {
   const size_t had = size_;
   resize(had + bytes.size());
   if (!bytes.empty()) std::memcpy(bytes_ + had, bytes.data(), bytes.size());
 }
 
-void ByteStore::drop(size_t begin, size_t end) {
+void ByteBuffer::drop(size_t begin, size_t end) {
   const auto page = size_t(::sysconf(_SC_PAGESIZE));
   begin = (begin + page - 1) / page * page;
   end = end / page * page;

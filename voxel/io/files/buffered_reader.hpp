@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// pieces.hpp - bytes in order, a piece at a time: of a file that need not fit memory, or of memory. For readers of long files that
-// are made of small things. Unlike ByteWindow it maps no memory of the length of the file, which the limit of a reading process would count.
+// buffered_reader.hpp - bytes in order, a piece at a time: of a file that need not fit memory, or of memory. For
+// readers of long files that are made of small things. Unlike ByteView it maps no memory of the length of the file,
+// which the limit of a reading process would count.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +16,25 @@
 namespace quarry::io {
 
 // One thread.
-class FilePieces {
+class BufferedReader {
  public:
   // `bytes` must outlive it; nothing is copied.
-  explicit FilePieces(std::span<const uint8_t> bytes) : size_(bytes.size()), window_(bytes) {}
-  // Errors: those of read_file (file_bytes.hpp). Takes the memory of the longest run that is asked for, a quarter of a MiB at least.
-  static Result<FilePieces> open(const std::filesystem::path& file, uint64_t limit);
-  FilePieces(FilePieces&& other) noexcept
+  explicit BufferedReader(std::span<const uint8_t> bytes) : size_(bytes.size()), window_(bytes) {}
+  // Errors: those of read_file (file_bytes.hpp). Takes the memory of the longest run that is asked for, a quarter of a
+  // MiB at least.
+  static Result<BufferedReader> open(const std::filesystem::path& file, uint64_t limit);
+  BufferedReader(BufferedReader&& other) noexcept
       : fd_(std::exchange(other.fd_, -1)), size_(other.size_), window_at_(other.window_at_), at_(other.at_), buffer_(std::move(other.buffer_)), window_(std::exchange(other.window_, {})), error_(std::move(other.error_)) {}
-  FilePieces(const FilePieces&) = delete;
-  FilePieces& operator=(const FilePieces&) = delete;
-  ~FilePieces();
+  BufferedReader(const BufferedReader&) = delete;
+  BufferedReader& operator=(const BufferedReader&) = delete;
+  ~BufferedReader();
 
   uint64_t size() const { return size_; }
   uint64_t at() const { return at_; }
   uint64_t left() const { return size_ - at_; }
   void seek(uint64_t at) { at_ = at < size_ ? at : size_; }
-  // A run of at least `count` bytes from here on; of fewer only where the file ends, or could not be read: then there is an error. Valid until the
-  // next call of peek.
+  // A run of at least `count` bytes from here on; of fewer only where the file ends, or could not be read: then there
+  // is an error. Valid until the next call of peek.
   std::span<const uint8_t> peek(size_t count) {
     const uint64_t skip = at_ - window_at_;
     if (at_ >= window_at_ && skip + count <= window_.size()) return window_.subspan(size_t(skip));
@@ -43,7 +45,7 @@ class FilePieces {
   Result<void> good() const { return error_ ? Result<void>(tl::unexpected(*error_)) : Result<void>(); }
 
  private:
-  FilePieces(int fd, uint64_t size) : fd_(fd), size_(size) {}
+  BufferedReader(int fd, uint64_t size) : fd_(fd), size_(size) {}
   std::span<const uint8_t> refilled(size_t count);
 
   int fd_ = -1;  // none: all is in window_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// byte_store.hpp - bytes that come one after another and of which the beginning may go before the end has come. It grows without copying (a vector
+// byte_buffer.hpp - bytes that come one after another and of which the beginning may go before the end has come. It grows without copying (a vector
 // that grows has all it holds twice for a while), and takes memory only for what is there.
 #pragma once
 
@@ -11,17 +11,17 @@
 namespace quarry {
 
 // One thread.
-class ByteStore {
+class ByteBuffer {
  public:
-  ByteStore() = default;
-  ByteStore(ByteStore&& other) noexcept : bytes_(std::exchange(other.bytes_, nullptr)), size_(std::exchange(other.size_, 0)), capacity_(std::exchange(other.capacity_, 0)) {}
-  ByteStore& operator=(ByteStore&& other) noexcept {
+  ByteBuffer() = default;
+  ByteBuffer(ByteBuffer&& other) noexcept : bytes_(std::exchange(other.bytes_, nullptr)), size_(std::exchange(other.size_, 0)), capacity_(std::exchange(other.capacity_, 0)) {}
+  ByteBuffer& operator=(ByteBuffer&& other) noexcept {
     std::swap(bytes_, other.bytes_);
     std::swap(size_, other.size_);
     std::swap(capacity_, other.capacity_);
     return *this;
   }
-  ~ByteStore();
+  ~ByteBuffer();
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// shell_texts.cpp - the texts for bash, zsh, fish and troff, with each one's way of quoting.
-#include "app/commands/shell_texts.hpp"
+// shell_completion.cpp - the texts for bash, zsh, fish and troff, with each one's way of quoting.
+#include "app/commands/shell_completion.hpp"
 
 #include <fmt/format.h>
 
@@ -166,7 +166,7 @@ std::string roff(const std::string& text) {
 }
 
 std::string upper(std::string text) {
-  std::ranges::transform(text, text.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+  std::ranges::transform(text, text.begin(), [](char c) { return c >= 'a' && c <= 'z' ? char(c - 'a' + 'A') : c; });
   return text;
 }
 
@@ -179,8 +179,12 @@ std::string completion_script(const std::string& shell, const std::vector<Comman
 }
 
 std::string manual_page(const std::vector<CommandText>& commands, const std::string& version) {
-  std::string out = fmt::format(".TH QUARRY 1 \"\" \"Quarry {}\" \"User Commands\"\n.SH NAME\nquarry \\- sparse voxels: convert, render, edit, compare\n.SH SYNOPSIS\n.B quarry\n.I COMMAND\n.RI [ OPTIONS ]\n"
-                                ".SH DESCRIPTION\nQuarry turns meshes, voxel files and point clouds into sparse voxel worlds and back, makes pictures of them without a window, compares and checks them, "
+  std::string out = fmt::format(".TH QUARRY 1 \"\" \"Quarry {}\" \"User Commands\"\n.SH NAME\n"
+      "quarry \\- sparse voxels: convert, render, edit, compare\n.SH SYNOPSIS\n.B quarry\n.I COMMAND\n"
+      ".RI [ OPTIONS ]\n"
+                                ".SH DESCRIPTION\nQuarry turns meshes, voxel files and point clouds into sparse "
+                                "voxel worlds and back, makes pictures of them without a window, compares and checks "
+                                "them, "
                                 "and has an editor.\n.SH COMMANDS\n",
                                 version);
   for (const CommandText& command : commands) out += fmt::format(".TP\n.B {}\n{}\n", command.name, roff(command.title));
@@ -204,8 +208,10 @@ std::string manual_page(const std::vector<CommandText>& commands, const std::str
     }
     if (!command.examples.empty()) out += ".SS Examples\n.nf\n" + roff(command.examples) + ".fi\n";
   }
-  out += ".SH EXIT STATUS\n.TP\n0\nDone.\n.TP\n1\nFailed; the reason is on standard error.\n.TP\n2\nWrong usage.\n.TP\n3\nSome inputs of a batch failed; the rest are written.\n"
-         ".TP\n130\nInterrupted. No output file is ever partial.\n.SH ENVIRONMENT\n.TP\nQUARRY_THREADS\nNumber of threads; otherwise all cores.\n.TP\nQUARRY_MESH_READER\n"
+  out += ".SH EXIT STATUS\n.TP\n0\nDone.\n.TP\n1\nFailed; the reason is on standard error.\n.TP\n2\nWrong usage.\n"
+      ".TP\n3\nSome inputs of a batch failed; the rest are written.\n"
+         ".TP\n130\nInterrupted. No output file is ever partial.\n.SH ENVIRONMENT\n.TP\nQUARRY_THREADS\n"
+         "Number of threads; otherwise all cores.\n.TP\nQUARRY_MESH_READER\n"
          "Path of quarry\\-mesh\\-reader, if it is not where it was installed.\n";
   return out;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pieces.cpp - a buffer that is refilled by pread; what of a piece is not yet used moves to the front.
-#include "voxel/io/files/pieces.hpp"
+// buffered_reader.cpp - a buffer that is refilled by pread; what of a piece is not yet used moves to the front.
+#include "voxel/io/files/buffered_reader.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -18,8 +18,9 @@ constexpr size_t kFilePieceBytes = size_t(1) << 18;
 
 }  // namespace
 
-Result<FilePieces> FilePieces::open(const std::filesystem::path& file, uint64_t limit) {
-  FilePieces out(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), 0);  // non-blocking, or a pipe without a writer would hang us
+Result<BufferedReader> BufferedReader::open(const std::filesystem::path& file, uint64_t limit) {
+  // Non-blocking, or a pipe without a writer would hang us.
+  BufferedReader out(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), 0);
   if (out.fd_ < 0) return tl::unexpected(error_from_errno("cannot open it", errno));
   struct stat info {};
   if (::fstat(out.fd_, &info) != 0) return tl::unexpected(error_from_errno("cannot ask for its size", errno));
@@ -29,11 +30,11 @@ Result<FilePieces> FilePieces::open(const std::filesystem::path& file, uint64_t 
   return out;
 }
 
-FilePieces::~FilePieces() {
+BufferedReader::~BufferedReader() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-std::span<const uint8_t> FilePieces::refilled(size_t count) {
+std::span<const uint8_t> BufferedReader::refilled(size_t count) {
   const auto there = [&] { return at_ >= window_at_ && at_ - window_at_ < window_.size() ? window_.subspan(size_t(at_ - window_at_)) : std::span<const uint8_t>(); };
   if (fd_ < 0 || error_) return there();
   const std::span<const uint8_t> kept = there();

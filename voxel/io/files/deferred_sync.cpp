@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// sync_later.cpp - one syncfs for each file system that was written to, fsync where files are few, and each file asked
-// for errors afterwards.
-#include "voxel/io/files/sync_later.hpp"
+// deferred_sync.cpp - one syncfs for each file system that was written to, fsync where files are few, and each file
+// asked for errors afterwards.
+#include "voxel/io/files/deferred_sync.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -37,8 +37,9 @@ bool can_sync_whole(int fd) {
   return ::fstatfs(fd, &info) == 0 && info.f_type != kFuse;
 }
 
-// Whether the file's bytes could be written, after syncfs has brought them to disk: that call does not tell where one file system lies on another
-// (overlayfs). Costs no flush of the disk's own memory, which an fsync would. Who may not read what he wrote (a umask of 0777) cannot ask.
+// Whether the file's bytes could be written, after syncfs has brought them to disk: that call does not tell where one
+// file system lies on another (overlayfs). Costs no flush of the disk's own memory, which an fsync would. Who may not
+// read what he wrote (a umask of 0777) cannot ask.
 int ask_file(const fs::path& file) {
   const int fd = open_quietly(file);
   if (fd < 0) return errno == ENOENT || errno == EACCES ? 0 : errno;  // somebody has moved it since
@@ -87,11 +88,11 @@ int sync_folder(const fs::path& folder, int fd) {
   return failed;
 }
 
-SyncLater::~SyncLater() {
+DeferredSync::~DeferredSync() {
   for (const auto& [device, fd] : watched_) ::close(fd);
 }
 
-void SyncLater::watch(const fs::path& file) {
+void DeferredSync::watch(const fs::path& file) {
   struct stat info {};
   if (::stat(file.c_str(), &info) != 0) return;
   const std::scoped_lock lock(mutex_);
@@ -102,12 +103,12 @@ void SyncLater::watch(const fs::path& file) {
   if (fd >= 0) watched_.emplace(info.st_dev, fd);
 }
 
-void SyncLater::add(const fs::path& file) {
+void DeferredSync::add(const fs::path& file) {
   const std::scoped_lock lock(mutex_);
   files_.push_back(file);
 }
 
-Result<void> SyncLater::make_folders(const fs::path& folder) {
+Result<void> DeferredSync::make_folders(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> above;
   for (fs::path at = folder; !at.empty() && !fs::exists(at, error); at = at.parent_path()) {
@@ -121,7 +122,7 @@ Result<void> SyncLater::make_folders(const fs::path& folder) {
   return {};
 }
 
-Result<void> SyncLater::settle() {
+Result<void> DeferredSync::settle() {
   const std::scoped_lock lock(mutex_);
   std::map<fs::path, std::vector<fs::path>> by_folder;
   for (fs::path& file : files_) {
@@ -133,8 +134,8 @@ Result<void> SyncLater::settle() {
   if (!few)
     for (const auto& [device, fd] : watched_)
       if (can_sync_whole(fd)) {
-        const int said = sync_whole(fd);
-        if (said != ENOSYS) whole[device] = said;
+        const int number = sync_whole(fd);
+        if (number != ENOSYS) whole[device] = number;
       }
   Result<void> done;
   const auto note = [&](const fs::path& folder, const std::vector<fs::path>& files, int number) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// shell_texts.hpp - texts made from the commands' own definitions (arguments.hpp), so that they cannot drift from the program: completion
-// scripts for shells, and the manual page. `quarry completion` and `quarry man` print them; the build installs them.
+// shell_completion.hpp - texts made from the commands' own definitions (arguments.hpp), so that they cannot drift from
+// the program: completion scripts for shells, and the manual page. `quarry completion` and `quarry man` print them; the
+// build installs them.
 #pragma once
 
 #include <string>

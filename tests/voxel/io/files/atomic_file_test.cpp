@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// whole_file_test.cpp - the one way in which files are written: what is in a name's place before, meanwhile and after.
-#include "voxel/io/files/whole_file.hpp"
+// atomic_file_test.cpp - the one way in which files are written: what is in a name's place before, meanwhile and after.
+#include "voxel/io/files/atomic_file.hpp"
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -17,7 +17,7 @@
 
 using namespace quarry;
 using io::Destination;
-using io::WholeFile;
+using io::AtomicFile;
 using test::file_text;
 using test::names_in;
 namespace fs = std::filesystem;
@@ -46,9 +46,9 @@ fs::path with_text(const fs::path& file, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("whole_file: bytes come in any order, over earlier ones and behind the end, through the stream too") {
+TEST_CASE("atomic file: bytes come in any order, over earlier ones and behind the end, through the stream too") {
   const fs::path dir = test::scratch_dir("whole_order");
-  auto file = WholeFile::create(dir / "a");
+  auto file = AtomicFile::create(dir / "a");
   REQUIRE(file);
   io::SinkStreambuf buffer(file->sink());
   std::ostream out(&buffer);
@@ -70,11 +70,11 @@ TEST_CASE("whole_file: bytes come in any order, over earlier ones and behind the
   CHECK(names_in(dir) == std::vector<std::string>{"a"});
 }
 
-TEST_CASE("whole_file: what cannot be written whole leaves what was there, nothing beside it, and says the system's reason") {
+TEST_CASE("atomic file: what cannot be written whole leaves what was there, nothing beside it, and says the system's reason") {
   const fs::path dir = test::scratch_dir("whole_full");
   with_text(dir / "a", "old");
   for (const size_t bytes : {size_t(5000), size_t(3) << 20}) {
-    auto file = WholeFile::create(dir / "a");
+    auto file = AtomicFile::create(dir / "a");
     REQUIRE(file);
     const NoMoreThan full(4096);
     file->put(std::string(bytes, 'n'));
@@ -85,7 +85,7 @@ TEST_CASE("whole_file: what cannot be written whole leaves what was there, nothi
     CHECK(names_in(dir) == std::vector<std::string>{"a"});
   }
   // One that somebody else was to write.
-  auto file = WholeFile::create(dir / "a");
+  auto file = AtomicFile::create(dir / "a");
   REQUIRE(file);
   with_text(file->temporary(), "cut sho");
   file->written_by_name(9);
@@ -95,9 +95,9 @@ TEST_CASE("whole_file: what cannot be written whole leaves what was there, nothi
   CHECK(file_text(dir / "a") == "old");
 }
 
-TEST_CASE("whole_file: a stream throws when its file cannot take more") {
+TEST_CASE("atomic file: a stream throws when its file cannot take more") {
   const fs::path dir = test::scratch_dir("whole_throw");
-  auto file = WholeFile::create(dir / "a");
+  auto file = AtomicFile::create(dir / "a");
   REQUIRE(file);
   io::SinkStreambuf buffer(file->sink());
   std::ostream out(&buffer);
@@ -107,13 +107,13 @@ TEST_CASE("whole_file: a stream throws when its file cannot take more") {
   CHECK(file->sink().error() == EFBIG);
 }
 
-TEST_CASE("whole_file: what appears meanwhile stays, unless it may be replaced") {
+TEST_CASE("atomic file: what appears meanwhile stays, unless it may be replaced") {
   const fs::path dir = test::scratch_dir("whole_meanwhile");
   for (const bool replace : {false, true}) {
-    io::SyncLater later;
-    for (io::SyncLater* who : {static_cast<io::SyncLater*>(nullptr), &later}) {
+    io::DeferredSync later;
+    for (io::DeferredSync* who : {static_cast<io::DeferredSync*>(nullptr), &later}) {
       fs::remove(dir / "a");
-      auto file = WholeFile::create({dir / "a", replace, who});
+      auto file = AtomicFile::create({dir / "a", replace, who});
       REQUIRE(file);
       file->put("mine");
       with_text(dir / "a", "theirs");
@@ -126,19 +126,19 @@ TEST_CASE("whole_file: what appears meanwhile stays, unless it may be replaced")
   }
   // Something that is no file is not replaced at all.
   fs::remove(dir / "a");
-  auto file = WholeFile::create(dir / "a");
+  auto file = AtomicFile::create(dir / "a");
   REQUIRE(file);
   REQUIRE(::mkfifo((dir / "a").c_str(), 0600) == 0);
   CHECK_FALSE(file->commit());
   CHECK(fs::is_fifo(dir / "a"));
-  CHECK(WholeFile::create({dir / "b", false}));
+  CHECK(AtomicFile::create({dir / "b", false}));
   with_text(dir / "b", "b");
-  const auto refused = WholeFile::create({dir / "b", false});
+  const auto refused = AtomicFile::create({dir / "b", false});
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::conflict);
 }
 
-TEST_CASE("whole_file: of two files that belong together both are new or both are old") {
+TEST_CASE("atomic file: of two files that belong together both are new or both are old") {
   const fs::path dir = test::scratch_dir("whole_pair");
   for (const bool there : {false, true})
     for (const bool fails : {false, true}) {
@@ -146,16 +146,16 @@ TEST_CASE("whole_file: of two files that belong together both are new or both ar
         fs::remove_all(dir / name);
         if (there) with_text(dir / name, "old");
       }
-      auto beside = WholeFile::create(dir / "beside"), main = WholeFile::create(dir / "main");
-      REQUIRE(beside);
+      auto sidecar = AtomicFile::create(dir / "beside"), main = AtomicFile::create(dir / "main");
+      REQUIRE(sidecar);
       REQUIRE(main);
-      beside->put("new");
+      sidecar->put("new");
       main->put("new");
       if (fails) {
         fs::remove(dir / "main");
         fs::create_directory(dir / "main");
       }
-      const auto done = main->commit_after(*beside);
+      const auto done = main->commit_after(*sidecar);
       INFO(there << fails << (done ? "" : done.error().message));
       CHECK(done.has_value() == !fails);
       CHECK(file_text(dir / "beside") == (!fails ? "new" : there ? "old" : ""));
@@ -163,20 +163,20 @@ TEST_CASE("whole_file: of two files that belong together both are new or both ar
       if (!fails) CHECK(file_text(dir / "main") == "new");
       CHECK(names_in(dir).size() == size_t(!fails || there ? 2 : 1));
     }
-  // Where the companion is not whole, neither gets its name.
+  // Where the sidecar is not whole, neither gets its name.
   fs::remove_all(dir / "main");
   with_text(dir / "main", "old");
   with_text(dir / "beside", "old");
-  auto beside = WholeFile::create(dir / "beside"), main = WholeFile::create(dir / "main");
+  auto sidecar = AtomicFile::create(dir / "beside"), main = AtomicFile::create(dir / "main");
   main->put("new");
-  beside->put("new");
-  beside->written_by_name(100);
-  CHECK_FALSE(main->commit_after(*beside));
+  sidecar->put("new");
+  sidecar->written_by_name(100);
+  CHECK_FALSE(main->commit_after(*sidecar));
   CHECK(file_text(dir / "main") == "old");
   CHECK(file_text(dir / "beside") == "old");
 }
 
-TEST_CASE("whole_file: a copy of a world that cannot be written whole leaves the world that was there") {
+TEST_CASE("atomic file: a copy of a world that cannot be written whole leaves the world that was there") {
   const fs::path dir = test::scratch_dir("whole_copy");
   Scene scene;
   scene.volumes.resize(1);
@@ -199,7 +199,7 @@ TEST_CASE("whole_file: a copy of a world that cannot be written whole leaves the
   CHECK_FALSE(io::Store::copy(dir / "from.quarry", {dir / "to.quarry", false}));
 }
 
-TEST_CASE("whole_file: temporary names are as long as the file system takes, end between letters, and differ") {
+TEST_CASE("atomic file: temporary names are as long as the file system takes, end between letters, and differ") {
   const fs::path dir = test::scratch_dir("whole_names");
   std::string name;
   for (int i = 0; i < 85; ++i) name += "\xe2\x82\xac";  // three bytes each
@@ -221,14 +221,14 @@ TEST_CASE("whole_file: temporary names are as long as the file system takes, end
   CHECK(names_in(dir).empty());
 }
 
-TEST_CASE("sync_later: what was added is asked for once, few and many, and what was moved away is no error") {
-  const fs::path dir = test::scratch_dir("sync_later");
+TEST_CASE("deferred sync: what was added is asked for once, few and many, and what was moved away is no error") {
+  const fs::path dir = test::scratch_dir("deferred_sync");
   for (const int count : {3, 40}) {
-    io::SyncLater later;
+    io::DeferredSync later;
     const fs::path folder = dir / std::to_string(count) / "deep";
     REQUIRE(later.make_folders(folder));
     for (int i = 0; i < count; ++i) {
-      auto file = WholeFile::create({folder / std::to_string(i), false, &later});
+      auto file = AtomicFile::create({folder / std::to_string(i), false, &later});
       REQUIRE(file);
       file->put("text");
       REQUIRE(file->commit());
@@ -238,7 +238,7 @@ TEST_CASE("sync_later: what was added is asked for once, few and many, and what 
     fs::remove_all(folder);
     CHECK(later.settle());
   }
-  io::SyncLater later;
+  io::DeferredSync later;
   with_text(dir / "file", "x");
   const auto refused = later.make_folders(dir / "file" / "below");
   REQUIRE_FALSE(refused);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// whole_file.cpp - write, look again, fsync, rename, fsync of the folder; without replacing by renameat2 or by link.
-#include "voxel/io/files/whole_file.hpp"
+// atomic_file.cpp - write, look again, fsync, rename, fsync of the folder; without replacing by renameat2 or by link.
+#include "voxel/io/files/atomic_file.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 #include <cstring>
 #include <string>
 
-#include "voxel/io/files/companion_mark.hpp"
+#include "voxel/io/files/sidecar_marker.hpp"
 #include "voxel/io/files/bytes.hpp"
 #include "voxel/io/files/temporary_name.hpp"
 #include "voxel/io/files/names.hpp"
@@ -40,8 +40,8 @@ int rename_where_nothing_is(const fs::path& from, const fs::path& to) {
     return 0;
   }
   if (errno != EPERM && errno != ENOSYS && errno != ENOTSUP && errno != EMLINK) return errno;
-  // Nor does it know links. Whoever makes the empty file has the name, and may put his own over it. Killed between, the empty file stays: the next run
-  // finds it "there already", which is better than to replace somebody's file.
+  // Nor does it know links. Whoever makes the empty file has the name, and may put his own over it. Killed between, the
+  // empty file stays: the next run finds it "there already", which is better than to replace somebody's file.
   const int fd = ::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0) return errno;
   ::close(fd);
@@ -69,14 +69,15 @@ Result<fs::path> find_target(const Destination& to) {
     std::error_code error;
     const fs::path next = fs::read_symlink(at, error);
     if (error || links == kMaxLinks) return tl::unexpected(error_from_errno("cannot follow the link " + at.string(), error ? error.value() : ELOOP));
-    at = next.is_absolute() ? next : at.parent_path() / next;  // ".." is left to the system, which knows where a folder's link leads
+    // ".." is left to the system, which knows where a folder's link leads.
+    at = next.is_absolute() ? next : at.parent_path() / next;
   }
   return at;
 }
 
-Result<WholeFile> WholeFile::create(const Destination& to) {
+Result<AtomicFile> AtomicFile::create(const Destination& to) {
   QRY_TRY_ASSIGN(auto target, find_target(to));
-  WholeFile out(to);
+  AtomicFile out(to);
   out.target_ = std::move(target);
   struct stat old {};
   out.replaces_ = ::stat(out.target_.c_str(), &old) == 0;
@@ -88,33 +89,34 @@ Result<WholeFile> WholeFile::create(const Destination& to) {
     struct stat own {};
     const bool same_owner = ::fstat(out.fd_, &own) == 0 && ((own.st_uid == old.st_uid && own.st_gid == old.st_gid) || ::fchown(out.fd_, old.st_uid, old.st_gid) == 0 ||
                                                             (own.st_uid == old.st_uid && own.st_gid == old.st_gid));
-    // The umask may have taken bits away. Where that is refused (FAT), the file is good all the same. Nobody becomes another user by our file.
+    // The umask may have taken bits away. Where that is refused (FAT), the file is good all the same. Nobody becomes
+    // another user by our file.
     (void)::fchmod(out.fd_, old.st_mode & (same_owner ? 07777 : 0777));
   }
   if (to.later) to.later->watch(out.temporary_);
   return out;
 }
 
-WholeFile::WholeFile(WholeFile&& other) noexcept
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : to_(std::move(other.to_)), target_(std::move(other.target_)), temporary_(std::move(other.temporary_)), replaces_(other.replaces_), settled_(other.settled_),
       fd_(std::exchange(other.fd_, -1)), by_name_(other.by_name_), sink_(std::move(other.sink_)) {
   other.temporary_.clear();
 }
 
-void WholeFile::forget() {
+void AtomicFile::forget() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
   temporary_.clear();
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
 }
 
-WholeFile::~WholeFile() { forget(); }
+AtomicFile::~AtomicFile() { forget(); }
 
-void WholeFile::put_u32(uint32_t v) {
+void AtomicFile::put_u32(uint32_t v) {
   const std::array<uint8_t, 4> bytes = {uint8_t(v), uint8_t(v >> 8), uint8_t(v >> 16), uint8_t(v >> 24)};
   put(bytes);
 }
 
-void WholeFile::patch_u32(uint64_t offset, uint32_t v) {
+void AtomicFile::patch_u32(uint64_t offset, uint32_t v) {
   const uint64_t end = size();
   sink_.seek(offset);
   put_u32(v);
@@ -122,7 +124,7 @@ void WholeFile::patch_u32(uint64_t offset, uint32_t v) {
 }
 
 // All but the name.
-Result<void> WholeFile::settle() {
+Result<void> AtomicFile::settle() {
   if (settled_) return {};
   int number = by_name_ ? 0 : sink_.settle();
   struct stat info {};
@@ -131,7 +133,8 @@ Result<void> WholeFile::settle() {
     return fail(ErrorCode::io, "cannot write it: it should be " + std::to_string(*by_name_) + " bytes long, but " + std::to_string(info.st_size) + " were written: the disk is full, or there was a disk I/O error");
   if (!number && waits()) number = sync_file(fd_);
   if (!number) {
-    // Some file systems (NFS) report a lack of space at closing. The duplicate keeps the lock: with a temporary name, it must not look left behind.
+    // Some file systems (NFS) report a lack of space at closing. The duplicate keeps the lock: with a temporary name,
+    // it must not look left behind.
     const int lock = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
     if (lock < 0) number = errno;
     else if (::close(std::exchange(fd_, lock)) != 0 && errno != EINTR) number = errno;
@@ -142,7 +145,7 @@ Result<void> WholeFile::settle() {
 }
 
 // Gives it the name.
-Result<void> WholeFile::place() {
+Result<void> AtomicFile::place() {
   struct stat now {};
   const bool there = ::lstat(target_.c_str(), &now) == 0;
   if (there && S_ISLNK(now.st_mode)) return fail(ErrorCode::conflict, "another program has made a link of it meanwhile; try again");
@@ -161,46 +164,46 @@ Result<void> WholeFile::place() {
 }
 
 // The name is to be on disk, too.
-Result<void> WholeFile::settle_folder() {
+Result<void> AtomicFile::sync_folder() {
   if (to_.later) {
     to_.later->add(target_);
     return {};
   }
-  if (const int number = sync_folder(folder_of(target_), fd_))
+  if (const int number = io::sync_folder(folder_of(target_), fd_))
     return tl::unexpected(error_from_errno("the new file is in its place, but it could not be brought to disk that it is; its folder", number));
   return {};
 }
 
-Result<void> WholeFile::commit(const std::function<Result<void>()>& before, const std::function<Result<void>()>& after) {
+Result<void> AtomicFile::commit(const std::function<Result<void>()>& before, const std::function<Result<void>()>& after) {
   auto done = settle();
   if (done && before) done = before();
   if (done) done = place();
   if (done && after) done = after();
-  if (done) done = settle_folder();
+  if (done) done = sync_folder();
   forget();
   return done;
 }
 
-Result<void> WholeFile::commit_after(WholeFile& companion) {
+Result<void> AtomicFile::commit_after(AtomicFile& sidecar) {
   const auto named = [&](Result<void> result) {
-    return result.map_error([&](Error e) { return Error{e.code, companion.target_.filename().string() + ", which belongs to it: " + e.message}; });
+    return result.map_error([&](Error e) { return Error{e.code, sidecar.target_.filename().string() + ", which belongs to it: " + e.message}; });
   };
-  auto done = named(companion.settle());
+  auto done = named(sidecar.settle());
   if (done) done = settle();
   if (done) {
-    CompanionMark mark;
-    done = mark.begin({companion.temporary_, companion.target_, temporary_, target_}, to_.replace, waits() || companion.waits());
-    if (done) done = named(companion.place());
+    SidecarMarker mark;
+    done = mark.begin({sidecar.temporary_, sidecar.target_, temporary_, target_}, to_.replace, waits() || sidecar.waits());
+    if (done) done = named(sidecar.place());
     if (done) done = place();
     if (!done) {
-      if (auto back = mark.take_back(); !back) done.error().message += "; " + back.error().message;
+      if (auto back = mark.rollback(); !back) done.error().message += "; " + back.error().message;
     } else {
       mark.end();
     }
   }
-  if (done) done = named(companion.settle_folder());
-  if (done) done = settle_folder();
-  companion.forget();
+  if (done) done = named(sidecar.sync_folder());
+  if (done) done = sync_folder();
+  sidecar.forget();
   forget();
   return done;
 }

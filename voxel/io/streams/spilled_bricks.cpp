@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bricks_aside.cpp - sorted runs in a spill file, and a merge of all runs by volume and chunk when reading is done.
-#include "voxel/io/streams/bricks_aside.hpp"
+// spilled_bricks.cpp - sorted runs in a spill file, and a merge of all runs by volume and chunk when reading is done.
+#include "voxel/io/streams/spilled_bricks.hpp"
 
 #include <algorithm>
 #include <tuple>
@@ -11,17 +11,17 @@
 namespace quarry::io {
 namespace {
 
-constexpr double kAsideShare = 0.5;     // of the sink's room, for a region's bricks; the rest is for writing them
-constexpr uint64_t kAsideBrickBytes = 700;     // in a map
-constexpr size_t kAsideHeadBytes = size_t(8) << 20;  // bytes of all runs' heads together
-constexpr uint64_t kAsideChunkBricks = 512;
+constexpr double kSpilledShare = 0.5;     // of the sink's room, for a region's bricks; the rest is for writing them
+constexpr uint64_t kSpilledBrickBytes = 700;     // in a map
+constexpr size_t kSpilledHeadBytes = size_t(8) << 20;  // bytes of all runs' heads together
+constexpr uint64_t kSpilledChunkBricks = 512;
 
 auto chunk_order(Int3 brick) { return std::tuple(brick.x >> 3, brick.y >> 3, brick.z >> 3, brick.x, brick.y, brick.z); }
 Int3 chunk_around(Int3 brick) { return {brick.x >> 3, brick.y >> 3, brick.z >> 3}; }
 
 }  // namespace
 
-bool BricksAside::add(size_t volume, BrickMap&& bricks) {
+bool SpilledBricks::add(size_t volume, BrickMap&& bricks) {
   const BrickMap taken = std::move(bricks);
   if (error_) return false;
   if (taken.empty()) return true;
@@ -46,7 +46,7 @@ bool BricksAside::add(size_t volume, BrickMap&& bricks) {
   return !error_;
 }
 
-bool BricksAside::refill(Run& run, size_t block) {
+bool SpilledBricks::refill(Run& run, size_t block) {
   run.head.resize(size_t(std::min<uint64_t>(block, run.left)));
   run.at = 0;
   if (run.head.empty() || !spill_->read_all(run.at_byte, std::span(run.head))) return false;
@@ -55,7 +55,7 @@ bool BricksAside::refill(Run& run, size_t block) {
   return true;
 }
 
-Result<RegionsDone> BricksAside::hand_over(const RegionSink& sink, const Progress& progress) {
+Result<RegionsDone> SpilledBricks::hand_over(const RegionSink& sink, const Progress& progress) {
   if (error_) return tl::unexpected(*error_);
   RegionsDone done;
   uint64_t all = 0, handed = 0;
@@ -64,7 +64,7 @@ Result<RegionsDone> BricksAside::hand_over(const RegionSink& sink, const Progres
   for (size_t begin = 0, end; begin < runs_.size(); begin = end) {
     const size_t volume = runs_[begin].volume;
     for (end = begin + 1; end < runs_.size() && runs_[end].volume == volume;) ++end;
-    const size_t block = std::clamp<size_t>(kAsideHeadBytes / sizeof(Record) / (end - begin), 4, 512);
+    const size_t block = std::clamp<size_t>(kSpilledHeadBytes / sizeof(Record) / (end - begin), 4, 512);
     // A heap of the runs' first bricks; of equal ones the run that was added first comes first.
     const auto later = [&](size_t a, size_t b) {
       const auto x = chunk_order(runs_[a].head[runs_[a].at].at), y = chunk_order(runs_[b].head[runs_[b].at].at);
@@ -74,7 +74,7 @@ Result<RegionsDone> BricksAside::hand_over(const RegionSink& sink, const Progres
     for (size_t r = begin; r < end; ++r)
       if (refill(runs_[r], block)) heap.push_back(r);
     std::make_heap(heap.begin(), heap.end(), later);
-    const auto most = std::max<uint64_t>(1, uint64_t(double(sink.room()) * kAsideShare) / kAsideBrickBytes);
+    const auto most = std::max<uint64_t>(1, uint64_t(double(sink.available_bytes()) * kSpilledShare) / kSpilledBrickBytes);
     BrickMap region;
     const auto hand = [&]() -> Result<void> {
       if (region.empty()) return {};
@@ -107,7 +107,7 @@ Result<RegionsDone> BricksAside::hand_over(const RegionSink& sink, const Progres
         if (progress.cancelled()) return fail(ErrorCode::cancelled, "stopped");
         progress.say("regions", double(handed) / double(all));
         // Chunks are whole: one more may come.
-        if (region.bricks().size() + kAsideChunkBricks > most)
+        if (region.bricks().size() + kSpilledChunkBricks > most)
           QRY_TRY(hand());
       }
       open = next;
@@ -120,13 +120,13 @@ Result<RegionsDone> BricksAside::hand_over(const RegionSink& sink, const Progres
   return done;
 }
 
-Result<RegionsDone> read_with_bricks_aside(const ReadOptions& options, const RegionSink& sink, const std::function<Result<Scene>(const BrickRoom& room)>& parse) {
-  BricksAside aside(sink.beside);
-  const auto scene = parse({options.budget, &aside});
-  QRY_TRY(aside.good());
+Result<RegionsDone> read_with_spilling(const ReadOptions& options, const RegionSink& sink, const std::function<Result<Scene>(const BrickLimits& limits)>& parse) {
+  SpilledBricks spill(sink.beside);
+  const auto scene = parse({options.budget, &spill});
+  QRY_TRY(spill.good());
   QRY_TRY(scene);
   QRY_TRY(sink.begin(*scene));
-  return aside.hand_over(sink, options.progress);
+  return spill.hand_over(sink, options.progress);
 }
 
 }  // namespace quarry::io

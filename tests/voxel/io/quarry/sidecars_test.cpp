@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// leftovers_test.cpp - what a killed editor left beside a world file, when the file is only read: all of it counts,
+// sidecars_test.cpp - what a killed editor left beside a world file, when the file is only read: all of it counts,
 // nothing is written, and where damage keeps edits from being read, that is an error or a warning, never an older state
 // without a word (which is what SQLite gives).
 #include <catch2/catch.hpp>
@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kPage = 4096, kFrame = kPage + 24, kHeader = 32;
 using Bytes = std::vector<uint8_t>;
 
-fs::path beside(const fs::path& file, const char* suffix) { return file.string() + suffix; }
+fs::path sidecar_path(const fs::path& file, const char* suffix) { return file.string() + suffix; }
 
 // A world whose editor was killed after some edits: file, log, and the scene after each edit.
 struct Crashed {
@@ -32,27 +32,27 @@ struct Crashed {
 
   explicit Crashed(const char* name, int edits = 20) : dir(test::scratch_dir(name)), file(dir / "crashed.quarry") {
     const fs::path live = dir / "live.quarry";
-    test::EditStory story;
-    REQUIRE(Store::save(story.scene(), live));
+    test::EditScenario scenario;
+    REQUIRE(Store::save(scenario.scene(), live));
     {
       auto store = Store::open(live);
       REQUIRE(store);
-      states.push_back(story.scene());
-      ends.push_back(file_bytes(beside(live, "-wal")).size());
+      states.push_back(scenario.scene());
+      ends.push_back(file_bytes(sidecar_path(live, "-wal")).size());
       for (int i = 0; i < edits; ++i) {
-        REQUIRE(story.next(&*store));
-        states.push_back(story.scene());
-        ends.push_back(file_bytes(beside(live, "-wal")).size());
+        REQUIRE(scenario.next(&*store));
+        states.push_back(scenario.scene());
+        ends.push_back(file_bytes(sidecar_path(live, "-wal")).size());
       }
       database = file_bytes(live);
-      log = file_bytes(beside(live, "-wal"));
+      log = file_bytes(sidecar_path(live, "-wal"));
     }
     fs::remove(live);
     REQUIRE(log.size() == ends.back());
   }
   void put(const Bytes& with_log) const {
     write_bytes(file, database);
-    write_bytes(beside(file, "-wal"), with_log);
+    write_bytes(sidecar_path(file, "-wal"), with_log);
   }
   // The newest state that a scene is, or none.
   std::optional<size_t> state_of(const Scene& scene) const {
@@ -74,8 +74,8 @@ Outcome read(const fs::path& file) {
 
 }  // namespace
 
-TEST_CASE("store leftovers: reading takes all edits of a killed editor's log and changes neither it nor the file") {
-  const Crashed world("leftovers_sound");
+TEST_CASE("store sidecars: reading takes all edits of a killed editor's log and changes neither it nor the file") {
+  const Crashed world("sidecars_sound");
   world.put(world.log);
   const auto before = names_in(world.dir);
   const Outcome o = read(world.file);
@@ -91,15 +91,16 @@ TEST_CASE("store leftovers: reading takes all edits of a killed editor's log and
   }
   CHECK(names_in(world.dir) == before);
   CHECK(file_bytes(world.file) == world.database);
-  CHECK(file_bytes(beside(world.file, "-wal")) == world.log);
+  CHECK(file_bytes(sidecar_path(world.file, "-wal")) == world.log);
   auto store = Store::open(world.file);
   REQUIRE(store);
   CHECK(store->warnings().empty());
   CHECK(same_scene(world.states.back(), *store->read_scene({}, nullptr, nullptr)) == "");
 }
 
-TEST_CASE("store leftovers: a log damaged in its middle is an error that says where, also for an editor, who would drop the edits behind it") {
-  const Crashed world("leftovers_middle");
+TEST_CASE("store sidecars: a log damaged in its middle is an error that says where, also for an editor, who would "
+    "drop the edits behind it") {
+  const Crashed world("sidecars_middle");
   Bytes log = world.log;
   const size_t wrong = (world.ends[9] - kHeader) / kFrame * kFrame + kHeader;  // the first page of the tenth edit
   log[wrong + 24 + 1000] ^= 1;
@@ -113,11 +114,11 @@ TEST_CASE("store leftovers: a log damaged in its middle is an error that says wh
   REQUIRE_FALSE(store);
   CHECK(store.error().message == o.scene.error().message);
   CHECK(file_bytes(world.file) == world.database);
-  CHECK(file_bytes(beside(world.file, "-wal")) == log);
+  CHECK(file_bytes(sidecar_path(world.file, "-wal")) == log);
 }
 
-TEST_CASE("store leftovers: wherever bytes of a log are wrong or cut off, the scene is whole, or that is said") {
-  const Crashed world("leftovers_anywhere");
+TEST_CASE("store sidecars: wherever bytes of a log are wrong or cut off, the scene is whole, or that is said") {
+  const Crashed world("sidecars_anywhere");
   std::mt19937 random(17);
   int errors = 0, warned = 0, whole = 0;
   const auto judge = [&](const Bytes& log) {
@@ -156,7 +157,8 @@ TEST_CASE("store leftovers: wherever bytes of a log are wrong or cut off, the sc
   }
   CHECK(errors > 100);
   CHECK(warned > 5);
-  // Cut anywhere: what a killed writer leaves looks the same, so that it is a warning; at the end of an edit it cannot be seen.
+  // Cut anywhere: what a killed writer leaves looks the same, so that it is a warning; at the end of an edit it cannot
+  // be seen.
   for (int i = 0; i < 60; ++i) {
     const size_t size = kHeader + 1 + random() % (world.log.size() - kHeader - 1);
     INFO("cut to " << size);
@@ -171,8 +173,8 @@ TEST_CASE("store leftovers: wherever bytes of a log are wrong or cut off, the sc
   }
 }
 
-TEST_CASE("store leftovers: a log whose header is damaged is an error unless the file has all of it") {
-  const Crashed world("leftovers_header");
+TEST_CASE("store sidecars: a log whose header is damaged is an error unless the file has all of it") {
+  const Crashed world("sidecars_header");
   Bytes log = world.log;
   log[17] ^= 0x40;
   world.put(log);
@@ -186,14 +188,14 @@ TEST_CASE("store leftovers: a log whose header is damaged is an error unless the
     REQUIRE(store);
   }
   const Bytes folded = file_bytes(world.file);
-  write_bytes(beside(world.file, "-wal"), log);
+  write_bytes(sidecar_path(world.file, "-wal"), log);
   const Outcome same = read(world.file);
   if (same.scene) CHECK(same_scene(world.states.back(), *same.scene) == "");
   CHECK(file_bytes(world.file) == folded);
 }
 
-TEST_CASE("store leftovers: a copy of an open world without its log is said to be one") {
-  const Crashed world("leftovers_missing");
+TEST_CASE("store sidecars: a copy of an open world without its log is said to be one") {
+  const Crashed world("sidecars_missing");
   write_bytes(world.file, world.database);
   const Outcome o = read(world.file);
   REQUIRE(o.scene);

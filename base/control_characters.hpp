@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// one_line.hpp - names as text files take them: a file's or material's name may have any byte, and a line end in it would begin a line of its own.
+// control_characters.hpp - names as text files take them: a name may have any byte, and a line end in it would begin a line
+// of its own.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +11,7 @@ namespace quarry::io {
 inline bool is_control(char c) { return static_cast<unsigned char>(c) < 32 || c == 127; }
 
 // Control characters become '_'. Formats that can say any byte (JSON, lengths before text) escape instead.
-inline std::string one_line(std::string name) {
+inline std::string replace_control_characters(std::string name) {
   std::ranges::replace_if(name, is_control, '_');
   return name;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// leftovers.cpp - tells which log or journal belongs to this state of the file, opens the file with it, and puts
+// sidecars.cpp - tells which log or journal belongs to this state of the file, opens the file with it, and puts
 // foreign ones aside.
-#include "voxel/io/quarry/leftovers.hpp"
+#include "voxel/io/quarry/sidecars.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -19,9 +19,10 @@ namespace quarry::io {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr char kWhatToDo[] = ". Opening the world for editing sets it aside under another name; to have its edits, put it beside the very file that it was written for";
+constexpr char kWhatToDo[] = ". Opening the world for editing sets it aside under another name; to have its edits, "
+    "put it beside the very file that it was written for";
 
-constexpr char kAside[] = ".of-another-state-";
+constexpr char kQuarantineSuffix[] = ".of-another-state-";
 
 // SQLite's own locks are on these bytes ("File Format", the lock-byte page). Another program's, for ours are flock's.
 bool locked_by_sqlite(int fd) {
@@ -33,10 +34,10 @@ bool locked_by_sqlite(int fd) {
   return ::fcntl(fd, F_GETLK, &bytes) == 0 && bytes.l_type != F_UNLCK;
 }
 
-std::string name_of(const fs::path& companion) { return companion.filename().string(); }
+std::string name_of(const fs::path& path) { return path.filename().string(); }
 
-Error damaged_companion(const fs::path& companion, const char* what, const std::string& why) {
-  return {ErrorCode::malformed_input, std::string(what) + " beside it, " + name_of(companion) + ", is damaged: " + why};
+Error damaged_journal(const fs::path& path, const char* what, const std::string& why) {
+  return {ErrorCode::malformed_input, std::string(what) + " beside it, " + name_of(path) + ", is damaged: " + why};
 }
 
 std::string missing_log(const fs::path& log) {
@@ -51,10 +52,10 @@ std::vector<uint8_t> page_of(int fd, uint32_t page_bytes, uint32_t number) {
 }
 
 // Whether more than a header is in a log or journal; one that a program has done with begins with zeros.
-bool holds_pages(const fs::path& companion) {
+bool holds_pages(const fs::path& path) {
   std::error_code error;
-  if (!fs::exists(fs::symlink_status(companion, error))) return false;
-  const int fd = ::open(companion.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (!fs::exists(fs::symlink_status(path, error))) return false;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return true;
   uint8_t head[40] = {};
   const ssize_t n = ::pread(fd, head, sizeof head, 0);
@@ -64,7 +65,7 @@ bool holds_pages(const fs::path& companion) {
 
 }  // namespace
 
-Result<DatabaseView> view_with_leftovers(const LockedFile& locked, const fs::path& file, std::vector<std::string>* warnings) {
+Result<DatabaseView> view_with_journals(const LockedFile& locked, const fs::path& file, std::vector<std::string>* warnings) {
   const auto warn = [&](std::string sentence) {
     if (warnings) warnings->push_back(std::move(sentence));
   };
@@ -76,44 +77,45 @@ Result<DatabaseView> view_with_leftovers(const LockedFile& locked, const fs::pat
   if (::pread(locked.fd, first.data(), first.size(), 0) != ssize_t(first.size())) return fail(ErrorCode::io, "cannot read its header");
   view.page_bytes = database_page_bytes(first);
   if (view.page_bytes == 0) view.page_bytes = 4096;
-  const fs::path log_file = beside(file, "-wal"), journal_file = beside(file, "-journal");
+  const fs::path log_file = sidecar_path(file, "-wal"), journal_file = sidecar_path(file, "-journal");
   std::error_code ignored;
   const bool log_there = fs::exists(log_file, ignored);
   if (log_there || fs::exists(journal_file, ignored)) {
     if (locked_by_sqlite(locked.fd)) return fail(ErrorCode::conflict, "it is open in another program; close it there first");
-    for (const auto& [bytes, companion] : {std::pair(&view.log, &log_file), std::pair(&view.journal, &journal_file)}) {
-      if (!fs::exists(*companion, ignored)) continue;
-      auto read = read_file(*companion, physical_memory());
-      if (!read) return fail(read.error().code, name_of(*companion) + " beside it, which may belong to it: " + read.error().message);
+    for (const auto& [bytes, path] : {std::pair(&view.log, &log_file), std::pair(&view.journal, &journal_file)}) {
+      if (!fs::exists(*path, ignored)) continue;
+      auto read = read_file(*path, physical_memory());
+      if (!read) return fail(read.error().code, name_of(*path) + " beside it, which may belong to it: " + read.error().message);
       *bytes = std::move(*read);
     }
   }
   first.resize(size_t(std::min<uint64_t>(view.page_bytes, view.bytes)));
   if (::pread(locked.fd, first.data(), first.size(), 0) != ssize_t(first.size())) return fail(ErrorCode::io, "cannot read its first page");
-  view.pages = CompanionPages(first, view.page_bytes, uint32_t(view.bytes / view.page_bytes), UINT32_MAX - 1, {view.log, view.journal}, CompanionPages::BehindDamage::stop,
+  view.pages = JournalPages(first, view.page_bytes, uint32_t(view.bytes / view.page_bytes), UINT32_MAX - 1, {view.log, view.journal}, JournalPages::BehindDamage::stop,
                               [&](uint32_t number) { return page_of(locked.fd, view.page_bytes, number); });
-  const CompanionUse &journal = view.pages.journal(), &log = view.pages.log();
+  const JournalUse &journal = view.pages.journal(), &log = view.pages.log();
   if ((!log_there || log.foreign) && !view.pages.closed())
     warn(missing_log(log_file));
   if (!journal.broken.empty())
-    return tl::unexpected(damaged_companion(journal_file, "the journal of an edit that was not finished,", journal.broken + "; the world may be half as before that edit and half as after it"));
+    return tl::unexpected(damaged_journal(journal_file, "the journal of an edit that was not finished,", journal.broken + "; the world may be half as before that edit and half as after it"));
   std::string broken = log.broken;
   if (broken.empty() && log.headless && !log.nothing_new) broken = "its header (byte 0) is";
-  if (!broken.empty()) return tl::unexpected(damaged_companion(log_file, "the log of the last edits", broken + "; read without these edits, the world would be of an older state"));
+  if (!broken.empty()) return tl::unexpected(damaged_journal(log_file, "the log of the last edits", broken + "; read without these edits, the world would be of an older state"));
   if (!log.unfinished.empty() && !log.headless)
     warn(name_of(log_file) + ", the log of the last edits, ends in an edit that is not whole, from " + log.unfinished +
-         " on: it was being written when its program or the machine stopped, or it was damaged or cut short since. The world is as before that edit");
+         " on: it was being written when its program or the machine stopped, or it was damaged or cut short since. "
+         "The world is as before that edit");
   if (!view.pages.pages().empty()) view.bytes = uint64_t(view.pages.count()) * view.page_bytes;
   return view;
 }
 
-Result<OpenedView> open_with_leftovers(const LockedFile& locked, const fs::path& file) {
+Result<OpenedView> open_with_journals(const LockedFile& locked, const fs::path& file) {
   OpenedView opened;
-  QRY_TRY_ASSIGN(auto view, view_with_leftovers(locked, file, &opened.warnings));
-  const CompanionUse log = view.pages.log(), journal = view.pages.journal();
-  const fs::path log_file = beside(file, "-wal"), journal_file = beside(file, "-journal");
-  for (const auto& [use, companion] : {std::pair(&log, &log_file), std::pair(&journal, &journal_file)})
-    if (use->foreign) opened.foreign.push_back({*companion, name_of(*companion) + ": " + use->said.front()});
+  QRY_TRY_ASSIGN(auto view, view_with_journals(locked, file, &opened.warnings));
+  const JournalUse log = view.pages.log(), journal = view.pages.journal();
+  const fs::path log_file = sidecar_path(file, "-wal"), journal_file = sidecar_path(file, "-journal");
+  for (const auto& [use, path] : {std::pair(&log, &log_file), std::pair(&journal, &journal_file)})
+    if (use->foreign) opened.foreign.push_back({*path, name_of(*path) + ": " + use->messages.front()});
   DatabaseView alone;
   alone.page_bytes = view.page_bytes;
   struct stat info {};
@@ -128,9 +130,9 @@ Result<OpenedView> open_with_leftovers(const LockedFile& locked, const fs::path&
   if (agrees.error().code != ErrorCode::malformed_input) return tl::unexpected(agrees.error());
   std::string names;
   bool known = false;
-  for (const auto& [use, companion] : {std::pair(&log, &log_file), std::pair(&journal, &journal_file)}) {
+  for (const auto& [use, path] : {std::pair(&log, &log_file), std::pair(&journal, &journal_file)}) {
     if (use->used == 0) continue;
-    names += (names.empty() ? "" : " and ") + name_of(*companion);
+    names += (names.empty() ? "" : " and ") + name_of(*path);
     known = known || !use->unsure;
   }
   if (known)
@@ -139,15 +141,16 @@ Result<OpenedView> open_with_leftovers(const LockedFile& locked, const fs::path&
   if (!check_tables(other, CheckBlobs::no)) return tl::unexpected(agrees.error());
   opened.db = std::move(other);
   opened.warnings.clear();
-  for (const auto& [use, companion] : {std::pair(&log, &log_file), std::pair(&journal, &journal_file)})
+  for (const auto& [use, path] : {std::pair(&log, &log_file), std::pair(&journal, &journal_file)})
     if (use->used > 0)
-      opened.foreign.push_back({*companion, name_of(*companion) + ": it was not applied: it is of another state of this world, or of another world (with it the world's checksums are wrong, without it they are right)"});
+      opened.foreign.push_back({*path, name_of(*path) + ": it was not applied: it is of another state of this world, "
+          "or of another world (with it the world's checksums are wrong, without it they are right)"});
   if (log.used > 0 && !closed) opened.warnings.push_back(missing_log(log_file));
   return opened;
 }
 
 Result<Db> open_for_reading(const LockedFile& locked, const fs::path& file, std::vector<std::string>* warnings) {
-  QRY_TRY_ASSIGN(auto opened, open_with_leftovers(locked, file));
+  QRY_TRY_ASSIGN(auto opened, open_with_journals(locked, file));
   if (warnings) {
     for (const OpenedView::Foreign& f : opened.foreign) warnings->push_back(f.sentence + kWhatToDo);
     warnings->insert(warnings->end(), opened.warnings.begin(), opened.warnings.end());
@@ -158,42 +161,43 @@ Result<Db> open_for_reading(const LockedFile& locked, const fs::path& file, std:
 
 Result<void> check_single_file(const LockedFile& locked, const fs::path& file) {
   QRY_TRY(check_header(locked));
-  QRY_TRY_ASSIGN(const auto view, view_with_leftovers(locked, file, nullptr));
+  QRY_TRY_ASSIGN(const auto view, view_with_journals(locked, file, nullptr));
   if (view.pages.pages().empty()) return {};
-  return fail(ErrorCode::io, "its last edits are in " + name_of(beside(file, view.pages.log().used > 0 ? "-wal" : "-journal")) +
-                                 " beside it and could not be folded in, so that a copy would be without them; make room where it lies, and try again");
+  return fail(ErrorCode::io, "its last edits are in " + name_of(sidecar_path(file, view.pages.log().used > 0 ? "-wal" : "-journal")) +
+                                 " beside it and could not be folded in, so that a copy would be without them; make "
+                                 "room where it lies, and try again");
 }
 
-fs::path name_aside(const fs::path& companion) {
+fs::path quarantine_name(const fs::path& path) {
   std::error_code error;
   for (int number = 1;; ++number) {
-    fs::path name = companion.string() + kAside + std::to_string(number);
+    fs::path name = path.string() + kQuarantineSuffix + std::to_string(number);
     if (!fs::exists(fs::symlink_status(name, error))) return name;
   }
 }
 
-SetAside::~SetAside() {
+Quarantine::~Quarantine() {
   for (auto it = names_.rbegin(); it != names_.rend(); ++it) (void)::rename(it->second.c_str(), it->first.c_str());
 }
 
-Result<void> SetAside::put(const fs::path& companion) {
+Result<void> Quarantine::put(const fs::path& path) {
   std::error_code error;
-  if (!fs::exists(fs::symlink_status(companion, error))) return {};
+  if (!fs::exists(fs::symlink_status(path, error))) return {};
   for (;;) {
-    fs::path to = name_aside(companion);
+    fs::path to = quarantine_name(path);
     names_.reserve(names_.size() + 1);  // what is renamed must be known, whatever memory there is
     // Not over what has come there meanwhile.
-    if (::renameat2(AT_FDCWD, companion.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) != 0) {
+    if (::renameat2(AT_FDCWD, path.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) != 0) {
       if (errno == EEXIST) continue;
-      if (errno != EINVAL && errno != ENOSYS) return tl::unexpected(error_from_errno("cannot set " + name_of(companion) + " aside as " + name_of(to), errno));
-      if (::rename(companion.c_str(), to.c_str()) != 0) return tl::unexpected(error_from_errno("cannot set " + name_of(companion) + " aside as " + name_of(to), errno));
+      if (errno != EINVAL && errno != ENOSYS) return tl::unexpected(error_from_errno("cannot set " + name_of(path) + " aside as " + name_of(to), errno));
+      if (::rename(path.c_str(), to.c_str()) != 0) return tl::unexpected(error_from_errno("cannot set " + name_of(path) + " aside as " + name_of(to), errno));
     }
-    names_.emplace_back(companion, std::move(to));
+    names_.emplace_back(path, std::move(to));
     return {};
   }
 }
 
-Result<void> SetAside::keep() {
+Result<void> Quarantine::commit() {
   const auto names = std::exchange(names_, {});
   if (names.empty()) return {};
   const fs::path folder = fs::absolute(names.front().first).parent_path();
@@ -201,42 +205,42 @@ Result<void> SetAside::keep() {
   return {};
 }
 
-LeftBeside::LeftBeside(const fs::path& file, bool there) {
-  const fs::path log_file = beside(file, "-wal"), journal_file = beside(file, "-journal"), index = beside(file, "-shm");
+SidecarFiles::SidecarFiles(const fs::path& file, bool there) {
+  const fs::path log_file = sidecar_path(file, "-wal"), journal_file = sidecar_path(file, "-journal"), index = sidecar_path(file, "-shm");
   std::error_code ignored;
-  for (const fs::path& companion : {log_file, journal_file, index})
-    if (fs::exists(fs::symlink_status(companion, ignored))) gone_.push_back(companion);
+  for (const fs::path& path : {log_file, journal_file, index})
+    if (fs::exists(fs::symlink_status(path, ignored))) gone_.push_back(path);
   const bool log = holds_pages(log_file), journal = holds_pages(journal_file);
   if (!log && !journal) return;
   bool log_kept = log, journal_kept = journal;
   if (there) {
     // In doubt a log is kept. What is this file's goes with it, damaged or not.
     if (const auto locked = lock_file(file, O_RDONLY, LOCK_SH); locked && check_header(*locked)) {
-      const auto view = view_with_leftovers(*locked, file, nullptr);
+      const auto view = view_with_journals(*locked, file, nullptr);
       const bool damaged = !view && view.error().code == ErrorCode::malformed_input;
       log_kept = log && !damaged && (!view || view->pages.log().foreign || (view->pages.log().used > 0 && view->pages.log().unsure));
       journal_kept = journal && !damaged && (!view || view->pages.journal().foreign);
     }
   }
-  for (const auto& [kept, companion] : {std::pair(log_kept, &log_file), std::pair(journal_kept, &journal_file)}) {
+  for (const auto& [kept, path] : {std::pair(log_kept, &log_file), std::pair(journal_kept, &journal_file)}) {
     if (!kept) continue;
-    std::erase(gone_, *companion);
-    kept_.push_back(*companion);
+    std::erase(gone_, *path);
+    kept_.push_back(*path);
   }
 }
 
-Result<void> LeftBeside::clear() {
-  SetAside aside;
-  for (const fs::path& companion : kept_)
-    QRY_TRY(aside.put(companion));
-  for (const fs::path& companion : gone_) ::unlink(companion.c_str());
-  return aside.keep();
+Result<void> SidecarFiles::clear() {
+  Quarantine quarantine;
+  for (const fs::path& path : kept_)
+    QRY_TRY(quarantine.put(path));
+  for (const fs::path& path : gone_) ::unlink(path.c_str());
+  return quarantine.commit();
 }
 
-std::string LeftBeside::said() const {
+std::string SidecarFiles::message() const {
   std::string all;
-  for (const fs::path& companion : kept_)
-    all += (all.empty() ? "" : "; ") + name_of(companion) + ", which lies there and is not of " + "the file that is replaced or made, is kept under the name " + name_of(name_aside(companion));
+  for (const fs::path& path : kept_)
+    all += (all.empty() ? "" : "; ") + name_of(path) + ", which lies there and is not of " + "the file that is replaced or made, is kept under the name " + name_of(quarantine_name(path));
   return all;
 }
 

@@ -40,8 +40,8 @@ struct GridOptions {
 // phase: see pairs/view.hpp). What they add or erase is not in size().
 class Grid {
  public:
-  // Allocates from `memory` (null: the executor's own). Executor and memory must outlive the grid. Errors: full (more
-  // pages than 32-bit keys can fill), out_of_memory, device.
+  // Allocates from `memory` (null: the executor's own). Executor and memory must outlive the grid. Errors: full (more pages than 32-bit keys can
+  // fill), out_of_memory, device.
   static Result<Grid> create(Executor& executor, const GridOptions& options = {}, MemorySource* memory = nullptr);
   Grid(Grid&&) noexcept;
   Grid& operator=(Grid&&) noexcept;

@@ -64,7 +64,8 @@ uint64_t memory_in_use() {
 
 std::string memory_text(uint64_t bytes) {
   char text[32];
-  if (bytes < 10 * kMebibyte) std::snprintf(text, sizeof text, "%.1f MiB", double((bytes * 10 + kMebibyte - 1) / kMebibyte) / 10);
+  const uint64_t tenths = (bytes * 10 + kMebibyte - 1) / kMebibyte;
+  if (bytes < 10 * kMebibyte) std::snprintf(text, sizeof text, "%.1f MiB", double(tenths) / 10);
   else std::snprintf(text, sizeof text, "%llu MiB", static_cast<unsigned long long>((bytes + kMebibyte - 1) / kMebibyte));
   return text;
 }

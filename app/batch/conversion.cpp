@@ -66,7 +66,7 @@ uint64_t size_of(const fs::path& file) {
 Result<void> write(const Scene& scene, const io::Destination& to, PictureKind picture, const Progress& progress) {
   if (picture == PictureKind::top) return io::write_scene(scene, to, progress);
   auto written = picture == PictureKind::height ? io::write_height_map(scene, to, progress) : io::write_slices(scene, to, progress);
-  return written.map_error([&](Error e) { return Error{e.code, shown(to.file) + ": " + e.message}; });
+  return written.map_error([&](const Error& e) { return Error{e.code, shown(to.file) + ": " + e.message}; });
 }
 
 // What is said and counted of one part's losses is put to those of the parts before it.
@@ -197,6 +197,7 @@ Result<void> convert_regions(const ConversionJob& job, const ConversionOptions& 
     QRY_TRY_ASSIGN(auto store, io::StoreReader::open(from_world ? input : passing.path()));
     passing.forget();
     std::vector<Box3> bounds;
+    bounds.reserve(volumes.size());
     for (const io::VolumeSummary& v : volumes) bounds.push_back(v.bounds);
     const auto visible = io::VisibleRegions::of(store, bounds, sink.available_bytes, progress);
     const auto written = visible ? (*to)->write_regions(*visible, target, progress) : tl::unexpected<Error>(visible.error());

@@ -56,7 +56,7 @@ const char* code_name(ErrorCode code) {
 }  // namespace
 
 std::string duration_text(double seconds) {
-  const auto whole = uint64_t(std::max(0.0, seconds) + 0.5);
+  const auto whole = uint64_t(std::llround(std::max(0.0, seconds)));
   if (whole < 60) return fmt::format("{} s", whole);
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
   return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);

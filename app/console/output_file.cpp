@@ -39,7 +39,7 @@ void remove_left_in(const fs::path& folder) {
   for (const std::string& sentence : repaired) fmt::print(stderr, "quarry: {}: {}\n", folder.string(), sentence);
 }
 
-Error named(const fs::path& file, Error error) { return {error.code, file.string() + ": " + error.message}; }
+Error named(const fs::path& file, const Error& error) { return {error.code, file.string() + ": " + error.message}; }
 
 struct FileIdentity {
   bool there = false;

@@ -36,7 +36,7 @@ void on_interrupt(int) {
 
 // "45 s", "3:07", "1:02:40"
 std::string time_text(double seconds) {
-  const auto s = int64_t(seconds + 0.5);
+  const auto s = int64_t(std::llround(seconds));
   if (s < 60) return fmt::format("{} s", s);
   return s < 3600 ? fmt::format("{}:{:02}", s / 60, s % 60) : fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
 }

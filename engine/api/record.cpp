@@ -24,12 +24,12 @@ constexpr uint32_t kMaxSlots = 64;
 // Handles that are pointers or numbers, as the platform has it.
 template <class Handle>
 Handle vulkan_handle(uint64_t number) {
-  if constexpr (std::is_pointer_v<Handle>) return reinterpret_cast<Handle>(uintptr_t(number));
+  if constexpr (std::is_pointer_v<Handle>) return reinterpret_cast<Handle>(uintptr_t(number));  // NOLINT(performance-no-int-to-ptr): Vulkan's own form
   else return number;
 }
 uint64_t number_of(VkSemaphore semaphore) {
   uint64_t number = 0;
-  std::memcpy(&number, &semaphore, sizeof semaphore);
+  std::memcpy(&number, &semaphore, sizeof(VkSemaphore));
   return number;
 }
 

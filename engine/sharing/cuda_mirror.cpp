@@ -131,6 +131,7 @@ Result<Device::TimelinePoint> CudaMirror::update(const World& world, WorldChange
 
   const std::vector<CopyRegion> copies = collect_copy_regions(world, changes);
   std::vector<SharedBuffer*> written;
+  written.reserve(copies.size());
   for (const CopyRegion& copy : copies) written.push_back(static_cast<SharedBuffer*>(s.block_of(copy).owner));
   std::sort(written.begin(), written.end());
   written.erase(std::unique(written.begin(), written.end()), written.end());

@@ -52,6 +52,7 @@ class Collector {
 // there, and their groups' stashes.
 void add_grid_pages(Collector& out, const hashgrid::GridView& grid, const std::vector<uint32_t>& keys) {
   std::vector<uint32_t> pages;
+  pages.reserve(keys.size());
   for (uint32_t key : keys) pages.push_back(qry_page(qry_stored_key(key, grid.locality), grid.page_count));
   std::sort(pages.begin(), pages.end());
   pages.erase(std::unique(pages.begin(), pages.end()), pages.end());

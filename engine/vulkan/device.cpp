@@ -61,6 +61,7 @@ Result<Instance> make_instance(VulkanFunctions& vk, PFN_vkGetInstanceProcAddr ge
   std::vector<VkExtensionProperties> properties(count);
   vk.vkEnumerateInstanceExtensionProperties(nullptr, &count, properties.data());
   std::vector<std::string> present;
+  present.reserve(properties.size());
   for (const auto& p : properties) present.emplace_back(p.extensionName);
   for (const char* name : wanted)
     if (!has_name(present, name)) return fail(ErrorCode::unsupported, std::string("the Vulkan loader lacks the instance extension ") + name);

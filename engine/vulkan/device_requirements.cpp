@@ -40,6 +40,7 @@ std::vector<std::string> device_extensions(const VulkanFunctions& vk, VkPhysical
   if (vk.vkEnumerateDeviceExtensionProperties(physical_device, nullptr, &count, properties.data()) < VK_SUCCESS) return {};
   properties.resize(count);
   std::vector<std::string> names;
+  names.reserve(count);
   for (const VkExtensionProperties& p : properties) names.emplace_back(p.extensionName);
   return names;
 }

@@ -75,7 +75,8 @@ inline engine::View down_at(double x, double y, double z, double fov, uint32_t w
 inline double mean_of(const engine::PathPicture& picture) {
   double sum = 0;
   for (size_t i = 0; i < picture.radiance.size(); i += 4) sum += (double(picture.radiance[i]) + picture.radiance[i + 1] + picture.radiance[i + 2]) / 3;
-  return sum / double(picture.radiance.size() / 4);
+  const size_t pixels = picture.radiance.size() / 4;
+  return sum / double(pixels);
 }
 
 inline double worst_of(const engine::PathPicture& picture, double expected) {

@@ -116,6 +116,7 @@ class Child {
 
 Result<pid_t> spawn(const fs::path& reader, const std::vector<std::string>& arguments, int in_fd, int out_fd, int err_fd) {
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   posix_spawn_file_actions_t actions;

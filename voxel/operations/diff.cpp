@@ -27,7 +27,7 @@ void count(SceneDiff::Kind& kind, Int3 at, const BrickMask& voxels) {
 
 Result<SceneDiff> diff_scenes(const Scene& a, const Scene& b, const SceneDiffOptions& options) {
   const auto flat = [&](const Scene& scene, const char* which) {
-    return flatten(scene, options.visible_only).map_error([&](Error e) { return Error{e.code, std::string(which) + " scene: " + e.message}; });
+    return flatten(scene, options.visible_only).map_error([&](const Error& e) { return Error{e.code, std::string(which) + " scene: " + e.message}; });
   };
   QRY_TRY_ASSIGN(const auto first, flat(a, "the first"));
   QRY_TRY_ASSIGN(const auto second, flat(b, "the second"));

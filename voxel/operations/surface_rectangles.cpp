@@ -39,7 +39,7 @@ void add_faces(uint32_t axis, Int3 at, const Brick& brick, const MaskTriple& mas
       for (uint64_t left = (*masks.here)[w] & ~neighbours(masks, axis, w, up); left; left &= left - 1) {
         const uint32_t index = w * 64 + uint32_t(std::countr_zero(left));
         const Coords local = coords_of(voxel_from_index(index));
-        slices[size_t(2 * local[axis] + up)].push_back(face_key(base[u_axis] + local[u_axis], base[v_axis] + local[v_axis], brick.materials[index]));
+        slices[2 * size_t(local[axis]) + up].push_back(face_key(base[u_axis] + local[u_axis], base[v_axis] + local[v_axis], brick.materials[index]));
       }
   }
 }

@@ -73,8 +73,11 @@ QRY_HD inline double dot(const double a[3], const double b[3]) { return a[0] * b
 QRY_HD inline double larger(double a, double b) { return a < b ? b : a; }
 // Into [low, high]; what is no number becomes `low`.
 QRY_HD inline double within(double value, double low, double high) { return !(value > low) ? low : value > high ? high : value; }
+// NOLINTNEXTLINE(bugprone-incorrect-roundings): the same in kernels
 QRY_HD inline uint32_t to_16(double linear) { return uint32_t(within(linear, 0.0, 1.0) * 65535 + 0.5); }
+// NOLINTNEXTLINE(bugprone-incorrect-roundings): the same in kernels
 QRY_HD inline uint32_t to_8(double value) { return uint32_t(within(value, 0.0, 1.0) * 255 + 0.5); }
+// NOLINTNEXTLINE(bugprone-incorrect-roundings): the same in kernels
 QRY_HD inline uint32_t to_glow(double value) { return uint32_t(within(value, 0.0, 64.0) * 1024 + 0.5); }
 
 QRY_HD inline uint8_t to_srgb(const SrgbTables& table, uint32_t value) {

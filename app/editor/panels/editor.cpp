@@ -245,7 +245,7 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect&
   } else if (refinement_) {
     return std::nullopt;
   } else if (resolution.whole) {
-    return converging() ? next_paths(std::move(scene)) : std::nullopt;
+    return converging() ? next_paths(scene) : std::nullopt;
   } else if (!unattended && seconds_since(resolution.changed) < kStillSeconds) {
     return std::nullopt;
   }
@@ -268,7 +268,7 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_picture(const PixelRect&
   resolution.tiles_ms = 0;
   drawn_ = key;
   if (scale == 1 && cost * samples * samples > kBudgetMs) {
-    refine(std::move(scene), cost * samples * samples);
+    refine(scene, cost * samples * samples);
     return std::nullopt;
   }
   resolution.whole = scale == 1;
@@ -285,7 +285,7 @@ void Editor::refine(FrameRequest::Scene scene, double guessed_ms) {
   now.tiles.begin(scene.settings.width, scene.settings.height, over ? x : width / 2, over ? y : height / 2);
   TileCost& cost = scene.tracer ? path_cost_ : picture_cost_;
   if (!scene.tracer || cost.ms_a_pixel() <= 0) cost.guess(guessed_ms / (width * height * scene.settings.samples * scene.settings.samples));
-  now.scene = std::move(scene);
+  now.scene = scene;
   refinement_ = std::move(now);
 }
 
@@ -351,7 +351,7 @@ Result<std::optional<FrameRequest::Scene>> Editor::next_paths(FrameRequest::Scen
   // The first paths have more grain than the quick picture before them.
   scene.show = (convergence.steps + steps) / kAPath >= std::min(kUnseenPaths, convergence.wanted);
   if (steps == 1 && (software() || path_ms > kBudgetMs * kAPath)) {
-    refine(std::move(scene), path_ms / kAPath);
+    refine(scene, path_ms / kAPath);
     return std::nullopt;
   }
   convergence.steps += steps;
@@ -413,7 +413,7 @@ Result<void> Editor::frame(bool screenshot) {
   request.screenshot = screenshot;
   if (width > 0 && height > 0 && request.viewport.width > 0 && request.viewport.height > 0) {
     QRY_TRY_ASSIGN(auto scene, next_picture(request.viewport));
-    request.scene = std::move(scene);
+    request.scene = scene;
     if (request.scene) frames_to_draw_ = std::max(frames_to_draw_, 2);
   }
   const double readied = lap(), rays = request.scene && !request.scene->tracer ? double(request.scene->settings.width) * request.scene->settings.height : 0;

@@ -49,7 +49,10 @@ void draw_palette(Brush& brush, const Palette& palette) {
   const ImVec2 origin = ImGui::GetCursorScreenPos();
   ImGui::InvisibleButton("palette", {cell * kColumns, cell * kRows});
   ImDrawList& list = *ImGui::GetWindowDrawList();
-  const auto corner = [&](int index) { return ImVec2{origin.x + cell * float(index % kColumns), origin.y + cell * float(index / kColumns)}; };
+  const auto corner = [&](int index) {
+    const int column = index % kColumns, row = index / kColumns;
+    return ImVec2{origin.x + cell * float(column), origin.y + cell * float(row)};
+  };
   for (int i = 1; i < 256; ++i) {
     const ImVec2 at = corner(i);
     list.AddRectFilled({at.x + 1, at.y + 1}, {at.x + cell - 1, at.y + cell - 1}, swatch_color(palette.materials[size_t(i)]), 2);

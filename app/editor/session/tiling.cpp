@@ -16,7 +16,8 @@ void Tiling::begin(uint32_t width, uint32_t height, double x, double y) {
   by_distance_.resize(left_);
   std::iota(by_distance_.begin(), by_distance_.end(), 0u);
   const auto distance = [&](uint32_t block) {
-    const double dx = (block % across_ + 0.5) * kBlock - x, dy = (block / across_ + 0.5) * kBlock - y;
+    const uint32_t column = block % across_, row = block / across_;
+    const double dx = (column + 0.5) * kBlock - x, dy = (row + 0.5) * kBlock - y;
     return dx * dx + dy * dy;
   };
   std::stable_sort(by_distance_.begin(), by_distance_.end(), [&](uint32_t a, uint32_t b) { return distance(a) > distance(b); });

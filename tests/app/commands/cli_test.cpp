@@ -76,7 +76,7 @@ TEST_CASE("quarry: what is not known is refused with the nearest right name and 
 TEST_CASE("convert: a missing, empty or broken input ends with 1, its name and no output") {
   const fs::path dir = scratch_dir("cli-broken");
   const fs::path out = dir / "out.quarry";
-  std::ofstream(dir / "empty.vox");
+  { const std::ofstream made(dir / "empty.vox"); }
   std::ofstream(dir / "header.vox") << "VOX ";
   std::ofstream(dir / "text.quarry") << "this is no database";
   std::ofstream(dir / "notes.txt") << "hello";
@@ -309,7 +309,7 @@ TEST_CASE("bench: Ctrl+C ends the program that measures with 130") {
     const Outcome outcome = process.finish(60);
     INFO(wait_ms << " ms: " << outcome.err);
     CHECK_FALSE(outcome.timed_out);
-    CHECK((outcome.code == 130 || outcome.code == 128 + SIGINT));  // the latter before anything listens
+    CHECK(outcome.code == 128 + SIGINT);  // its own, or of a process that the signal ended before anything listened
   }
 }
 

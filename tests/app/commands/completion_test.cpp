@@ -25,7 +25,7 @@ fs::path script_of(const fs::path& dir, const std::string& shell) {
   const Outcome made = run_quarry({"completion", shell});
   REQUIRE(made.code == 0);
   CHECK(made.err.empty());
-  const fs::path file = dir / ("completion." + shell);
+  fs::path file = dir / ("completion." + shell);
   std::ofstream(file) << made.out;
   return file;
 }
@@ -66,7 +66,7 @@ TEST_CASE("completion: every option of every command is in every script") {
       std::istringstream lines(help.substr(0, help.find("Examples:")));
       for (std::string line; std::getline(lines, line);) {
         const size_t at = line.find("--");
-        if (at == std::string::npos || at > 8 || line.find_first_not_of(" -,abcdefghijklmnopqrstuvwxyz") < at) continue;
+        if (at > 8 || line.find_first_not_of(" -,abcdefghijklmnopqrstuvwxyz") < at) continue;
         std::string name = line.substr(at + 2, line.find_first_of(" ,=", at) - at - 2);
         INFO(shell << " " << command << " " << name);
         CHECK(has(made.out, std::string(shell) == "fish" ? "-l " + name : "--" + name));

@@ -35,7 +35,7 @@ std::vector<std::string> extensions() {
 }
 
 fs::path scene_in(const fs::path& dir, const char* size = "9") {
-  const fs::path file = dir / (std::string("in") + size + ".quarry");
+  fs::path file = dir / (std::string("in") + size + ".quarry");
   REQUIRE(run_quarry({"generate", "menger", "--size", size, "-o", file.string()}).code == 0);
   return file;
 }
@@ -72,7 +72,7 @@ fs::path empty_folder(const fs::path& folder) {
 // a faulty program would, it makes its own in its folder.
 fs::path device(const fs::path& dir, const char* name, unsigned minor_number) {
   if (::geteuid() != 0) return fs::path("/dev") / name;
-  const fs::path node = dir / name;
+  fs::path node = dir / name;
   if (kind_of(node) == 0 && ::mknod(node.c_str(), S_IFCHR | 0666, makedev(1, minor_number)) != 0) {
     skip("no device can be made for the test");
     return {};

@@ -187,7 +187,7 @@ class Sweep {
 
  private:
   fs::path fresh(size_t worker) const {
-    const fs::path run = dir_ / ("run" + std::to_string(worker));
+    fs::path run = dir_ / ("run" + std::to_string(worker));
     fs::remove_all(run);
     fs::create_directories(run / "out");
     return run;
@@ -498,7 +498,7 @@ void sweep_edits(const std::string& name, const std::vector<std::string>& steps,
   std::vector<std::unique_ptr<Faults>> faults;
   for (size_t i = 0; i < workers(); ++i) faults.push_back(std::make_unique<Faults>(dir / ("state" + std::to_string(i))));
   const auto fresh = [&](size_t worker) {
-    const fs::path run = dir / ("run" + std::to_string(worker));
+    fs::path run = dir / ("run" + std::to_string(worker));
     fs::remove_all(run);
     fs::create_directories(run / "out");
     prepare(run);
@@ -571,7 +571,7 @@ TEST_CASE("outputs: an edit that the editor acknowledged is in the world file, w
               [&](const fs::path& run, const Outcome& outcome, fault_action, const std::vector<Scene>& states) -> std::string {
                 const fs::path world = run / "out" / "w.quarry";
                 const int found = balls_in(world, states);
-                if (const std::string why = right_number(found, outcome); !why.empty()) return why;
+                if (std::string why = right_number(found, outcome); !why.empty()) return why;
                 const Outcome again = Process({QRY_SESSION_STEPS, (run / "recovery").string(), "open:" + world.string(), "ball:3"}).finish(60);
                 if (again.code != 0) return "it cannot be edited on: " + again.err;
                 return names_in(run / "out").size() == 1 ? "" : "beside it lies something when it is closed";
@@ -668,7 +668,7 @@ TEST_CASE("outputs: a batch that was killed between a file and its line of --res
   const Case plain{"resume", {}, {}};
   const std::vector<std::string> words{"convert", (dir / "a.quarry").string(), (dir / "b.quarry").string(), "-o", "@/out", "--to", "vox", "-j", "1", "--resume"};
   const auto fresh = [&](size_t worker) {
-    const fs::path run = dir / ("run" + std::to_string(worker));
+    fs::path run = dir / ("run" + std::to_string(worker));
     fs::remove_all(run);
     fs::create_directories(run / "out");
     return run;

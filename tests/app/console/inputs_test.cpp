@@ -23,7 +23,7 @@ void touch(const fs::path& file) {
 
 // A tree with what is easily got wrong: hidden names, names with wildcards in them, other files, links.
 fs::path tree() {
-  const fs::path dir = test::scratch_dir("inputs");
+  fs::path dir = test::scratch_dir("inputs");
   for (const char* name : {"b.vox", "a.vox", "c.obj", "c.mtl", "notes.txt", "wall.png", ".hidden.vox", "sub/d.VOX", "sub/deep/e.ply", "sub/deep/f.vox", ".git/g.vox", "odd[1].vox", "odd1.vox"}) touch(dir / name);
   fs::create_directory_symlink(dir, dir / "sub" / "loop");
   return dir;

@@ -56,7 +56,7 @@ Place place_for(const std::string& name) {
 }
 
 fs::path script_file(const Place& place, const std::string& text) {
-  const fs::path file = place.dir / "script.txt";
+  fs::path file = place.dir / "script.txt";
   std::ofstream(file) << text;
   return file;
 }
@@ -359,7 +359,7 @@ TEST_CASE("editor: --frames and --screenshot end by themselves") {
 namespace {
 
 fs::path as_vox(const Place& place) {
-  const fs::path file = place.dir / "scene.vox";
+  fs::path file = place.dir / "scene.vox";
   REQUIRE(run_quarry({"convert", place.world.string(), "-o", file.string()}).code == 0);
   return file;
 }

@@ -244,10 +244,10 @@ static void layers_say_what_is_seen(qry_context* context) {
   memset(wide, 0xA5, sizeof wide);
   OK(qry_paths_read(paths, QRY_LAYER_NORMAL, wide, sizeof wide - 20, kRow));
   for (i = 0; i < kEdge; ++i) {
-    CHECK(memcmp(wide + i * kRow, normal + i * kEdge * 3, kEdge * 12) == 0);
+    CHECK(memcmp(wide + i * kRow, normal + i * kEdge * 3, kEdge * 12) == 0); /* NOLINT(bugprone-suspicious-memory-comparison) */
     CHECK(wide[i * kRow + kEdge * 12] == 0xA5 && wide[(i + 1) * kRow - 1] == 0xA5);
   }
-  for (i = 0; i < kPixels; ++i) OK(qry_camera_ray(&info.camera, kEdge, kEdge, i % kEdge + 0.5, i / kEdge + 0.5, &rays[i]));
+  for (i = 0; i < kPixels; ++i) OK(qry_camera_ray(&info.camera, kEdge, kEdge, i % kEdge + 0.5, i / kEdge + 0.5, &rays[i])); /* NOLINT(bugprone-integer-division) */
   OK(qry_world_trace(world, rays, kPixels, hits));
   for (i = 0; i < kPixels; ++i) {
     if (isinf(depth[i])) { /* no path met anything: neither does the ray through the middle */
@@ -260,9 +260,9 @@ static void layers_say_what_is_seen(qry_context* context) {
     if (radiance[4 * i + 3] < 1 || hits[i].t < 0) continue; /* an edge */
     ++solid;
     CHECK(rgba[4 * i + 3] == 255);
-    near += fabs(depth[i] - hits[i].t) < 3;
+    near += fabsf(depth[i] - hits[i].t) < 3;
     {
-      const double length = sqrt(normal[3 * i] * normal[3 * i] + normal[3 * i + 1] * normal[3 * i + 1] + normal[3 * i + 2] * normal[3 * i + 2]);
+      const double length = sqrtf(normal[3 * i] * normal[3 * i] + normal[3 * i + 1] * normal[3 * i + 1] + normal[3 * i + 2] * normal[3 * i + 2]);
       CHECK(length <= 1.001);
       covered += length > 0.99 && normal[3 * i + hits[i].face / 2] * (hits[i].face & 1 ? 1 : -1) > 0.99;
     }

@@ -149,8 +149,8 @@ class Engine {
     vkCmdPipelineBarrier(slot.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &to_host, 0, nullptr, 0, nullptr);
     REQUIRE(vkEndCommandBuffer(slot.commands) == VK_SUCCESS);
     VkSemaphore wait = VK_NULL_HANDLE;
-    static_assert(sizeof wait == sizeof published.semaphore);
-    std::memcpy(&wait, &published.semaphore, sizeof wait);
+    static_assert(sizeof(VkSemaphore) == sizeof published.semaphore);
+    std::memcpy(&wait, &published.semaphore, sizeof(VkSemaphore));
     const VkTimelineSemaphoreSubmitInfo values{VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO, nullptr, published.value ? 1u : 0u, &published.value, 1, &slot.frame};
     const VkPipelineStageFlags stage = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
     const VkSubmitInfo submit{VK_STRUCTURE_TYPE_SUBMIT_INFO, &values, published.value ? 1u : 0u, &wait, &stage, 1, &slot.commands, 1, &done_};

@@ -139,7 +139,7 @@ TEST_CASE("c_api: a message that is cut stays UTF-8 and within its 1023 bytes") 
     path += ".vox";
     auto world = context.open_world(path.c_str());
     REQUIRE_FALSE(world.ok());
-    const std::string message = world.message();
+    const std::string& message = world.message();
     CHECK(message.size() <= 1023);
     for (size_t i = 0; i < message.size(); ++i)
       if (static_cast<unsigned char>(message[i]) == 0xE2) {

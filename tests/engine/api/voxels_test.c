@@ -316,7 +316,7 @@ static void materials_are_read_set_and_checked(qry_context* context) {
   two[1].metalness = 1;
   OK(qry_world_set_materials(world, 7, 2, two));
   OK(qry_world_get_materials(world, 7, 2, again));
-  CHECK(memcmp(two, again, sizeof two) == 0);
+  CHECK(memcmp(two, again, sizeof two) == 0); /* NOLINT(bugprone-suspicious-memory-comparison) */
   CHECK(state_of(world).version == version + 1 && state_of(world).history_length == 0);
   OK(qry_world_set_materials(world, 7, 2, two));
   CHECK(state_of(world).version == version + 1);

@@ -34,7 +34,7 @@ std::vector<Rotation> all_rotations() {
 
 Matrix matrix_of(const Rotation& r) {
   Matrix m{};
-  for (size_t row = 0; row < 3; ++row) m[row][r.axis[row]] = r.sign[row];
+  for (size_t row = 0; row < 3; ++row) m[row][r.axis[row]] = int(r.sign[row]);  // NOLINT(bugprone-signed-char-misuse): a number, -1 or 1
   return m;
 }
 

@@ -206,7 +206,7 @@ TEST_CASE("brick_map: maps of rising parts are joined into one of its own, and p
   REQUIRE(joined.append(BrickMap()));
   for (BrickMap& part : parts) {
     REQUIRE(joined.append(std::move(part)));
-    REQUIRE(part.empty());
+    REQUIRE(part.empty());  // NOLINT(bugprone-use-after-move): what this tests
   }
   REQUIRE(joined == whole);
   REQUIRE(joined.bricks().size() == 1500);
@@ -217,7 +217,7 @@ TEST_CASE("brick_map: maps of rising parts are joined into one of its own, and p
   BrickMap early;
   early.set({0, 0, 0}, 1);
   REQUIRE_FALSE(joined.append(std::move(early)));
-  REQUIRE(early.get({0, 0, 0}) == 1);
+  REQUIRE(early.get({0, 0, 0}) == 1);  // NOLINT(bugprone-use-after-move): what this tests
   BrickMap same = kept;
   REQUIRE_FALSE(same.append(BrickMap(kept)));
 }

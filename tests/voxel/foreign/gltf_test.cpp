@@ -155,7 +155,7 @@ TEST_CASE("gltf: strides, sparse changes, missing and short indices, strips and 
   Gltf sparse = gltf_box(wrong);
   const auto replace = [](Gltf& g, const std::vector<uint32_t>& which, char type, const Gltf::Rows& values) {
     const auto add = [&](size_t accessor) {
-      const GltfJson view = g.json["accessors"][accessor]["bufferView"];
+      GltfJson view = g.json["accessors"][accessor]["bufferView"];
       return view;
     };
     const GltfJson indices = add(g.column(which, type)), numbers = add(g.accessor(values, 'f'));

@@ -32,7 +32,7 @@ struct Read {
 
 Read read(const Bytes& bytes, bool z_up = false, const fs::path& file = "/nowhere/at all.ply") {
   Read out;
-  const Bytes exact(bytes);  // an allocation of its own: sanitizers see its end
+  const Bytes exact(bytes);  // NOLINT(performance-unnecessary-copy-initialization): an allocation of its own: sanitizers see its end
   io::BufferedReader pieces(exact);
   mesh_reader::ReferencedFiles files(file);
   out.mesh = mesh_reader::parse_ply(pieces, file, z_up, out.warnings, files);
@@ -427,7 +427,10 @@ TEST_CASE("mesh ply: a file in pieces is the same mesh as the same bytes in memo
   const fs::path dir = test::scratch_dir("ply-pieces");
   // Longer than a piece, with a list across each border.
   std::vector<PlyBuilder::Row> vertices, faces;
-  for (int i = 0; i < 60000; ++i) vertices.push_back({{double(i % 251)}, {double(i / 251)}, {double(i % 7)}});
+  for (int i = 0; i < 60000; ++i) {
+    const int row = i / 251;
+    vertices.push_back({{double(i % 251)}, {double(row)}, {double(i % 7)}});
+  }
   for (int i = 0; i + 9 < 60000; i += 3) faces.push_back({{double(i), double(i + 1), double(i + 2), double(i + 5), double(i + 9)}});
   for (const PlyForm form : kForms) {
     const Bytes bytes = PlyBuilder().element("face", {"list uchar int vertex_indices"}, faces).element("vertex", test::xyz_floats(), vertices).bytes(form);

@@ -53,6 +53,8 @@ struct PlyCorner {
 struct PlyCornerKey {
   uint32_t vertex;
   PlyCorner corner;
+  // Bit by bit, so that a NaN equals itself.
+  // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
   bool operator==(const PlyCornerKey& b) const { return vertex == b.vertex && std::memcmp(&corner, &b.corner, sizeof corner) == 0; }
 };
 struct PlyCornerHash {

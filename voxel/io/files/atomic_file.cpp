@@ -186,7 +186,7 @@ Result<void> AtomicFile::commit(const std::function<Result<void>()>& before, con
 
 Result<void> AtomicFile::commit_after(AtomicFile& sidecar) {
   const auto named = [&](Result<void> result) {
-    return result.map_error([&](Error e) { return Error{e.code, sidecar.target_.filename().string() + ", which belongs to it: " + e.message}; });
+    return result.map_error([&](const Error& e) { return Error{e.code, sidecar.target_.filename().string() + ", which belongs to it: " + e.message}; });
   };
   auto done = named(sidecar.settle());
   if (done) done = settle();

@@ -122,7 +122,7 @@ Result<void> put_primitive(const SurfaceSource& surface, size_t part, const Prim
     const float xyz[3] = {float(p.x), float(p.y), float(p.z)};
     out.put(xyz, sizeof xyz);
   }));
-  const auto listed = surface.indices(part, [&](std::span<const uint32_t> indices) {
+  auto listed = surface.indices(part, [&](std::span<const uint32_t> indices) {
     for (const uint32_t i : indices) {
       const uint32_t n = numbers.of(i);
       const auto narrow = uint16_t(n);
@@ -153,7 +153,8 @@ Result<void> write_gltf_surface(const Scene& scene, const SurfaceSource& surface
     const Primitive& p = primitives.back();
     const Box3& box = parts[i].bounds;
     const std::string comma = i ? "," : "", position_view = std::to_string(2 * i), index_view = std::to_string(2 * i + 1);
-    materials += comma + material_json(scene.palette, parts[i].material, extensions);
+    materials += comma;
+    materials += material_json(scene.palette, parts[i].material, extensions);
     primitive_list += comma + "{\"attributes\":{\"POSITION\":" + position_view + "},\"indices\":" + index_view + ",\"material\":" + std::to_string(i) + "}";
     views += comma + "{\"buffer\":0,\"byteOffset\":" + std::to_string(bytes) + ",\"byteLength\":" + std::to_string(p.position_bytes) + ",\"target\":34962},{\"buffer\":0,\"byteOffset\":" +
              std::to_string(bytes + p.position_bytes) + ",\"byteLength\":" + std::to_string(p.index_bytes) + ",\"target\":34963}";

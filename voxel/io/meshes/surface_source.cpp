@@ -230,7 +230,7 @@ class SurfaceBuilder {
           read = std::move(some);
           if (from == low[axis] && to == high[axis]) all = std::move(read);
         }
-        const Window window{axis, from, to, all ? &*all : &read, &kept};
+        const Window window{axis, from, to, all ? &*all : &read, &kept};  // NOLINT(bugprone-use-after-move): moved to `all`
         // The faces of the last layer need the one behind it.
         const int32_t ready = to == high[axis] ? to : to - 1;
         QRY_TRY(layers(window, axis, next, ready, low));
@@ -322,7 +322,7 @@ class SurfaceBuilder {
   Result<void> number_corners(std::array<std::optional<SpilledSort<NumberedCorner>>, 3>& by_axis, SurfaceOnDisk& out) {
     const Box3 bounds = voxels_.bounds();
     low_ = coords_of(bounds.min);
-    for (size_t axis = 0; axis < 3; ++axis) in_plane_[axis].resize(size_t(coords_of(bounds.max)[axis] - low_[axis] + 2));
+    for (size_t axis = 0; axis < 3; ++axis) in_plane_[axis].resize(size_t(coords_of(bounds.max)[axis] - low_[axis]) + 2);
     uint64_t key = 0;
     for (; corners_->next(key); ++out.count) {
       if ((out.count & 0xffff) == 0 && progress_.cancelled()) return stopped();
@@ -502,7 +502,7 @@ Result<std::unique_ptr<SurfaceSource>> surface_of(const VisibleRegions& voxels, 
 
 Result<void> VertexNumbers::use(const SurfaceSource& surface, size_t part) {
   std::fill(used_.begin(), used_.end(), 0);
-  const auto read = surface.indices(part, [&](std::span<const uint32_t> indices) {
+  auto read = surface.indices(part, [&](std::span<const uint32_t> indices) {
     for (const uint32_t i : indices) used_[i >> 6] |= uint64_t(1) << (i & 63);
   });
   count_ = 0;

@@ -19,7 +19,7 @@ Result<SurfaceMesh> visible_surface(const Scene& scene, const Progress& progress
 }
 
 std::string material_name(const Palette& palette, uint8_t material) {
-  const std::string number = "colour " + std::to_string(material);
+  std::string number = "colour " + std::to_string(material);
   const std::string& name = palette.names[material];
   if (name.empty()) return number;
   for (size_t m = 1; m < 256; ++m)

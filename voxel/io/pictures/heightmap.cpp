@@ -83,8 +83,8 @@ Result<Scene> parse_heightmap(std::span<const uint8_t> png, std::span<const uint
   for (uint32_t z = 0; z < map.height; ++z)
     for (uint32_t x = 0; x < map.width; ++x) {
       const int32_t top = top_of(map, from, map.at(x, z), options.height);
-      table.count(colour_at(x, z), uint64_t(top + 1));
-      voxels += uint64_t(top + 1);
+      table.count(colour_at(x, z), uint64_t(top) + 1);
+      voxels += uint64_t(top) + 1;
     }
   const auto too_many = [&] {
     Error e = budget.error("");

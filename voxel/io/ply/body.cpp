@@ -44,7 +44,7 @@ bool is_line_end(uint8_t c) { return c == '\n' || c == '\r'; }
 
 // A number that is too small for a double, or too large.
 double beyond_range(std::string_view text) {
-  const size_t exponent = text.find_first_of("eE"), digit = text.find_first_not_of("-");
+  const size_t exponent = text.find_first_of("eE"), digit = text.find_first_not_of('-');
   const bool small = exponent != std::string_view::npos ? text.substr(exponent + 1, 1) == "-" : text.substr(digit, 1) == "0" || text.substr(digit, 1) == ".";
   return small ? 0 : std::numeric_limits<double>::infinity();
 }

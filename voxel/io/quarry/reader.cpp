@@ -54,9 +54,7 @@ struct StoreReader::State {
     const auto hand_over = [&]() -> Result<void> {
       if (region.empty()) return {};
       ++done.regions;
-      auto taken = sink.take(at, std::move(region));
-      region.clear();
-      return taken;
+      return sink.take(at, std::exchange(region, {}));
     };
     const auto target = [&](uint32_t volume, uint32_t bricks) -> Result<BrickMap*> {
       if (volume != at || region.bricks().size() + bricks > most)

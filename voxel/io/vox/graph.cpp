@@ -154,7 +154,7 @@ Result<void> Walk::enter(const Frame& from, int32_t child) {
   if (node.kind == NodeKind::transform) {
     auto moved = transformed(from, node);
     if (!moved) return broken(moved.error().message);
-    to = std::move(*moved);
+    to = *moved;
   }
   to.node = &node;
   to.next_child = 0;

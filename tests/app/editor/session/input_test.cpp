@@ -35,7 +35,7 @@ InputEvent key(int code, bool down, int modifiers = 0) {
 }
 InputEvent text(char c) {
   InputEvent event;
-  event.type = Type::text, event.code = c;
+  event.type = Type::text, event.code = static_cast<unsigned char>(c);
   return event;
 }
 InputEvent scroll(double steps) {

@@ -16,7 +16,6 @@
 #include "voxel/io/files/temporary_name.hpp"
 
 using namespace quarry;
-using io::Destination;
 using io::AtomicFile;
 using test::file_text;
 using test::names_in;

@@ -440,7 +440,7 @@ TEST_CASE("world journal: worlds of version 0.1 keep what their killed editor le
   // That version wrote no number: its logs have the table's page without one.
   const fs::path dir = test::scratch_dir("journal_old");
   const auto old_world = [&](const char* name, uint32_t seed) {
-    const fs::path file = dir / name;
+    fs::path file = dir / name;
     Edited world(file, seed);
     return file;
   };

@@ -55,7 +55,7 @@ Whole world_in(const fs::path& file) {
 }
 
 std::string same_records(const std::vector<UndoRecord>& a, const std::vector<UndoRecord>& b) {
-  if (const std::string other = test::same_history(a, b); !other.empty()) return other;
+  if (std::string other = test::same_history(a, b); !other.empty()) return other;
   for (size_t i = 0; i < a.size(); ++i)
     if (a[i].continues != b[i].continues || a[i].materials != b[i].materials) return "record " + std::to_string(i);
   return "";

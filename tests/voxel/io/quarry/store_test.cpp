@@ -402,7 +402,7 @@ TEST_CASE("store: what is no Quarry world, or a newer one, is said to be so") {
   const auto tampered = [&](const std::string& text) {
     REQUIRE(Store::save(test::busy_scene(), file));
     sql(file, text);
-    const Error e = read_error(file);
+    Error e = read_error(file);
     auto opened = Store::open(file);
     // Chunks and history are checked when they are read, not when the file is opened.
     if (opened) CHECK_FALSE(opened->read_scene({}, nullptr, nullptr));

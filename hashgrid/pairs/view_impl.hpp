@@ -24,9 +24,9 @@
 //      erase + insert, with an instant of absence inside the call), that slot was reachable by (B) and (I), and its
 //      word was read. So there was an instant of absence: the call takes effect there.
 //  insert "present", find "hit": at the load of that slot. insert "inserted", erase "erased", assign: at the successful
-//  CAS. An assign that lost its CAS to another assign takes effect just before it: no thread can have seen the
-//  difference. An erase that lost its CAS to another erase takes effect just after it, as "absent". Bounded: a lost CAS
-//  on an empty slot, or on a key that was erased, uses up one of the sequence's 32 slots for the
+//      CAS. An assign that lost its CAS to another assign takes effect just before it: no thread can have seen the
+//      difference. An erase that lost its CAS to another erase takes effect just after it, as "absent".
+//  Bounded: a lost CAS on an empty slot, or on a key that was erased, uses up one of the sequence's 32 slots for the
 //      phase.
 //
 // Memory order. Host: loads acquire, CAS acquire-release. So a thread that finds a key sees what its inserter wrote

@@ -198,7 +198,7 @@ class HostPairs final : public BulkOperations<GridView> {
         for (uint32_t page = uint32_t(piece * kPagesPerTask); page < last; ++page) {
           uint64_t copy[kQryPageWords];
           const uint64_t* words = page_words(view, page);
-          for (uint32_t i = 0; i < kQryPageWords; ++i) copy[i] = SharedWords::load(words + i);  // other threads may be writing
+          for (uint32_t i = 0; i < kQryPageWords; ++i) copy[i] = SharedWords::load(words + i);  // others may be writing
           detail::add_page_stats(pieces[piece], copy, page, view.page_count);
         }
       }

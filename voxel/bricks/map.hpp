@@ -42,8 +42,8 @@ class BrickMap {
   const Brick* find(Int3 brick) const;      // null if absent; valid until the next change of this map
   // Replaces a whole brick; an empty one removes it. Bricks put in rising order make the densest leaves.
   void put(Int3 brick, const Brick& value);
-  // Takes over the bricks of `later`, which must all come after this map's (in rising order): a map made in parts, by
-  // several threads. Costs nothing a brick. False, and nothing happens, if they do not.
+  // Moves the bricks of `later` to the end of this map, for a map made in parts by several threads. All must come after
+  // this map's, in rising order; otherwise it returns false and changes nothing. It has no cost per brick.
   bool append(BrickMap&& later);
   // All bricks in rising order of their coordinates (x, then y, then z): size(), begin(), end(), find(), lower_bound().
   Bricks bricks() const;

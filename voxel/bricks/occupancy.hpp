@@ -126,7 +126,7 @@ inline PyramidPlace pyramid_place(Int3 brick) {
 inline uint32_t level3_of_region(uint32_t region) { return (region >> 2 & 31u) | (region >> 9 & 15u) << 5 | (region >> 15) << 9; }
 inline uint32_t bit_of_region(uint32_t region) { return (region & 3u) | (region >> 7 & 3u) << 2 | (region >> 13 & 3u) << 4; }
 
-// Of the set bits of `mask`, how many are below `bit`: a child's number in its run.
+// The number of set bits of `mask` below `bit`: a child's number in its run.
 uint32_t child_number(uint64_t mask, uint32_t bit);
 
 }  // namespace quarry

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kMaxFactor = 64;
 
-// The enlarged volume: n^3 bricks for each source brick, where voxels end up in them.
+// The enlarged volume: up to n^3 bricks for each source brick.
 BrickMap enlarged(const BrickMap& bricks, int32_t n) {
   BrickMap out;
   std::vector<std::pair<Int3, const Brick*>> slab;  // source bricks of one x: their images fill x slabs in rising order
@@ -49,7 +49,7 @@ BrickMap shrunk(const BrickMap& bricks, Int3 phase, int64_t n, uint32_t threshol
   std::map<Int3, std::vector<uint32_t>> coarse;
   std::vector<uint8_t> materials;
   const auto finish = [&](Int3 at, const std::vector<uint32_t>& voxels) {
-    // For each place, the end of its materials, after they are counted and it is filled.
+    // For each place, the begin of its materials; after filling, their end.
     std::array<uint32_t, kVoxelsPerBrick> ends{};
     for (const uint32_t v : voxels)
       if (v >> 8 < kVoxelsPerBrick - 1) ++ends[(v >> 8) + 1];

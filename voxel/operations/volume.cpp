@@ -84,7 +84,7 @@ class Flood {
         if (const Int3 next = at + kFaces[f]; inside(next)) reach(next, f ^ 1u, it == reached_.end() ? nullptr : &it->second);
     }
   }
-  // The brick's empty voxels.
+  // The brick's voxels that the outside reaches: they stay empty.
   BrickMask open(Int3 at) const {
     if (state_[index(at)] == kWhole) return {~0ull, ~0ull, ~0ull, ~0ull, ~0ull, ~0ull, ~0ull, ~0ull};
     const auto it = reached_.find(at);

@@ -39,8 +39,8 @@ struct PaletteError {
 // its file's palette and layers.
 Result<Scene> merge(std::span<const Scene* const> scenes, PaletteError* error = nullptr);
 
-// At most `count` (1..255) materials in use: the pair whose merging costs least, weighted by voxels, is merged until the
-// count is reached. A merged material keeps the index and name of its commonest member and gets the mean look.
+// At most `count` (1..255) materials in use: the pair whose merging costs least, weighted by voxels, is merged until
+// the count is reached. A merged material keeps the index and name of its commonest member and gets the mean look.
 Result<Scene> quantise(const Scene& scene, uint32_t count, PaletteError* error = nullptr);
 
 // Each volume without the voxels deeper than `thickness` below its surface (counted through faces).

@@ -107,8 +107,7 @@ struct Document::State {
     return {};
   }
 
-  // The same, and persists it elsewhere; both or neither. The world has room for its former state, so rolling back
-  // cannot fail.
+  // The same, and persists it elsewhere; both or neither. The world's former state fits its memory again.
   Result<void> commit_and_persist(std::span<const UndoRecord> records, bool forward, const Persist& persist) {
     if (auto ok = commit(records, forward); !ok || !persist) return ok;
     auto persisted = persist(records);

@@ -17,6 +17,7 @@
 // A table is `page_count` such pages, nothing else, 32-byte aligned. Page and bucket are the integer and the fractional
 // part of one 64-bit product (multiply-high), so any page count works, and the buckets of a page can be rebuilt, grown
 // or moved on their own.
+//
 // Stash. The number of keys in a page varies: at a load of 0.95 it is 3891, give or take 62. So keys that two buckets
 // cannot take go to a stash that 64 pages share (their *group*; the last group has up to 127 pages, a table of fewer
 // pages is one group). A key has six sectors of the stash, drawn by hash. It is found in at most eight sectors: two

@@ -20,7 +20,7 @@ enum class Outcome : uint8_t {
   inserted,  // the key was absent and is now present
   present,   // the key was there already (insert, find_or_insert: unchanged; find: found)
   assigned,  // the key was there and has the new value
-  erased,    // the key was there and is gone
+  erased,    // the key was there and was removed
   absent,    // the key was not there
   full,      // no place for the key; nothing changed
   reserved,  // key or value is the reserved 0xFFFFFFFF; nothing changed

@@ -71,7 +71,7 @@ enum class SplitKind : uint8_t {
   instances,  // each instance with voxels, in its place
   layers,  // the instances of each layer that has some with voxels; last, those without a layer
   materials,  // the voxels of each material in use, in their place
-  regions,    // what lies in each cube of edge^3 world cells that has voxels; cube (0,0,0) begins at the origin
+  regions,    // the content of each cube of edge^3 world cells that has voxels; cube (0,0,0) begins at the origin
 };
 // Every part keeps the palette and the metadata that still holds. Errors: invalid_argument (an edge below 1),
 // unsupported (2^16 parts).

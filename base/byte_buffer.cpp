@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// byte_buffer.cpp - address space from mmap, grown by mremap; the kernel backs a page at its first write, and
-// MADV_DONTNEED takes it back.
+// byte_buffer.cpp - address space from mmap, grown by mremap. The kernel backs a page at its first write;
+// MADV_DONTNEED frees it.
 #include "base/byte_buffer.hpp"
 
 #include <sanitizer/asan_interface.h>
@@ -37,11 +37,11 @@ void ByteBuffer::resize(size_t size) {
   if (!bytes_) return;
   if (size < size_) {
     const auto page = size_t(::sysconf(_SC_PAGESIZE)), whole = std::min(size_, (size + page - 1) / page * page);
-    std::memset(bytes_ + size, 0, whole - size);  // of the page that stays
+    std::memset(bytes_ + size, 0, whole - size);  // in the page that is kept
     drop(size, capacity_);
   }
   size_ = size;
-  // Under AddressSanitizer a look behind the end is a finding, as with a vector.
+  // AddressSanitizer reports reads past the end, as for a vector.
   ASAN_UNPOISON_MEMORY_REGION(bytes_, size_);
   ASAN_POISON_MEMORY_REGION(bytes_ + size_, capacity_ - size_);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// byte_buffer.hpp - bytes that come one after another and of which the beginning may go before the end has come. It grows without copying (a vector
-// that grows has all it holds twice for a while), and takes memory only for what is there.
+// byte_buffer.hpp - a byte queue: bytes are appended at the end, and pages at the beginning can be freed before the end
+// has arrived. It grows without copying, so it never holds its content twice. It takes memory only for written bytes.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace quarry {
 
-// One thread.
+// For one thread at a time.
 class ByteBuffer {
  public:
   ByteBuffer() = default;
@@ -27,11 +27,11 @@ class ByteBuffer {
   bool empty() const { return size_ == 0; }
   uint8_t* data() { return bytes_; }
   std::span<const uint8_t> span() const { return {bytes_, size_}; }
-  operator std::span<const uint8_t>() const { return span(); }  // NOLINT(google-explicit-constructor): read like the vector it stands for
-  // New bytes are zero; their memory is taken when they are written. Throws std::bad_alloc.
+  operator std::span<const uint8_t>() const { return span(); }  // NOLINT(google-explicit-constructor): like a vector
+  // New bytes are zero. Their memory is taken at the first write. Throws std::bad_alloc.
   void resize(size_t size);
   void append(std::span<const uint8_t> bytes);  // throws std::bad_alloc
-  // Nobody looks at bytes [begin, end) any more: whole pages of them go.
+  // Bytes [begin, end) are no longer read: their whole pages are freed.
   void drop(size_t begin, size_t end);
 
  private:

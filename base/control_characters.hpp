@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// control_characters.hpp - names as text files take them: a name may have any byte, and a line end in it would begin a line
-// of its own.
+// control_characters.hpp - names for text files. A name may hold any byte, but a line end in it would start a new line
+// of the file.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace quarry::io {
 
 inline bool is_control(char c) { return static_cast<unsigned char>(c) < 32 || c == 127; }
 
-// Control characters become '_'. Formats that can say any byte (JSON, lengths before text) escape instead.
+// Control characters become '_'. Formats that can store any byte (JSON, length before text) escape instead.
 inline std::string replace_control_characters(std::string name) {
   std::ranges::replace_if(name, is_control, '_');
   return name;

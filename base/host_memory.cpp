@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// host_memory.cpp - plain host memory by mmap, on huge pages where a block is large enough to gain by them.
+// host_memory.cpp - plain host memory by mmap, on huge pages if a block is large enough to benefit.
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -18,8 +18,8 @@ class HostMemory final : public MemorySource {
     if (data == MAP_FAILED)
       return fail(ErrorCode::out_of_memory, "no host memory for " + std::string(label) + " (" + std::to_string(size_bytes) +
                                                 " bytes): " + std::strerror(errno));
-    // Tables are read at random places: larger pages spare most of the address translations. Refusal costs nothing but
-    // speed.
+    // Tables are read at random places: larger pages avoid most address translations. If the kernel refuses, only speed
+    // is lost.
     if (size_bytes >= (size_t{4} << 20)) madvise(data, size_bytes, MADV_HUGEPAGE);
     return MemoryBlock{.data = data, .size_bytes = size_bytes};
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// memory_budget.cpp - resident memory of this process and its children, read from /proc; promises are set aside before
-// they are compared.
+// memory_budget.cpp - resident memory of this process and its children, read from /proc. A promise is added before it
+// is compared.
 #include "base/memory_budget.hpp"
 
 #include <dirent.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kMebibyte = uint64_t(1) << 20;
 
-// The beginning of a small file, as text.
+// The beginning of a small text file.
 template <size_t N>
 bool read_proc(const char* file, char (&text)[N]) {
   const int fd = ::open(file, O_RDONLY | O_CLOEXEC);
@@ -35,14 +35,14 @@ uint64_t resident_bytes(const char* process) {
   return uint64_t(resident) * uint64_t(::sysconf(_SC_PAGESIZE));
 }
 
-// As an option takes it: whole mebibytes, rounded up.
+// In the form that an option takes: whole mebibytes, rounded up.
 std::string option_text(uint64_t bytes) { return std::to_string((bytes + kMebibyte - 1) / kMebibyte) + "M"; }
 
 }  // namespace
 
 uint64_t memory_in_use() {
   uint64_t sum = resident_bytes("self");
-  // Reading programs are children of the thread that started them.
+  // Reader processes are children of the thread that started them.
   DIR* const tasks = ::opendir("/proc/self/task");
   if (!tasks) return sum;
   while (const dirent* task = ::readdir(tasks)) {
@@ -93,7 +93,7 @@ Error MemoryBudget::used_up(const std::string& what) const {
 }
 
 Result<MemoryBudget::Promise> MemoryBudget::promise(uint64_t bytes, const std::string& what) const {
-  // Set aside before it is compared, so that of two who ask at once neither counts on the other's room.
+  // Added before it is compared, so that of two concurrent requests neither counts on the other's room.
   promised_ += bytes;
   Promise out(this, bytes);
   if (bytes > limit_ || held() > limit_) {

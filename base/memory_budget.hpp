@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// memory_budget.hpp - the memory that a command may hold, this process and its children together, as those see it who
-// are about to take some. One object for all jobs of a command. app/batch/tasks.hpp watches the same limit from outside
-// and stops what is above it, some milliseconds late; who can say beforehand what a step takes asks here, and is
-// refused before the step is begun.
+// memory_budget.hpp - the memory that a command may hold, this process and its children together, for code that is
+// about to allocate. All jobs of a command share one object. app/batch/tasks.hpp watches the same limit from outside
+// and stops what exceeds it, some milliseconds late. A step whose need is known beforehand queries this budget, and is
+// refused before it begins.
 #pragma once
 
 #include <atomic>
@@ -14,29 +14,29 @@
 
 namespace quarry {
 
-// Bytes of memory that this process and its children hold now (resident, shared pages too).
+// Bytes of memory that this process and its children hold now (resident, shared pages included).
 uint64_t memory_in_use();
-// "12.5 MiB" from 10 MiB down, else "343 MiB": rounded up.
+// "9.5 MiB" below 10 MiB, else "343 MiB": rounded up.
 std::string memory_text(uint64_t bytes);
 
 // Any number of threads.
 class MemoryBudget {
  public:
-  // `option` is what the limit is called where it is set ("--memory"), for messages.
+  // `option`: the name of the option that sets the limit ("--memory"), for messages.
   MemoryBudget(uint64_t limit_bytes, std::string option) : limit_(limit_bytes), option_(std::move(option)) {}
   MemoryBudget(const MemoryBudget&) = delete;
   MemoryBudget& operator=(const MemoryBudget&) = delete;
 
   uint64_t limit_bytes() const { return limit_; }
-  // What may be taken now: the limit without what is held, and without what was promised and is not taken yet. Looks at /proc (some 50 us); where
-  // that is little, what the allocator keeps of freed memory is given back first.
+  // Bytes that may be taken now: the limit minus what is held, minus what is promised and not yet taken. Reads /proc
+  // (some 50 us). If the result is small, free memory that the allocator keeps is returned to the system first.
   uint64_t available_bytes() const;
-  // The error for a step that takes at least so much more than is held now. `what` begins the sentence: "reading it".
+  // The error for a step that takes at least `bytes` more than is held now. `what` begins the sentence: "reading it".
   Error too_little(uint64_t bytes, const std::string& what) const;
-  // The error for a step that has come to the limit; what it takes in all is not known.
+  // The error for a step that has reached the limit; its total need is unknown.
   Error used_up(const std::string& what) const;
 
-  // Memory that is set aside for a step until the step has taken it: two files that are read at once must not both
+  // Memory that is reserved for a step until the step has taken it: two files that are read at once must not both
   // count on the same room.
   class Promise {
    public:
@@ -49,7 +49,7 @@ class MemoryBudget {
       return *this;
     }
     ~Promise() { taken(left_); }
-    // So many of them are held now.
+    // `bytes` of the promise are now held.
     void taken(uint64_t bytes) {
       bytes = bytes < left_ ? bytes : left_;
       left_ -= bytes;
@@ -62,13 +62,13 @@ class MemoryBudget {
     const MemoryBudget* budget_ = nullptr;
     uint64_t left_ = 0;
   };
-  // Errors: out_of_memory (too_little) if it does not fit now.
+  // Errors: out_of_memory (too_little) if `bytes` do not fit now.
   Result<Promise> promise(uint64_t bytes, const std::string& what) const;
-  // The same where there may be no budget: then everything fits.
+  // The same with an optional budget: without one, everything fits.
   static Result<Promise> promise(const MemoryBudget* budget, uint64_t bytes, const std::string& what) { return budget ? budget->promise(bytes, what) : Promise(); }
 
  private:
-  uint64_t held() const;  // and promised
+  uint64_t held() const;  // bytes in use plus bytes promised
   uint64_t limit_;
   std::string option_;
   mutable std::atomic<uint64_t> promised_{0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// memory_source.hpp - where large arrays get their memory: host memory here, a device's from its executor, any other
-// from a source of the caller's own. Who holds an array never allocates behind its owner's back.
+// memory_source.hpp - where large arrays get their memory: host memory here, device memory from an executor, any other
+// from the caller's own source. The holder of an array allocates only from the source that its owner gave.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace quarry {
 
-// One allocation. `data` is what the executor that works on it dereferences (a host pointer, or a CUDA device pointer).
+// One allocation. `data` is the pointer that its executor dereferences (a host pointer, or a CUDA device pointer).
 struct MemoryBlock {
   void* data = nullptr;
   size_t size_bytes = 0;
   uint64_t device_address = 0;  // address in shaders, 0 if the block is not shared with them
-  void* owner = nullptr;        // the source's own note
+  void* owner = nullptr;  // the source's private data
 };
 
 class MemorySource {
@@ -26,11 +26,11 @@ class MemorySource {
   // Free-threaded. Errors: out_of_memory, device.
   virtual Result<MemoryBlock> allocate(size_t size_bytes, const char* label) = 0;
 
-  // Gives a block back. A source that shares with a GPU defers the real release until no frame in flight can read it.
+  // Releases a block. A source that shares with a GPU defers the actual release until no frame in flight can read it.
   virtual void release(const MemoryBlock& block) noexcept = 0;
 
-  // Called by an owner of blocks before it changes what they hold in place: a source whose blocks a GPU reads directly
-  // comes back when no frame under way does. Any thread; nothing to do for other sources.
+  // The owner of blocks calls this before it changes their content in place. A source whose blocks a GPU reads directly
+  // returns when no frame in flight reads them. Any thread. Other sources do nothing.
   virtual void wait_for_readers() noexcept {}
 };
 

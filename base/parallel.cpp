@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// parallel.cpp - the thread pool: one list of open loops, workers that take the next piece by an atomic counter and
-// look again for some 20 microseconds before they sleep.
+// parallel.cpp - the thread pool: one list of open loops. Workers take the next piece by an atomic counter, and poll
+// for some 20 microseconds before they sleep.
 #include "base/parallel.hpp"
 
 #include <pthread.h>
@@ -29,24 +29,24 @@ uint32_t machine_threads() {
   return processors;
 }
 
-// One parallel_for under way; lives on its caller's stack.
+// One running parallel_for; lives on its caller's stack.
 struct Loop {
   const std::function<void(size_t, size_t)>& body;
   const size_t count, grain, pieces;
   uint32_t wanted;                  // helpers that may still join; under the pool's mutex
-  std::atomic<uint32_t> inside{0};  // helpers at work; changed under the mutex
+  std::atomic<uint32_t> inside{0};  // helpers at work; changed under the pool's mutex
   std::atomic<size_t> next{0};
 
   void work() {
-    // Relaxed: the counter only hands out pieces; what the pieces write is ordered by the mutex when a helper leaves.
+    // Relaxed: the counter only hands out pieces. The mutex orders the pieces' writes when a helper leaves.
     for (size_t i = next.fetch_add(1, std::memory_order_relaxed); i < pieces; i = next.fetch_add(1, std::memory_order_relaxed))
       body(i * grain, std::min(count, (i + 1) * grain));
   }
 };
 
-// To wake a sleeping thread costs both sides some microseconds, and often a loop follows close upon another: so who has
-// nothing to do looks again so many times (some 20 microseconds) before it sleeps. In between it yields: whom it waits
-// for may be waiting for its processor.
+// Waking a sleeping thread costs both sides some microseconds, and loops often follow closely. So an idle thread polls
+// this many times (some 20 microseconds) before it sleeps. It yields in between: the thread that it waits for may need
+// this processor.
 constexpr uint32_t kLooks = 40;
 
 void pause_briefly() {
@@ -67,8 +67,7 @@ class Pool {
         open_.push_back(&loop);
         hire(most_threads);
       } catch (const std::exception&) {
-        // No memory, or no more threads allowed: those there are do it all. Throwing here would leave the work half
-        // done.
+        // Out of memory or threads: the existing ones do all the work. Throwing here would leave the work half done.
       }
       rounds_.fetch_add(1, std::memory_order_release);
       for (uint32_t n = std::min(asleep_, loop.wanted); n > 0; --n) wake_.notify_one();
@@ -83,7 +82,7 @@ class Pool {
     left_.wait(lock, [&] { return loop.inside.load(std::memory_order_relaxed) == 0; });
   }
 
-  // For the end of the process, or of the library: waits for the helpers, which have no loop to work on any more.
+  // For the end of the process, or of the library: waits for the helpers, which have no loop left.
   void close() {
     {
       const std::lock_guard lock(mutex_);
@@ -104,7 +103,7 @@ class Pool {
   std::mutex& mutex() { return mutex_; }
 
  private:
-  // As many helpers as the open loops ask for, if threads can be had. Under the mutex.
+  // Starts as many helpers as the open loops request, if threads are available. Under the mutex.
   void hire(uint32_t most_threads) {
     size_t wanted = at_work_;
     for (const Loop* loop : open_) wanted += loop->wanted;
@@ -126,7 +125,7 @@ class Pool {
         loop.work();
         lock.lock();
         --at_work_;
-        // Release: the caller may go on as soon as it reads zero; from then on the loop is no more.
+        // Release: the caller may return as soon as it reads zero. The loop no longer exists from then on.
         if (loop.inside.fetch_sub(1, std::memory_order_release) == 1) left_.notify_all();
         continue;
       }
@@ -145,16 +144,16 @@ class Pool {
   std::condition_variable wake_, left_;
   std::vector<Loop*> open_;
   std::vector<std::thread> helpers_;
-  std::atomic<uint64_t> rounds_{0};  // changes whenever there is something to look at; changed under the mutex
+  std::atomic<uint64_t> rounds_{0};  // changes with every new thing to look at; changed under the mutex
   uint32_t asleep_ = 0, at_work_ = 0;
   bool closed_ = false;
-  [[maybe_unused]] Pool* const before_fork_;  // its threads do not exist here; kept for leak checkers to see
+  [[maybe_unused]] Pool* const before_fork_;  // its threads do not exist here; kept reachable for leak checkers
 };
 
 std::atomic<Pool*> the_pool{nullptr};
 std::atomic<bool> ended{false};
 
-// The pool object itself is never freed: a late loop of another static object's destructor must still find it.
+// The pool object itself is never freed: a loop in a late destructor of another static object must still find it.
 struct End {
   ~End() {
     ended = true;
@@ -165,7 +164,7 @@ struct End {
 Pool& pool() {
   static const bool made = [] {
     the_pool = new Pool(nullptr);
-    // The forking thread holds the mutex over the fork, so that the child's memory shows no change half done.
+    // The forking thread holds the mutex during the fork, so that the child's copy is consistent.
     (void)pthread_atfork([] { the_pool.load()->mutex().lock(); }, [] { the_pool.load()->mutex().unlock(); },
                          [] {
                            the_pool.load()->mutex().unlock();

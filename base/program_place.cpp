@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// program_place.cpp - searches beside the executable, beside the shared library and in the folders of an installation.
+// program_place.cpp - searches beside the executable, beside the shared library and in the installation's folders.
 #include "base/program_place.hpp"
 
 #include <dlfcn.h>
@@ -13,7 +13,7 @@ namespace quarry {
 namespace {
 namespace fs = std::filesystem;
 
-// Where the program may be, in the order of search.
+// The candidate paths, in search order.
 std::vector<fs::path> candidates(const char* name, const char* variable) {
   if (const char* given = std::getenv(variable); given && *given) return {given};
   std::vector<fs::path> places;
@@ -24,7 +24,7 @@ std::vector<fs::path> candidates(const char* name, const char* variable) {
   };
   std::error_code error;
   if (const fs::path self = fs::read_symlink("/proc/self/exe", error); !error) beside(self);
-  // In a shared library inside a foreign program: beside the library.
+  // For a shared library inside a foreign program: beside the library.
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&find_program), &info) && info.dli_fname) {
     const fs::path library = fs::weakly_canonical(info.dli_fname, error);

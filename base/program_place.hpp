@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// program_place.hpp - where the programs of Quarry's own are that it starts: beside the running program or library, or
-// where they were installed.
+// program_place.hpp - finds the programs of Quarry's own that it starts: beside the running program or library, or in
+// the installation.
 #pragma once
 
 #include <filesystem>
@@ -9,10 +9,10 @@
 
 namespace quarry {
 
-// The path of the program `name`. Looked at, in this order: the environment's `variable`, alone if it is set; beside
-// this executable and in ../libexec/quarry of it; likewise for the shared library that this code is in; where it was
-// installed. `task`: what it does, as "reads meshes", for the message of not_found, which has the places that were
-// looked at.
+// The path of the program `name`. Searched in this order: the environment variable `variable`, exclusively if it is
+// set; beside this executable and in its ../libexec/quarry; likewise for the shared library that holds this code; the
+// installation. `task`: what the program does, as "reads meshes", for the message of not_found, which lists the places
+// searched.
 Result<std::filesystem::path> find_program(const char* name, const char* variable, const char* task);
 
 }  // namespace quarry

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// progress.hpp - how long work says how far it is and hears that it should stop.
+// progress.hpp - how long work reports its progress and is cancelled.
 #pragma once
 
 #include <atomic>

@@ -19,7 +19,7 @@ std::string lower(std::string_view text) {
 
 size_t edit_distance(std::string_view a_typed, std::string_view b_typed) {
   const std::string a = lower(a_typed), b = lower(b_typed);
-  // Three rows of the table: the one before last is needed for swaps.
+  // Three rows of the table: swaps need the one before last.
   std::vector<size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) last[j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {
@@ -44,7 +44,7 @@ std::string nearest_name(std::string_view typed, const std::vector<std::string>&
     const size_t allowed = std::max<size_t>(2, wanted.size() / 3);
     // Shortened names ("gen" for "generate") count as one change, but only from three letters on.
     if (wanted.size() >= 3 && (candidate.starts_with(wanted) || wanted.starts_with(candidate))) distance = std::min<size_t>(distance, 1);
-    // A change of every letter is no likeness.
+    // If every letter changes, the names are not alike.
     if (distance > allowed || distance >= std::max(wanted.size(), candidate.size())) continue;
     if (distance < best_distance) best = name, best_distance = distance;
   }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// editor_bench.cpp - how long the editor keeps input waiting, as a user at a screen has it: the built program in a
-// window of an X server of its own (Xvfb), on whatever device it chooses there, driven by the server's own test input
-// (XTEST).
+// editor_bench.cpp - how long the editor keeps input waiting, as a user sees it: the built program in a window of an X
+// server of its own (Xvfb), on the device that it chooses there, driven by the server's test input (XTEST).
 //
 //   qry_bench_editor [--quarry PROGRAM] [--tries N] [--drags N] [--size WxH] [--validation] [--json FILE]
 //
-// Keys: an orbit by the right button, a pause of 0 to 0.8 s, a key that chooses a tool; the time until the tool's
-// button has changed on the screen. Sliders: 0.3 s after an orbit, the roughness pressed, drawn and let go of within
-// 0.2 s; lost if the grab is not where it was let go. Beside them what the program itself says of its tiles and frames
-// ($QUARRY_EDITOR_LOG). Nothing else may run meanwhile.
+// Keys: an orbit by the right button, a pause of 0 to 0.8 s, a key that selects a tool; the time until the tool's
+// button has changed on the screen. Sliders: 0.3 s after an orbit, the roughness slider is pressed, dragged and
+// released within 0.2 s; lost if its grab is not at the place of release. Also the program's own report on its tiles
+// and frames ($QUARRY_EDITOR_LOG). Nothing else may run meanwhile.
 #include <X11/Xlib.h>
 #include <X11/Xutil.h>
 #include <X11/keysym.h>
@@ -43,7 +42,7 @@ void rest(double seconds) { std::this_thread::sleep_for(std::chrono::duration<do
   std::exit(1);
 }
 
-// A child that ends with us.
+// A child process that ends with this one.
 class Child {
  public:
   explicit Child(const std::function<void()>& exec) : pid_(fork()) {
@@ -63,7 +62,7 @@ class Child {
   pid_t pid_;
 };
 
-// The X server's screen and its user.
+// The X server's screen, and a simulated user.
 class UserScreen {
  public:
   explicit UserScreen(const std::string& name) : display_(XOpenDisplay(name.c_str())) {
@@ -104,7 +103,7 @@ class UserScreen {
   Motion motion_;
 };
 
-// Until the window's picture has not changed for so long.
+// Waits until the window's picture has not changed for `still_seconds`.
 void settle(UserScreen& screen, int width, int height, double still_seconds, double most_seconds) {
   const auto begun = Clock::now();
   auto changed = begun;
@@ -133,8 +132,8 @@ void orbit(UserScreen& screen, int x, int y) {
   screen.button(3, false);
 }
 
-// The place of the slider's grab in this row: the middle of the pixels that are far bluer than red, as the accent
-// colour is.
+// The position of the slider's grab in this row: the middle of the pixels that are far bluer than red, like the accent
+// colour.
 double grab_in(UserScreen& screen, int left, int right, int y) {
   const auto row = screen.pixels(left, y, unsigned(right - left), 1);
   double sum = 0, count = 0;
@@ -224,7 +223,7 @@ int main(int count, char** words) {
     rest(0.4);
   }
 
-  // The slider "Rough": pressed at 150, drawn to 130, 160 or 190.
+  // The slider "Rough": pressed at 150, dragged to 130, 160 or 190.
   constexpr int kSliderLeft = 60, kSliderRight = 230, kSliderY = 540;
   int slider_lost = 0;
   std::vector<std::string> ways;

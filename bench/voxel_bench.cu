@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// voxel_bench.cu - bricks out of a list of voxels, and look-ups of single voxels in them, on CUDA and the three scenes
-// of render/scenes.hpp: `qry_bench_voxels [--small]`. A line gives 10^9 voxels (or look-ups) a second, median of five,
-// beside the machine's copy rate; what is built and found is checked against the world that the scene fills, and a
-// wrong one makes the exit code 1.
+// voxel_bench.cu - bricks from a list of voxels, and look-ups of single voxels in them, on CUDA and the three scenes of
+// render/scenes.hpp: `qry_bench_voxels [--small]`. A line gives 10^9 voxels (or look-ups) a second, median of five,
+// beside the machine's copy rate. Results are checked against the world that the scene fills; a wrong one makes the
+// exit code 1.
 #include <cub/device/device_radix_sort.cuh>
 
 #include <cstdio>
@@ -24,14 +24,14 @@ using bench::launch_each;
 using bench::require;
 using bench::seconds_of;
 
-struct VoxelBricks {  // what a look-up needs
+struct VoxelBricks {  // the data of a look-up
   hashgrid::GridView grid;
   const uint8_t* materials;
   const uint32_t* beside;
   uint32_t count;
 };
 
-// All lanes of a warp together; a lane with `ask` false asks for nothing.
+// All lanes of a warp call it together; a lane with `ask` false has no look-up.
 __device__ inline uint32_t brick_in_warp(const VoxelBricks& b, Int3 p, bool ask) {
   return hashgrid::kernels::find_by_warp(b.grid, ask ? qry_pack_brick(p.x >> 3, p.y >> 3, p.z >> 3) : kQryReservedKey).value;
 }
@@ -39,7 +39,7 @@ __device__ inline uint32_t material_of(const VoxelBricks& b, uint32_t brick, Int
   return brick == kQryReservedValue ? 0u : __ldg(b.materials + uint64_t(brick) * 512 + voxel_index(p));
 }
 
-// One addition a block: one a warp to a single address would be the limit of a pass over neighbouring voxels.
+// One addition a block: with one a warp, a single address would limit a pass over neighbouring voxels.
 __device__ inline void add_up(uint32_t found, unsigned long long* sum) {
   __shared__ uint32_t of_warp[kThreads / 32];
   found = __reduce_add_sync(~0u, found);
@@ -50,7 +50,7 @@ __device__ inline void add_up(uint32_t found, unsigned long long* sum) {
   if (threadIdx.x == 0) atomicAdd(sum, static_cast<unsigned long long>(found));
 }
 
-constexpr uint32_t kEach = 4;  // voxels a thread, so that their reads are under way together
+constexpr uint32_t kEach = 4;  // voxels a thread, so that their reads are in flight together
 
 __global__ void __launch_bounds__(kThreads) look_up(VoxelBricks bricks, const Int3* positions, uint64_t count, unsigned long long* sum) {
   const uint64_t first = uint64_t(blockIdx.x) * kThreads * kEach + threadIdx.x;
@@ -68,9 +68,8 @@ __global__ void __launch_bounds__(kThreads) look_up(VoxelBricks bricks, const In
   add_up(found, sum);
 }
 
-// The voxel and its six neighbours. A neighbour in the same brick needs no second look at anything; in which brick the
-// others lie is asked once a brick, by the grid's query for six neighbours, and read from `beside`: six arrays of an
-// index a brick.
+// The voxel and its six neighbours. A neighbour in the same brick needs no second look-up. The bricks of the others are
+// found once a brick, by the grid's query for six neighbours, and read from `beside`: six arrays of one index a brick.
 __global__ void __launch_bounds__(kThreads) look_up_stencil(VoxelBricks bricks, const Int3* positions, uint64_t count, unsigned long long* sum) {
   const uint64_t i = uint64_t(blockIdx.x) * kThreads + threadIdx.x;
   const Int3 p = i < count ? positions[i] : Int3{0, 0, 0};
@@ -89,7 +88,7 @@ __global__ void __launch_bounds__(kThreads) look_up_stencil(VoxelBricks bricks, 
   add_up(found, sum);
 }
 
-// What look_up_stencil must add up to: seven look-ups a voxel, each by itself. Not timed.
+// The sum that look_up_stencil must reach: seven independent look-ups a voxel. Not timed.
 __global__ void __launch_bounds__(kThreads) stencil_reference(VoxelBricks bricks, const Int3* positions, uint64_t count, unsigned long long* sum) {
   const uint64_t i = uint64_t(blockIdx.x) * kThreads + threadIdx.x;
   uint32_t found = 0;
@@ -101,8 +100,8 @@ __global__ void __launch_bounds__(kThreads) stencil_reference(VoxelBricks bricks
   add_up(found, sum);
 }
 
-// Position as one word in scan order (x fastest), with its material in the low byte; and a word that puts positions in
-// random order.
+// A position as one word in scan order (x fastest), with its material in the low byte; and a word that sorts positions
+// into random order.
 __global__ void __launch_bounds__(kThreads) pack_voxels(const Int3* positions, const uint8_t* materials, uint64_t count, bool random, uint64_t* keys,
                                                         uint64_t* words) {
   const uint64_t i = uint64_t(blockIdx.x) * kThreads + threadIdx.x;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// voxelize_bench.cpp - how long the voxeliser takes on the host and on CUDA for one mesh: `qry_bench_voxelize FILE
+// voxelize_bench.cpp - the voxeliser's times on the host and on CUDA for one mesh: `qry_bench_voxelize FILE
 // [RESOLUTION...]`. Times are from the mesh in host memory to bricks, masks and materials in host memory, median of 7
 // after 2 of warm-up; "scene" adds the making of a Scene. The two executors' bricks, masks, materials and palettes are
 // compared in every line.
@@ -24,7 +24,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Median milliseconds of `run`, which answers a Result; exits on an error.
+// Median milliseconds of `run`, which returns a Result; exits on an error.
 template <class Run>
 double median_ms(int repeats, Run&& run) {
   std::vector<double> times;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda_executor.cu - the CUDA executor: its device, stream and memory. What it does on tables is in pairs/cuda/ and
+// cuda_executor.cu - the CUDA executor: its device, stream and memory. Its operations on tables are in pairs/cuda/ and
 // compact/cuda.cu.
 #include <string>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda_executor_absent.cpp - stands in for cuda_executor.cu in builds without a CUDA toolkit.
+// cuda_executor_absent.cpp - replaces cuda_executor.cu in builds without a CUDA toolkit.
 #include "hashgrid/executor.hpp"
 
 namespace quarry::hashgrid {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda_stream.cuh - for kernels of the caller's own: the stream of a CUDA executor, and the device it is on.
+// cuda_stream.cuh - a CUDA executor's stream and device, for the caller's own kernels.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,8 +9,8 @@
 
 namespace quarry::hashgrid {
 
-// The stream all work of a CUDA executor runs in: what is launched on it runs between its bulk calls, in order. Null
-// for other executors. Lives as long as the executor. The device must be current where it is used: gpu::DeviceScope.
+// The stream in which all work of a CUDA executor runs. What is launched on it runs in order with its bulk calls. Null
+// for other executors. Lives as long as the executor. Make its device current before use: gpu::DeviceScope.
 cudaStream_t cuda_stream_of(const Executor& executor);
 
 // The device that a CUDA executor works on; ordinal -1 for other executors.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// executor.hpp - who does the work: host threads or a CUDA stream, behind one interface. host_executor.cpp is always
-// built; cuda_executor.cu where a CUDA toolkit is. The tests run one text on both.
+// executor.hpp - what runs the work, behind one interface: host threads or a CUDA stream. host_executor.cpp is always
+// built, cuda_executor.cu only with a CUDA toolkit. The tests run one text on both.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,7 @@ namespace quarry::hashgrid {
 enum class ExecutorKind : uint8_t { host, cuda };
 inline const char* to_string(ExecutorKind kind) { return kind == ExecutorKind::cuda ? "cuda" : "host"; }
 
-// Who works and whose memory, and by them the bulk operations of each layout. One executor may be used by several
-// threads.
+// The threads or stream, their memory, and so the bulk operations of each layout. Several threads may use one executor.
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -28,13 +27,14 @@ class Executor {
   virtual ExecutorKind kind() const = 0;
   virtual uint32_t parallelism() const = 0;  // threads, or multiprocessors
 
-  // Memory this executor's tables and key arrays live in when the caller brings none.
+  // The memory for this executor's tables and key arrays if the caller brings none.
   virtual MemorySource& memory() = 0;
   // Copies between plain host memory and memory of this executor. Synchronises.
   virtual Result<void> upload(void* to, const void* from_host, size_t size_bytes) = 0;
   virtual Result<void> download(void* to_host, const void* from, size_t size_bytes) = 0;
 
-  // The operations on tables of a layout, by the same threads or in the same stream. They live as long as the executor.
+  // The operations on tables of a layout, run by the same threads or in the same stream. They live as long as the
+  // executor.
   virtual BulkOperations<GridView>& pairs() = 0;
   virtual BulkOperations<CompactView>& compact() = 0;
 };
@@ -42,9 +42,9 @@ class Executor {
 // `threads` = 0: as many as the machine has.
 std::unique_ptr<Executor> make_host_executor(uint32_t threads = 0);
 
-// The CUDA device with this UUID; without one, the first that CUDA lists. not_found where there is no such device or no
-// driver, unsupported in a build without CUDA: the message says which. Leaves the process's memory pools and the
-// thread's current device as they were.
+// The CUDA device with this UUID; without one, the first that CUDA lists. Errors: not_found without such a device or
+// without a driver, unsupported in a build without CUDA; the message says which. The process's memory pools and the
+// thread's current device stay as they were.
 Result<std::unique_ptr<Executor>> make_cuda_executor();
 Result<std::unique_ptr<Executor>> make_cuda_executor(const DeviceUuid& uuid);
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// grid.cpp - growth when keys are refused or the load is too high, phases of reading and writing, and checks of
-// arguments.
+// grid.cpp - growth when keys are refused or the load is too high, phases of reading and writing, and argument checks.
 #include "hashgrid/grid.hpp"
 
 #include <algorithm>
@@ -12,13 +11,13 @@
 namespace quarry::hashgrid {
 namespace {
 
-// A table whose refused keys crowd into one page is not grown below this load: such keys would want one page for each
+// A table whose refused keys crowd into one page is not grown below this load: such keys would take a page for every
 // few of them.
 constexpr double kLeastLoadToGrow = 1.0 / 64;
 constexpr uint32_t kPagesAlwaysAllowed = 64;
 constexpr uint64_t kMostPages = uint64_t{1} << 21;  // more slots than there are keys
 
-// Memory that an executor reads and writes, for the length of a call.
+// Memory that an executor reads and writes, for the duration of a call.
 class Scratch {
  public:
   static Result<Scratch> allocate(Executor& executor, size_t size_bytes, const char* label) {
@@ -51,13 +50,12 @@ struct Grid::State {
   uint32_t page_count = 0;
   uint32_t phase = 0;
   uint64_t size = 0;
-  uint64_t erased = 0;  // compact: since the last sweep; at most so many places are reserved for keys that are gone
+  uint64_t erased = 0;  // compact: since the last sweep; an upper bound of the slots reserved for erased keys
   uint64_t version = 0;
-  // The table has not been written since it was cleared, nor could a user's kernel have done so: no view was handed
-  // out.
+  // The table has not been written since it was cleared, not even by a caller's kernel: no view was handed out.
   mutable std::atomic<bool> untouched{true};
-  // Reading before writing matters: readers ask for a view per key, and threads that all write one line of cache wait
-  // for each other (a walk of 16 threads through a table was 70 times slower without it).
+  // Reading before writing matters: readers request a view per key, and threads that all write one cache line wait for
+  // each other (a walk of 16 threads through a table was 70 times slower without it).
   void handed_out() const {
     if (untouched.load(std::memory_order_relaxed)) untouched.store(false, std::memory_order_relaxed);
   }
@@ -71,20 +69,20 @@ struct Grid::State {
 
   bool compact() const { return options.layout == Layout::compact; }
   GridView pairs_view(const MemoryBlock& memory_of_it, uint32_t pages) const { return {static_cast<uint64_t*>(memory_of_it.data), pages, phase, uint32_t(options.locality)}; }
-  // use(operations, a function from a block and its pages to a view), for the grid's layout.
+  // Calls use(operations, a function from a block and its pages to a view), for the grid's layout.
   template <class Use>
   auto on_layout(const Use& use) const {
     if (compact())
       return use(executor->compact(), [](const MemoryBlock& of, uint32_t pages) { return hashgrid::compact_view(of.data, pages); });
     return use(executor->pairs(), [this](const MemoryBlock& of, uint32_t pages) { return pairs_view(of, pages); });
   }
-  // use(operations, view) for the table as it is now.
+  // Calls use(operations, view) for the current table.
   template <class Use>
   auto on_table(const Use& use) const {
     return on_layout([&](auto& operations, const auto& view_of) { return use(operations, view_of(block, page_count)); });
   }
 
-  // Everything started before has finished: slots it freed may be used again.
+  // Everything started before has finished: slots that it freed may be reused.
   void begin_change() {
     phase = phase + 1 == kQryPhaseNever ? 0 : phase + 1;
     ++version;
@@ -109,13 +107,13 @@ struct Grid::State {
     return fresh;
   }
 
-  // Whether a table of `pages` is still worth having for so many keys.
+  // Whether a table of `pages` is justified for this many keys.
   bool may_have(uint64_t pages, uint64_t keys) const {
     return pages <= kPagesAlwaysAllowed || double(keys) >= kLeastLoadToGrow * double(pages) * slots_per_page();
   }
 
-  // A new table of at least `pages`, larger if the keys need it; the old one is given back only once every key is in
-  // the new one.
+  // Makes a new table of at least `pages`, larger if the keys need it. The old one is released only after every key is
+  // in the new one.
   Result<void> grow_to(uint64_t pages) {
     for (;; pages *= 2) {
       QRY_TRY_ASSIGN(auto fresh, make_table(pages));
@@ -142,9 +140,9 @@ struct Grid::State {
     return swept;
   }
 
-  // Whether a batch in the host's memory is most likely one of known keys: all of a sample are. A few new ones among
-  // them may pass the bound of the load factor, which the next batch then finds passed; many are refused, placed by
-  // moves and grown for like any batch.
+  // Whether a batch in host memory most likely has known keys only: all of a sample are known. A few new ones among
+  // them may exceed the limit of the load factor; the next batch then corrects that. Many are refused, placed by moves
+  // and grown for as in any batch.
   bool seem_known(Span<const uint32_t> keys) const {
     constexpr size_t kSample = 1024, kLeastBatch = 16 * kSample;
     if (keys.size() < kLeastBatch || &executor->memory() != &host_memory_source()) return false;
@@ -154,16 +152,16 @@ struct Grid::State {
     return there && there->absent == 0;
   }
 
-  // Before a batch is placed: sweeps what is reserved for erased keys if that is much, grows if the load factor could
-  // pass its bound.
+  // Before a batch is placed: sweeps if much is reserved for erased keys, grows if the load factor could exceed its
+  // limit.
   Result<void> make_room(Span<const uint32_t> keys) {
-    // Places of erased keys may fill a sixteenth of the table beyond its load factor: so sweeps stay rare however small
-    // the batches.
+    // Slots of erased keys may fill a sixteenth of the table beyond its load factor, so that sweeps stay rare even with
+    // small batches.
     const double slots = double(page_count) * slots_per_page() * (options.max_load_factor + 1.0 / 16);
     if (compact() && erased != 0 && double(size + erased + keys.size()) > slots)
       QRY_TRY(sweep());
     if (!options.may_grow || pages_for(size + keys.size()) <= page_count) return {};
-    // Only absent keys will take slots. To count them costs a look-up each, much less than a growth that a batch of
+    // Only absent keys will take slots. Counting them costs one look-up each, much less than a growth that a batch of
     // known keys does not need.
     uint64_t added = keys.size();
     if (size != 0) {
@@ -173,18 +171,17 @@ struct Grid::State {
     }
     const uint64_t wanted = pages_for(size + added);
     if (wanted <= page_count) return {};
-    // Not by the batch alone: a row of small batches must not rehash each time. Small tables double, memory counts in
-    // large ones.
+    // Growth does not depend on the batch alone: a series of small batches must not rehash each time. Small tables
+    // double; large ones save memory.
     auto grown = grow_to(std::max(wanted, page_count + uint64_t{page_count} / (page_count <= kPagesAlwaysAllowed ? 1 : 2)));
-    // Without the memory, or where keys crowd, the batch is tried in the table there is; what finds no place is
-    // reported.
+    // Without memory, or if keys crowd, the batch is tried in the existing table; keys without a place are reported.
     if (!grown && (grown.error().code == ErrorCode::out_of_memory || grown.error().code == ErrorCode::full)) return {};
     return grown;
   }
 
-  // Runs a batch until every key has its place or the table may not grow. operation(outcomes) does the batch once; what
-  // it refuses is placed by BulkOperations::insert_refused, then by growth. exclusive_operation(fresh) does the same
-  // for a caller that has the table to itself.
+  // Runs a batch until every key has its place or the table may not grow. operation(outcomes) runs the batch once; its
+  // refused keys are placed by BulkOperations::insert_refused, then by growth. exclusive_operation(fresh) does the same
+  // for a caller with exclusive use of the table.
   template <class Operation, class ExclusiveOperation>
   Result<BulkReport> place_all(Span<const uint32_t> keys, const uint32_t* values, std::vector<uint64_t>* refused, const char* what,
                                bool assigns, const Operation& operation, const ExclusiveOperation& exclusive_operation) {
@@ -194,7 +191,7 @@ struct Grid::State {
     uint64_t inserted = 0;
     std::string why = "growth is turned off";
     const bool fresh = untouched.exchange(false);
-    // A call that may grow has the table to itself, by the contract of grid.hpp.
+    // A call that may grow has exclusive use of the table, by the contract of grid.hpp.
     bool exclusive = fresh || options.may_grow;
     for (;;) {
       auto report = exclusive ? exclusive_operation(fresh) : operation(nullptr);
@@ -211,7 +208,7 @@ struct Grid::State {
       uint64_t inserted_late = 0, still_full = report->full;
       std::vector<Outcome> outcomes;
       if (report->full != 0 || (report->reserved != 0 && refused != nullptr)) {
-        // Once more with an outcome for each key: nothing has changed since, so the same keys are refused.
+        // Repeated with an outcome for each key: nothing has changed since, so the same keys are refused.
         QRY_TRY_ASSIGN(auto scratch, Scratch::allocate(*executor, keys.size(), "hash grid outcomes"));
         Outcome* each = scratch.template as<Outcome>();
         QRY_TRY(operation(each));
@@ -219,8 +216,8 @@ struct Grid::State {
           begin_change();
           QRY_TRY_ASSIGN(auto moved, on_table([&](auto& operations, const auto& view) { return operations.insert_refused(view, keys.data(), values, keys.size(), each); }));
           erased = 0;
-          // Duplicates of a key that is in now learn the table's value; and the moves may have left a place that
-          // insert_refused() gave up to look for.
+          // Duplicates of an inserted key get the table's value. The moves may also have left a place that
+          // insert_refused() had given up on.
           QRY_TRY_ASSIGN(auto again, operation(each));
           inserted_late = moved.inserted + again.inserted;
           size += inserted_late;
@@ -398,8 +395,8 @@ Result<Stats> Grid::stats() const {
 Result<Grid::Pairs> Grid::enumerate(bool ordered) const {
   Executor& executor = *state_->executor;
   Pairs pairs;
-  // Kernels of the user's own may have added keys that size() does not know: then the second round has the right size.
-  // What the host's threads write to may be any memory.
+  // The caller's kernels may have added keys that size() does not count: then the second round has the right size. Host
+  // threads can write to any memory.
   const bool straight = &executor.memory() == &host_memory_source();
   for (uint64_t capacity = state_->size;;) {
     const auto list = [&](uint32_t* keys, uint32_t* values) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// host_executor.cpp - the host executor: its threads and its memory. What it does on tables is in pairs/host/ and
+// host_executor.cpp - the host executor: its threads and its memory. Its operations on tables are in pairs/host/ and
 // compact/host.cpp.
 #include <cstring>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// device.cuh - CUDA devices: found by UUID, and made current only for the length of a call.
+// device.cuh - CUDA devices: found by UUID, and made current only for the duration of a call.
 #pragma once
 
 #include <cuda.h>
@@ -14,14 +14,13 @@
 
 namespace quarry::gpu {
 
-// A device of this process. The UUID names it; the ordinal, which holds for as long as the process runs, is what CUDA's
-// calls take.
+// A device of this process. The UUID identifies it. CUDA calls take the ordinal, which is valid while the process runs.
 struct CudaDevice {
   DeviceUuid uuid{};
   int ordinal = -1;
 };
 
-// How many devices this process sees. not_found, with the reason alone, where there is no driver or it knows none.
+// The number of devices that this process sees. not_found without a driver or a device; the message is the reason only.
 inline Result<int> device_count() {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
@@ -30,7 +29,7 @@ inline Result<int> device_count() {
   return fail(ErrorCode::not_found, error == cudaSuccess ? "the driver knows none" : cudaGetErrorString(error));
 }
 
-// The device that CUDA lists at `ordinal`.
+// The device with CUDA's ordinal `ordinal`.
 inline Result<CudaDevice> device_at(int ordinal) {
   cudaDeviceProp properties{};
   QRY_TRY(check(cudaGetDeviceProperties(&properties, ordinal), "ask the device"));
@@ -41,7 +40,7 @@ inline Result<CudaDevice> device_at(int ordinal) {
   return device;
 }
 
-// not_found where no device has the UUID; otherwise as device_count().
+// not_found if no device has the UUID; otherwise the errors of device_count().
 inline Result<CudaDevice> device_with(const DeviceUuid& uuid) {
   QRY_TRY_ASSIGN(const int count, device_count());
   for (int ordinal = 0; ordinal < count; ++ordinal)
@@ -49,15 +48,14 @@ inline Result<CudaDevice> device_with(const DeviceUuid& uuid) {
   return fail(ErrorCode::not_found, "none of " + std::to_string(count) + " has the UUID that was asked for");
 }
 
-// The choice where nothing is said: the first in CUDA's own order, which CUDA_VISIBLE_DEVICES sets. Errors as of
-// device_count().
+// The default choice: the first in CUDA's own order, which CUDA_VISIBLE_DEVICES sets. Errors: those of device_count().
 inline Result<CudaDevice> first_device() {
   constexpr int kFirst = 0;
   QRY_TRY(device_count());
   return device_at(kFirst);
 }
 
-// The driver's calls that no call of the runtime stands in for, found through the runtime: nothing links libcuda.
+// Driver calls without an equivalent in the runtime. They are looked up through the runtime: nothing links libcuda.
 struct ContextCalls {
   CUresult(CUDAAPI* get)(CUcontext*) = nullptr;
   CUresult(CUDAAPI* set)(CUcontext) = nullptr;
@@ -72,7 +70,7 @@ struct ContextCalls {
     find("cuDevicePrimaryCtxRetain", reinterpret_cast<void**>(&retain_primary));
     find("cuDevicePrimaryCtxRelease", reinterpret_cast<void**>(&release_primary));
   }
-  // `version`: of CUDA, whose declaration the call has.
+  // `version`: the CUDA version whose declaration the call has.
   static void find(const char* name, void** call, unsigned int version = 12000) {
     cudaDriverEntryPointQueryResult found{};
 #if CUDART_VERSION >= 12050
@@ -91,15 +89,15 @@ inline const ContextCalls& context_calls() {
   return calls;
 }
 
-// The primary context of each device, which is the one that the runtime works in; null until it is known. It stays the
-// same for as long as the runtime uses the device. Any number of threads.
+// The primary context of each device, which is the one that the runtime uses; null until it is known. It stays the
+// same while the runtime uses the device. Any number of threads.
 class PrimaryContexts {
  public:
   static CUcontext of(int device) {
     return is_listed(device) ? known()[device].load(std::memory_order_relaxed) : nullptr;
   }
-  // Asks for the context of a device that the runtime has in use. The driver names it together with a reference, which
-  // is given back at once: the runtime holds one of its own.
+  // Queries the context of a device that the runtime uses. The driver returns it with a reference, which is released at
+  // once: the runtime holds its own.
   static void learn(int device) {
     const ContextCalls& calls = context_calls();
     if (!is_listed(device) || of(device) != nullptr) return;
@@ -114,7 +112,7 @@ class PrimaryContexts {
   }
 
  private:
-  static constexpr int kListed = 64;  // of devices beyond, none is known
+  static constexpr int kListed = 64;  // the contexts of further devices are never known
   static bool is_listed(int device) { return device >= 0 && device < kListed; }
   static std::atomic<CUcontext>* known() {
     static std::atomic<CUcontext> contexts[kListed];
@@ -122,10 +120,10 @@ class PrimaryContexts {
   }
 };
 
-// Makes a device current for the length of a call, and then the thread's own again: a host engine may use another
-// device, or, by the driver's interface, a context of its own on this one (GStreamer does), in which our streams and
-// kernels would not be valid. Where the device's own context is current already, which is the common case, there is
-// nothing to change: one call of the driver says so.
+// Makes a device current for the duration of a call, then restores the thread's own. A host application may use another
+// device, or through the driver API a context of its own on this one (GStreamer does). Our streams and kernels would be
+// invalid there. In the common case the device's own context is current already: one driver call finds that out, and
+// nothing is changed.
 class DeviceScope {
  public:
   explicit DeviceScope(int device) : now_(device) {
@@ -133,9 +131,9 @@ class DeviceScope {
     if (calls.get == nullptr || calls.set == nullptr || calls.get(&context_) != CUDA_SUCCESS) context_ = nullptr;
     if (context_ != nullptr && context_ == PrimaryContexts::of(device)) return;
     changes_ = true;
-    // A context says its device too: only a thread without one is asked for its device.
+    // A context implies its device: the device is queried only for a thread without a context.
     if (context_ == nullptr && cudaGetDevice(&before_) != cudaSuccess) before_ = device;
-    error_ = cudaSetDevice(device);  // sets the context that the runtime shares, also where the device is current
+    error_ = cudaSetDevice(device);  // sets the runtime's shared context, even if the device is current already
     if (error_ == cudaSuccess)
       PrimaryContexts::learn(device);
     else
@@ -152,7 +150,7 @@ class DeviceScope {
       cudaSetDevice(before_);
   }
   cudaError_t error() const { return error_; }
-  // Whether another context than the device's own was current, or none, so that something had to be changed.
+  // Whether something had to be changed: another context than the device's own was current, or none.
   bool changes() const { return changes_; }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// device_uuid.hpp - the name of a GPU that CUDA and Vulkan agree on: ordinals differ between the two, and between
+// device_uuid.hpp - the GPU identifier that CUDA and Vulkan share. Ordinals differ between the two, and between
 // processes.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// error.cuh - CUDA errors as Results: the one way of every CUDA call of the project.
+// error.cuh - CUDA errors as Results. Every CUDA call of the project is checked here.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,10 +10,10 @@
 
 namespace quarry::gpu {
 
-// `doing`: what was tried, for the message. Errors: out_of_memory for memory that could not be had, otherwise device.
+// `doing`: what was tried, for the message. Errors: out_of_memory if an allocation failed, otherwise device.
 inline Result<void> check(cudaError_t error, const char* doing) {
   if (error == cudaSuccess) return {};
-  (void)cudaGetLastError();  // the thread remembers it until it is asked: the next check must not report it again
+  (void)cudaGetLastError();  // CUDA keeps the error until it is read: the next check must not report it again
   return fail(error == cudaErrorMemoryAllocation ? ErrorCode::out_of_memory : ErrorCode::device,
               std::string("CUDA: ") + doing + ": " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ")");
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// launch.cuh - the one way that kernels are launched: labelled for profilers, checked, and on request waited for.
+// launch.cuh - the one function that launches kernels: with a profiler label, checked, synchronous on request.
 //
 // Environment: QUARRY_CUDA_SYNC=1 makes every launch wait for its stream, so that an error inside a kernel is reported
-// by the launch that caused it, under its label. Slow; for looking for faults. Read once a process; unset, empty and 0
-// mean no.
+// by the launch that caused it, under its label. Slow; for debugging. Read once per process; unset, empty and 0 mean
+// no.
 //
 // Labels are NVTX ranges of the domain "quarry" (Nsight Systems shows them beside the kernels). NVTX is a header of the
 // CUDA toolkit; without a profiler attached a range is two calls through null pointers.
@@ -24,7 +24,7 @@ struct NvtxDomain {
 };
 using LabelledRange = nvtx3::scoped_range_in<NvtxDomain>;
 
-// What a kernel is launched over.
+// The shape of a launch.
 struct LaunchShape {
   dim3 blocks;
   dim3 threads;           // of a block
@@ -39,12 +39,11 @@ inline bool launches_wait() {
   return wait;
 }
 
-// Launches kernel(arguments...) in `stream`, on the current device. Returns when it is launched, not when it has run
-// (but see the head of this file). `label`: what it does, as the call's error messages say it; a string literal, or of
-// the length of the call. Errors: device.
+// Launches kernel(arguments...) in `stream`, on the current device. Returns after the launch, before the kernel has run
+// (but see the head of this file). `label`: what the kernel does, for error messages; a string literal, or one that
+// outlives the call. Errors: device.
 //
-// It calls what a launch by triple brackets is compiled to, and so knows this launch's error from one that the thread
-// had before.
+// It calls what the <<<...>>> syntax compiles to. So it tells this launch's error from an earlier one of the thread.
 template <class... Parameters>
 Result<void> launch(const char* label, const LaunchShape& shape, cudaStream_t stream, void (*kernel)(Parameters...),
                     std::type_identity_t<Parameters>... arguments) {
@@ -55,8 +54,8 @@ Result<void> launch(const char* label, const LaunchShape& shape, cudaStream_t st
   return check(error, label);
 }
 
-// Lets a kernel use so much dynamic shared memory: more than 48 KiB together with its static memory must be asked for.
-// Errors: device.
+// Allows a kernel this much dynamic shared memory. CUDA requires that above 48 KiB, static memory included. Errors:
+// device.
 template <class Kernel>
 Result<void> allow_shared_bytes(const char* label, Kernel* kernel, size_t size_bytes) {
   return check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(size_bytes)), label);

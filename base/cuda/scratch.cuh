@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// scratch.cuh - a stream of our own, and the device memory of calls that run in it, from a pool of our own: the
-// process's default pool stays as the host engine has set it up.
+// scratch.cuh - a stream of our own, and device memory for calls that run in it, from a pool of our own. The process's
+// default pool stays as the host application has set it up.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,12 +13,12 @@
 
 namespace quarry::gpu {
 
-// A stream on one device, with a memory pool. Waits for nothing of the default stream. One that is used by several
-// threads runs their calls in turn.
+// A stream on one device, with a memory pool. It does not wait for the default stream. Several threads may share one:
+// their calls run in turn.
 class DeviceStream {
  public:
-  // `kept_bytes`: what the pool keeps between calls, as getting memory from the system anew takes longer than most
-  // calls do. Errors: device, unsupported (a device without stream-ordered memory).
+  // `kept_bytes`: what the pool keeps between calls, because memory from the system takes longer to get than most calls
+  // run. Errors: device, unsupported (a device without stream-ordered memory).
   static Result<std::unique_ptr<DeviceStream>> create(const CudaDevice& device, uint64_t kept_bytes) {
     const DeviceScope scope(device);
     QRY_TRY(check(scope.error(), "choosing the device"));
@@ -57,18 +57,18 @@ class DeviceStream {
   cudaMemPool_t pool_ = nullptr;
 };
 
-// Device memory of one call, taken and given back in the order of the stream, which it must not outlive. Uninitialised.
+// Device memory of one call, allocated and freed in stream order. The stream must outlive it. Uninitialised.
 class Scratch {
  public:
   Scratch() = default;
-  // `what`, for the message. Errors: out_of_memory, device.
+  // `what`: names the memory in the message. Errors: out_of_memory, device.
   static Result<Scratch> allocate(const DeviceStream& stream, size_t size_bytes, const char* what = "scratch memory") {
     Scratch scratch;
     scratch.stream_ = stream.get();
     QRY_TRY(check(cudaMallocFromPoolAsync(&scratch.data_, std::max<size_t>(size_bytes, 1), stream.pool(), stream.get()), what));
     return scratch;
   }
-  // The same, cleared.
+  // The same, zeroed.
   static Result<Scratch> zeroed(const DeviceStream& stream, size_t size_bytes, const char* what = "scratch memory") {
     QRY_TRY_ASSIGN(Scratch scratch, allocate(stream, size_bytes, what));
     QRY_TRY(check(cudaMemsetAsync(scratch.data_, 0, size_bytes, stream.get()), what));
@@ -93,8 +93,8 @@ class Scratch {
   void* data_ = nullptr;
 };
 
-// An algorithm of CUB's in its two steps: call(nullptr, size) asks for the size of its temporary memory, call(memory,
-// size) runs it.
+// Runs a CUB algorithm in its two steps: call(nullptr, size) returns the size of its temporary memory,
+// call(memory, size) runs it.
 template <class Call>
 Result<void> with_temporary(const DeviceStream& stream, const char* doing, const Call& call) {
   size_t size_bytes = 0;

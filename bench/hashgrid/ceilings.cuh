@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ceilings.cuh - what the memory of this machine can do, measured in the same process as the table: the bench prints
-// every figure as a ratio to one of these, because absolute figures move from machine to machine.
+// ceilings.cuh - the memory rates of this machine, measured in the same process as the table. The benchmark prints
+// every figure as a ratio to one of them, because absolute figures differ between machines.
 #pragma once
 
 #include <cub/device/device_radix_sort.cuh>
@@ -35,7 +35,7 @@ __global__ void copy_16(const uint4* from, uint4* to, size_t count) {
   for (size_t i = size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += size_t{gridDim.x} * blockDim.x) to[i] = from[i];
 }
 
-// Pairs placed in pages in shared memory, as simply as can be: one counter and one store a key, nothing read, nothing
+// Pairs placed in pages in shared memory in the simplest way: one counter and one store a key, nothing read, nothing
 // written back.
 __global__ void __launch_bounds__(256) fill_shared(const uint32_t* keys, uint32_t per_page, uint32_t* out) {
   __shared__ uint64_t words[3968];
@@ -56,8 +56,8 @@ struct Ceilings {
   double copy_gb = 0;  // GB read and written a second
 };
 
-// `words`: 2 GiB of scratch. The random reads and swaps go to `slots` of them. keys, values: `count` of each.
-// Everything is overwritten but keys.
+// `words`: 2 GiB of scratch memory. The random reads and swaps use `slots` of them. keys, values: `count` of each.
+// Everything except keys is overwritten.
 inline Ceilings measure_ceilings(uint64_t* words, uint32_t slots, const uint32_t* keys, const uint32_t* values, uint32_t* out,
                                  uint32_t* out_values, uint32_t count) {
   Ceilings c;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda.cu - the grid beside the ceilings of the machine it runs on and beside sort + binary search, in one process,
-// every answer checked. Prints a table with ratios; --json writes the same figures for the record. Needs a CUDA device
-// with 16 GiB.
+// cuda.cu - the grid compared with the ceilings of the machine and with sort + binary search, in one process, every
+// result checked. Prints a table with ratios; --json writes the same figures as a record. Needs a CUDA device with 16
+// GiB.
 //
 // Called by hashgrid/main.cpp and `quarry bench hashgrid`.
 //
@@ -102,7 +102,7 @@ void good(const Result<void>& result) {
   std::exit(1);
 }
 
-// The faces one by one, as a kernel of a user's own would: the same answers in the same places as find_neighbours.
+// The faces one by one, as a caller's own kernel would: the same results in the same places as find_neighbours.
 __global__ void __launch_bounds__(256) six_finds(GridView view, const uint32_t* keys, uint32_t count, uint32_t* out) {
   const uint32_t i = blockIdx.x * 256 + threadIdx.x;
   if (i >= count) return;
@@ -119,7 +119,7 @@ __global__ void mark(const uint32_t* keys, uint32_t count, uint32_t* bits) {
   const uint32_t i = blockIdx.x * 256 + threadIdx.x;
   if (i < count) atomicOr(bits + keys[i] / 32, 1u << keys[i] % 32);
 }
-// got[d * count + i] against the bits of all bricks there are: the order is written out anew here.
+// Compares got[d * count + i] with the bits of all existing bricks: the order is implemented independently here.
 __global__ void check_neighbours(const uint32_t* bits, const uint32_t* keys, uint32_t count, bool all, const uint32_t* got,
                                  unsigned long long* wrong) {
   const uint32_t i = blockIdx.x * 256 + threadIdx.x;
@@ -140,7 +140,7 @@ __global__ void check_neighbours(const uint32_t* bits, const uint32_t* keys, uin
 }
 
 // The simple table of the literature: linear probing over 64-bit slots, key and value in two steps. depth_sum, deepest:
-// slots looked at beyond the first.
+// slots probed after the first.
 __global__ void __launch_bounds__(256) insert_simple(uint64_t* slots, uint32_t mask, const uint32_t* keys, const uint32_t* values,
                                                      uint32_t count, unsigned long long* depth_sum, uint32_t* deepest) {
   const uint32_t i = blockIdx.x * 256 + threadIdx.x;
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(256) find_one_by_one(CompactView view, const u
   if (i < count) out[i] = find(view, keys[i]).value;
 }
 
-// The compact layout, through the public grid: the same loads, that is, the same memory for the same keys.
+// The compact layout, through the public grid: at equal load factors, that is, equal memory for equal keys.
 void compact_rows(Executor& cuda, const Arrays& a, Table& table, const Ceilings& c) {
   const cudaStream_t stream = cuda_stream_of(cuda);
   const auto time = [&](const auto& operate, const auto& prepare) { return seconds_of(operate, prepare, stream); };
@@ -247,7 +247,7 @@ void compact_rows(Executor& cuda, const Arrays& a, Table& table, const Ceilings&
                  wrong_answers(a.keys + count / 8, a.out + count / 8, count - count / 8, true, a.counter) + good(grid.stats()).freed, ""});
       s = time([&] { good(grid.sweep()); }, nothing);
       table.add({"compact sweep, nothing to do", 2 * gb / s, "GB/s", c.copy_gb, "copy", 0, ""});
-      // Half the pages grow to all of them.
+      // Half the pages grow to the full number.
       const uint32_t few = l.pages / 2, keys_in_few = count / 2;
       const CompactView small = compact_view(a.table + (size_t{1} << 27), few), large = compact_view(a.table, l.pages);
       good(cuda.compact().clear(small));
@@ -362,7 +362,7 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
       table.add({"enumerate (bytes read twice and written)", (2 * gb + live * 8e-9) / s, "GB/s", c.copy_gb, "copy",
                  listed != report.inserted, ""});
       fill_uniform(a.absent, nullptr, a.count, a.count);
-      // Half the pages grow to all of them.
+      // Half the pages grow to the full number.
       const uint32_t few = l.pages / 2, keys_in_few = count / 2;
       const GridView small{a.table + (size_t{1} << 27), few, 1}, large{a.table, l.pages, 1};
       good(cuda.pairs().clear(small));
@@ -390,12 +390,12 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
                wrong_answers(a.keys, a.out, a.count, true, a.counter) + report.full + (stats.live != report.inserted), ""});
   }
 
-  {  // Churn: a window of keys slides on by 1/16 of the capacity; 1600 times, which inserts 100 capacities.
+  {  // Churn: a window of keys slides on by 1/16 of the capacity, 1600 times, which inserts 100 capacities.
     const uint32_t pages = 4096, slots = pages * kQrySlotsPerPage, live = uint32_t(slots * 0.7), step = slots / 16, rounds = 1600;
     GridView view{a.table, pages, 1};
     good(cuda.pairs().clear(view));
     fill_uniform(a.keys, a.values, a.count, 0);
-    const uint32_t turn = (a.count / step - 16) * step;  // the keys come round again long after they were erased
+    const uint32_t turn = (a.count / step - 16) * step;  // the keys recur long after they were erased
     const auto key_at = [&](uint64_t position) { return a.keys + position % turn; };
     const auto value_at = [&](uint64_t position) { return a.values + position % turn; };
     uint64_t full = good(cuda.pairs().insert_exclusive(view, a.keys, a.values, live / step * step, true)).full, begin = 0;
@@ -421,7 +421,7 @@ int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json) try 
                fixed(first / last, 3) + " of the rate at first, " + std::to_string(full) + " refused"});
   }
 
-  {  // Sort + binary search, which every user has at hand.
+  {  // Sort + binary search, the common alternative.
     const uint32_t count = 1u << 26;
     fill_uniform(a.keys, a.values, a.count, 0);
     uint32_t *sorted = reinterpret_cast<uint32_t*>(a.table), *sorted_values = sorted + count;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda.hpp - the hash grid on a CUDA device, as `quarry bench hashgrid` and `qry_bench_hashgrid` run it
-// (hashgrid/cuda.cu).
+// cuda.hpp - the hash grid on a CUDA device, for `quarry bench hashgrid` and `qry_bench_hashgrid` (hashgrid/cuda.cu).
 #pragma once
 
 #include <string>
@@ -13,14 +12,14 @@ enum class Only : unsigned char { all, pairs, compact };
 
 struct CudaBenchOptions {
   bool print = true;       // each row as soon as it is measured
-  std::string sweep_path;  // if not empty: measures rate and depth against load factor as well, into this file, .csv
-  Only only = Only::all;   // leaves out the rows of the other layout; compact: everything else too
-  Progress progress{};     // each row's name as soon as it is measured; how many there will be it does not say
+  std::string sweep_path;  // if not empty: also measures rate and depth against load factor, into this .csv file
+  Only only = Only::all;  // omits the rows of the other layout; compact: everything else too
+  Progress progress{};  // each row's name as soon as it is measured; the total number is not reported
 };
 
-// Measures everything on device 0, which needs 16 GiB; `json` gets the record. Returns 0, 1 where an answer was wrong,
-// or 2 where `progress` said to stop. Ends the process with 1 and a message where a CUDA call fails: a measurement has
-// no use for half an answer.
+// Measures everything on device 0, which needs 16 GiB; `json` gets the record. Returns 0, 1 if a result was wrong, or 2
+// if `progress` was cancelled. Ends the process with 1 and a message if a CUDA call fails: an incomplete measurement is
+// useless.
 int bench_hashgrid_cuda(const CudaBenchOptions& options, std::string* json);
 
 }  // namespace quarry::bench

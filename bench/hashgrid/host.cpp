@@ -23,7 +23,7 @@ namespace {
 using nlohmann::json;
 using Keys = std::vector<uint32_t>;
 
-// The finaliser of MurmurHash3 (A. Appleby, 2011): a bijection that has nothing in common with the grid's own mixer.
+// The finaliser of MurmurHash3 (A. Appleby, 2011): a bijection unrelated to the grid's own mixer.
 uint32_t shuffled(uint32_t x) {
   x = (x ^ (x >> 16)) * 0x85ebca6bu;
   x = (x ^ (x >> 13)) * 0xc2b2ae35u;
@@ -31,7 +31,7 @@ uint32_t shuffled(uint32_t x) {
 }
 uint32_t value_of(uint32_t key) { return (key * 0x9E3779B1u ^ 0x12345678u) & 0x7FFFFFFFu; }
 
-// Unique keys in random order: number `first` on of one row of all 32-bit numbers.
+// Unique keys in random order: from number `first` on in a permutation of all 32-bit numbers.
 Keys uniform_keys(uint64_t first, uint64_t count) {
   Keys keys(count);
   for (uint64_t i = 0; i < count; ++i) keys[i] = shuffled(uint32_t(first + i) ^ 0x3c6ef372u);
@@ -74,8 +74,8 @@ struct Operation {
   Ceiling ceiling;
 };
 
-// One entry a round: operations a second by the clock on the wall, and nanoseconds of all threads' processor time an
-// operation. The second is what a machine busy with other work leaves undisturbed.
+// One entry a round: operations a second by the wall clock, and nanoseconds of all threads' processor time per
+// operation. Other work on the machine does not disturb the latter.
 struct Measured {
   std::vector<double> million_per_s, cpu_ns;
 };
@@ -93,7 +93,7 @@ class Rounds {
 
   bool wanted(const std::string& name) const { return name.find(options_.only) != std::string::npos; }
 
-  // run() -> whether the answer was right. Runs in any case: later steps build on it.
+  // run() -> whether the result was right. It always runs: later steps build on it.
   template <class Run>
   void step(size_t which, bool keep, const char* name, uint64_t operations, const Run& run) {
     const double cpu_start = processor_seconds();
@@ -131,7 +131,7 @@ struct Uniform {
   Keys keys, values, asked, asked_values, absent, absent_values;
   explicit Uniform(uint64_t count)
       : keys(uniform_keys(0, count)), values(values_of(keys)), asked(keys), absent(uniform_keys(count, count)), absent_values(count, kQryReservedValue) {
-    // Asked for in another order than inserted: a table of nodes would find them in a row.
+    // Looked up in another order than inserted: a node-based table would find them consecutively.
     for (uint64_t i = count; i > 1; --i) std::swap(asked[i - 1], asked[(uint64_t{shuffled(uint32_t(i))} * i) >> 32]);
     asked_values = values_of(asked);
   }
@@ -172,7 +172,7 @@ Result<void> uniform_round(Rounds& rounds, HostTable& table, size_t c, bool keep
       return fresh == count;
     });
   }
-  return table.make(0);  // gives the memory back before the next one's turn
+  return table.make(0);  // frees the memory before the next table's turn
 }
 
 struct Bricks {
@@ -182,7 +182,7 @@ struct Bricks {
     neighbours.reserve(keys.size() * 6);
     for (const uint32_t key : keys)
       for (const uint32_t step : {1u, 1u << 11, 1u << 21}) {
-        // Over the border: a brick that nobody has, rather than the one at the other side.
+        // Past the border: an absent brick, instead of the one on the opposite side.
         const uint32_t lowest = step == 1 ? key & 2047u : step == 1u << 11 ? key >> 11 & 1023u : key >> 21;
         neighbours.push_back(lowest == 0 ? 2047u : key - step);
         neighbours.push_back(key + step);
@@ -271,7 +271,7 @@ Result<json> bench_hashgrid_host(const HostBenchOptions& options) {
         for (size_t g = 0; g < grids; ++g) {
           const std::vector<double>& ours = rates[g].million_per_s;
           const double rate = median(ours);
-          // A copy moves as many bytes as the table has slots' worth of keys: 8 read and 8 written for each key.
+          // A copy moves 8 bytes read and 8 written for each key.
           const double ceiling = operation.ceiling == Ceiling::reads ? read_8 : operation.ceiling == Ceiling::swaps ? swap_8 : copy_gb * 1e3 / 16;
           json ratios = json::object(), cpu_ratios = json::object();
           for (size_t c = grids; c < tables.size(); ++c) {

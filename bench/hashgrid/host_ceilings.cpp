@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// host_ceilings.cpp - random 8-byte reads, random compare-and-swaps that are prefetched ahead, and a copy, each on all
-// threads.
+// host_ceilings.cpp - random 8-byte reads, random prefetched compare-and-swaps, and a copy, each on all threads.
 #include "bench/hashgrid/host_ceilings.hpp"
 
 #include <algorithm>
@@ -41,11 +40,10 @@ HostCeilings measure_host_ceilings(size_t size_bytes) {
   c.read_8 = double(count) * 1e-6 / seconds_of(count, 8192, [&](size_t begin, size_t end) {
                uint64_t sum = 0;
                for (size_t i = begin; i < end; ++i) sum += *place(i);
-               asm volatile("" ::"r"(sum));  // so that no read is optimised away
+               asm volatile("" ::"r"(sum));  // so that the compiler keeps the reads
              });
   c.swap_8 = double(count) * 1e-6 / seconds_of(count, 8192, [&](size_t begin, size_t end) {
-               // The processor does nothing beside a compare-and-swap: what is to be in flight at once must be asked
-               // for ahead.
+               // The processor runs nothing beside a compare-and-swap: only prefetches put several in flight.
                constexpr size_t kAhead = 16;
                for (size_t i = begin; i < end; ++i) {
                  __builtin_prefetch(place(i + kAhead), 1);

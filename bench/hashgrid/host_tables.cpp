@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// host_tables.cpp - the grid, std::unordered_map, absl::flat_hash_map and tbb::concurrent_hash_map; those not installed
-// are named.
+// host_tables.cpp - the grid, std::unordered_map, absl::flat_hash_map and tbb::concurrent_hash_map; names the ones not
+// installed.
 #include "bench/hashgrid/host_tables.hpp"
 
 #include <functional>
@@ -50,7 +50,7 @@ class GridTable final : public HostTable {
   std::unique_ptr<hashgrid::Grid> grid_;
 };
 
-// std::unordered_map and absl::flat_hash_map: one thread, one key after the other, as their contract demands.
+// std::unordered_map and absl::flat_hash_map: one thread, one key after the other, as their contract requires.
 template <class Map>
 class OneThreadTable final : public HostTable {
  public:
@@ -104,7 +104,7 @@ class OneThreadTable final : public HostTable {
 };
 
 #if QRY_BENCH_TBB
-// tbb::concurrent_hash_map: the batch is cut into as many pieces as there are threads.
+// tbb::concurrent_hash_map: the batch is split into as many pieces as threads.
 class TbbTable final : public HostTable {
  public:
   Result<void> make(uint64_t capacity) override {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// loads_plot.hpp - the load-factor sweep of the hash grid as a table in Markdown and as a plot in SVG, from its
-// comma-separated values.
+// loads_plot.hpp - the load-factor sweep of the hash grid as a Markdown table and an SVG plot, from comma-separated
+// values.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace quarry::bench {
 
-// Reads CSV_PATH (what --sweep wrote), writes the same name ending in .svg and in .md. Errors: not_found,
+// Reads CSV_PATH (written by --sweep), writes the same name ending in .svg and in .md. Errors: not_found,
 // malformed_input, io.
 Result<void> plot_loads(const std::string& csv_path);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// main.cpp - `qry_bench_hashgrid`: the CUDA part of `quarry bench hashgrid` as a program that needs neither window nor
-// Vulkan.
+// main.cpp - `qry_bench_hashgrid`: the CUDA part of `quarry bench hashgrid` as a program that needs neither a window
+// nor Vulkan.
 #include <cstdio>
 #include <cstring>
 #include <fstream>

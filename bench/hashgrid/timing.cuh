@@ -25,7 +25,7 @@ inline void require(const Result<void>& done) {
   std::exit(1);
 }
 
-// A thread for each of `count` elements, in blocks of `kThreads`; launch_blocks: so many blocks.
+// One thread for each of `count` elements, in blocks of `kThreads`; launch_blocks takes the number of blocks.
 constexpr uint32_t kThreads = 256;
 template <class... Parameters>
 void launch_blocks(const char* label, uint32_t blocks, cudaStream_t stream, void (*kernel)(Parameters...), std::type_identity_t<Parameters>... arguments) {
@@ -40,8 +40,8 @@ struct NoPreparation {
   void operator()() const {}
 };
 
-// Seconds that run() takes on `stream`; prepare() comes before each run and does not count. run() may also wait by
-// itself. runs = 0: one run without a warm-up.
+// Seconds that run() takes on `stream`; prepare() runs before each and does not count. run() may also wait itself. runs
+// = 0: one run without a warm-up.
 template <class Run, class Prepare = NoPreparation>
 double seconds_of(const Run& run, const Prepare& prepare = {}, cudaStream_t stream = nullptr, int runs = 5) {
   cudaEvent_t begin = nullptr, end = nullptr;

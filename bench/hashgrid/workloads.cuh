@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// workloads.cuh - the keys of the benchmark, and the checks of every answer.
+// workloads.cuh - the keys of the benchmark, and the checks of every result.
 //
-// U: unique 32-bit keys in random order (a bijection of 0, 1, 2, ... that has nothing in common with the grid's mixer),
-//    values made from keys.
+// U: unique 32-bit keys in random order (a bijection of 0, 1, 2, ... unrelated to the grid's mixer), values made from
+//    keys.
 // V: about 16.7 million bricks, keys packed 11/10/11, in scan order: the shell of a rolling terrain 2048 x 2048 bricks
 //    wide, three to five bricks thick, and a bumpy sphere of radius 380 above it.
 #pragma once
@@ -71,7 +71,7 @@ __global__ void make_values(const uint32_t* keys, uint32_t* values, uint32_t cou
   const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < count) values[i] = value_of(keys[i]);
 }
-// Bricks in scan order with their values; returns how many. Room for 2^25 in each array.
+// Bricks in scan order with their values; returns their number. Room for 2^25 in each array.
 inline uint32_t make_scan(uint32_t* keys, uint32_t* values, uint32_t* unsorted) {
   uint32_t* counter = values;
   require(cudaMemset(counter, 0, sizeof(uint32_t)), "clear a counter");

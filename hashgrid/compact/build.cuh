@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// build.cuh - kernels that make pages of the compact layout in shared memory: from a batch's lists by page
-// (page_lists.cuh), and from the pages of another table. Launches are in compact/cuda.cu.
+// build.cuh - kernels that build pages of the compact layout in shared memory: from a batch's lists by page
+// (page_lists.cuh), and from the pages of another table. compact/cuda.cu launches them.
 //
-// Between two barriers a word of shared memory is touched either by atomics alone, or by one thread alone, or read
-// alone.
+// Between two barriers a word of shared memory is only touched by atomics, or only by one thread, or only read.
 #pragma once
 
 #include "hashgrid/compact/passes.hpp"
@@ -22,7 +21,7 @@ __device__ inline uint4 empty_compact_half(uint32_t i, uint32_t tag_words) {
                     tag_words > 3 ? kQryCompactEmptyTags : kQryCompactNoValue);
 }
 
-// A page from shared memory to its place in one piece. After a barrier; the block must not write the page again.
+// Writes a page from shared memory to its place in one piece. After a barrier; the block must not write the page again.
 __device__ inline void write_compact_page(uint32_t* in_table, const uint32_t* page) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -42,8 +41,8 @@ __device__ inline void write_compact_page(uint32_t* in_table, const uint32_t* pa
 
 enum class Claim : uint8_t { claimed, there, no_room };
 
-// Finds or claims a slot of a sector in shared memory. The first guess takes the tags for empty; where they are not,
-// the answer of the compare-and-swap says what is there. Six entries' tags are two words, which one 64-bit swap covers.
+// Finds or claims a slot of a sector in shared memory. It first guesses that the tags are empty; if they are not, the
+// compare-and-swap returns their content. Six entries' tags are two words, which one 64-bit swap covers.
 template <class Format>
 __device__ inline Claim claim_in_shared(uint32_t* sector, uint32_t tag, uint32_t& slot) {
   if constexpr (Format::kTagWords == 2) {
@@ -122,7 +121,7 @@ __global__ void __launch_bounds__(kCompactThreads) merge_compact(CompactView vie
       bool inserted = claim == Claim::claimed;
       if (claim != Claim::no_room) {
         uint32_t* const value = sector + Format::kTagWords + slot;
-        if constexpr (kFresh) {  // the one thread that claimed the tag writes the value
+        if constexpr (kFresh) {  // only the thread that claimed the tag writes the value
           if (inserted) *value = held[j].y;
         } else {
           inserted = atomicCAS(value, kQryCompactNoValue, held[j].y) == kQryCompactNoValue;
@@ -147,7 +146,7 @@ __global__ void __launch_bounds__(kCompactThreads) merge_compact(CompactView vie
   write_compact_page(in_table, page);
 }
 
-// A live pair of a table at its place in another, outside the pages that a block is building.
+// Places a live pair of another table, outside the pages that a block is building.
 __device__ inline void place_in_stash(const CompactView& to, uint32_t mixed, uint32_t value, Atomic64* refused) {
   detail::CompactEntry entry;
   bool after_bit = true;
@@ -158,7 +157,7 @@ __device__ inline void place_in_stash(const CompactView& to, uint32_t mixed, uin
     atomicAdd(refused, Atomic64{1});
 }
 
-// The few pairs whose home handed out its last slot before: on to the sectors after it, and to the stash.
+// For the few pairs whose home had no slot left: the next sectors, then the stash.
 template <class Format>
 __device__ __noinline__ void place_further(uint32_t* page, uint32_t* taken, const CompactView& to, uint32_t mixed, uint32_t value, Atomic64* refused) {
   const QryCompactPart& part = to.layout.table;
@@ -180,8 +179,8 @@ __device__ __noinline__ void place_further(uint32_t* page, uint32_t* taken, cons
 }
 
 // Builds each page of the cleared table `to` from the sectors of `from` that can hold its keys: a page is a range of
-// mixed keys, and in both tables they stand in that order but for their distances. Keys are all different, so nobody
-// looks for them: a sector hands out its slots by a counter.
+// mixed keys, and both tables store them in that order except for their distances. All keys differ, so no search for
+// duplicates is needed: a sector hands out its slots by a counter.
 template <class Format>
 __global__ void __launch_bounds__(kCompactThreads, 4)
     rehash_compact(CompactView from, detail::CompactInverse inverse, const __grid_constant__ CompactView to, Atomic64* refused) {
@@ -205,7 +204,7 @@ __global__ void __launch_bounds__(kCompactThreads, 4)
     const uint32_t count = min(end - begin, kQrySectorsPerPage);
     detail::with_format_on_device(source.fields, [&](auto source_format) {
       using Source = decltype(source_format);
-      constexpr uint32_t kAhead = 2;  // sectors on their way before the first is looked at
+      constexpr uint32_t kAhead = 2;  // sectors loaded before the first is used
       for (uint32_t base = threadIdx.x; base < count; base += kAhead * kCompactThreads) {
         uint4 halves[kAhead][2];
 #pragma unroll
@@ -245,7 +244,8 @@ __global__ void __launch_bounds__(kCompactThreads, 4)
   write_compact_page(to.words + size_t{blockIdx.x} * kCompactPageWords, page);
 }
 
-// The pairs of a stash, a thread a sector: to another table, or (to = from) back to the table where it has room now.
+// Moves the pairs of a stash, one thread a sector: to another table, or (to = from) back to the table where it has
+// room.
 __global__ void __launch_bounds__(kCompactThreads) empty_stash(CompactView from, detail::CompactInverse inverse, CompactView to, bool same, Atomic64* refused) {
   using Wide = detail::CompactFormat<1>;
   const QryCompactPart& stash = from.layout.stash;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda.cu - the bulk operations as launches: batches in pieces, ordered by page where that pays, counters read back.
+// cuda.cu - the launches of the bulk operations: batches in pieces, ordered by page where that pays off, counters read
+// back.
 #include "hashgrid/compact/cuda.cuh"
 
 #include <cub/device/device_scan.cuh>
@@ -67,7 +68,7 @@ class CudaCompact final : public BulkOperations<CompactView> {
       });
       if (got && got->overflowed == 0)
         return BulkReport{.erased = count - got->reserved - got->refused, .absent = got->refused, .reserved = got->reserved};
-      // Scratch memory, and lists for keys that are spread, are what it needs more of than going key by key.
+      // Unlike key by key, it needs scratch memory, and lists of keys that are spread evenly.
       if (!got && got.error().code != ErrorCode::out_of_memory) return tl::unexpected(got.error());
     }
     return for_keys(kernels::EraseKey<CompactView>{view, keys, old_values}, count, outcomes, "erase from a compact table");
@@ -88,7 +89,7 @@ class CudaCompact final : public BulkOperations<CompactView> {
       });
       if (!got && got.error().code == ErrorCode::out_of_memory && begin == 0) return insert(view, keys, values, count, nullptr);
       QRY_TRY(got);
-      if (got->overflowed != 0) {  // equal keys, more than a list has room for
+      if (got->overflowed != 0) {  // more equal keys than a list has room for
         report.full += batch;
         continue;
       }
@@ -105,7 +106,7 @@ class CudaCompact final : public BulkOperations<CompactView> {
     if (count == 0) return BulkReport{};
     const DeviceScope scope(stream_.device());
     QRY_TRY(sweep(view));
-    // The others' outcomes are counted too, before and after: what changed is the report on those that were refused.
+    // The outcomes of other keys are counted too, before and after: the difference is the report on the refused keys.
     QRY_TRY_ASSIGN(const Scratch before, Scratch::allocate(stream_, count, "memory for outcomes"));
     QRY_TRY_ASSIGN(const BulkReport was, for_keys(kernels::SameOutcome{outcomes}, count, before.as<Outcome>(), "count outcomes"));
     QRY_TRY_ASSIGN(const BulkReport now, for_keys(kernels::InsertRefused{view, keys, values, before.as<Outcome>()}, count, outcomes, "insert refused keys"));
@@ -115,7 +116,7 @@ class CudaCompact final : public BulkOperations<CompactView> {
   Result<uint64_t> enumerate(const CompactView& view, uint32_t* keys, uint32_t* values, size_t capacity) override {
     QRY_TRY(detail::check_view(view));
     const DeviceScope scope(stream_.device());
-    // One more than pages: the last sum is the number of pairs.
+    // One more than pages: the last prefix sum is the number of pairs.
     const size_t sums = size_t{view.page_count} + 1;
     constexpr const char* kDoing = "enumerate a compact table";
     QRY_TRY_ASSIGN(const Scratch counts, Scratch::zeroed(stream_, sums * 2 * sizeof(uint64_t), "memory for counts of pages"));
@@ -192,14 +193,14 @@ class CudaCompact final : public BulkOperations<CompactView> {
 
   Result<void> finish(const char* doing) const { return check(cudaStreamSynchronize(stream_.get()), doing); }
 
-  // Runs launches(doing, counter) with a cleared counter of pairs that find no place, waits and reads it.
+  // Runs launches(doing, counter) with a zeroed counter of pairs that found no place, waits and reads it.
   template <class Launches>
   Result<uint64_t> counting_refused(const char* doing, const Launches& launches) const {
     QRY_TRY_ASSIGN(const BulkReport report, counted(doing, launches));
     return report.inserted;  // the first of the counters
   }
 
-  // Runs launches(doing, totals) with a cleared count for each Outcome, waits and reads them.
+  // Runs launches(doing, totals) with a zeroed count for each Outcome, waits and reads them.
   template <class Launches>
   Result<BulkReport> counted(const char* doing, const Launches& launches) const {
     Atomic64 got[kernels::kOutcomes] = {};

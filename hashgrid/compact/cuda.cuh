@@ -10,7 +10,7 @@
 
 namespace quarry::hashgrid {
 
-// `stream` outlives it.
+// `stream` must outlive the result.
 std::unique_ptr<BulkOperations<CompactView>> make_cuda_compact(const gpu::DeviceStream& stream, uint32_t multiprocessors);
 
 }  // namespace quarry::hashgrid

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// find.cuh - look-ups in a compact table by whole warps, two lanes to a sector: for the bulk find and for kernels of
-// your own.
+// find.cuh - look-ups in a compact table by whole warps, two lanes a sector: for the bulk find and for the caller's
+// kernels.
 //
-// Lane pairs read both their sectors together, 16 bytes each in one instruction at device scope, and exchange halves:
-// the even half has all the tags. pairs/cuda/find_warp.cuh says why: one lane that reads its sector alone (find() of
-// compact/view.hpp) asks the L2 cache twice, and a kernel of nothing but look-ups is a third slower.
+// A lane pair reads both its sectors together, 16 bytes a lane in one instruction at device scope, and exchanges
+// halves: the even half has all the tags. pairs/cuda/find_warp.cuh says why: a single lane that reads its sector
+// (find() of compact/view.hpp) requests it twice from the L2 cache, and a kernel of only look-ups is a third slower.
 #pragma once
 
 #include "hashgrid/compact/view.hpp"
@@ -12,7 +12,7 @@
 
 namespace quarry::hashgrid::kernels {
 
-// The same answer as find(view, key). All 32 lanes of a warp call it together; a lane with nothing to ask gives
+// The same result as find(view, key). All 32 lanes of a warp call it together; a lane without a key passes
 // kQryReservedKey. Format: CompactFormat<view.layout.table.fields>.
 template <class Format>
 __device__ inline Found find_by_warp(const CompactView& view, uint32_t key) {

@@ -13,11 +13,11 @@
 namespace quarry::hashgrid {
 namespace {
 
-constexpr size_t kCompactKeysPerTask = 4096;  // what a thread takes at a time
+constexpr size_t kCompactKeysPerTask = 4096;  // that a thread takes at a time
 constexpr size_t kCompactKeysPerGroup = 16;    // as many cache misses as a core keeps in flight
 constexpr uint32_t kPageWords = kQryPageBytes / 4;
 
-// One page, and the part of the table that it belongs to.
+// One page, and the part of the table that contains it.
 struct Page {
   uint32_t* words;
   const QryCompactPart* part;
@@ -31,7 +31,7 @@ Page page_of(const CompactView& view, uint32_t page) {
           (page - (stashed ? layout.stash.first_page : 0)) * kQrySectorsPerPage};
 }
 
-// use(sector of the part, slot, tag, value) for the tags of a page.
+// Calls use(sector of the part, slot, tag, value) for the tags of a page.
 template <class Format, class Use>
 void for_page_entries(const Page& page, const Use& use) {
   for (uint32_t s = 0; s < kQrySectorsPerPage; ++s)
@@ -39,7 +39,7 @@ void for_page_entries(const Page& page, const Use& use) {
                                 [&](uint32_t slot, uint32_t tag, uint32_t value) { use(page.first_sector + s, slot, tag, value); });
 }
 
-// use(mixed key, value, depth) for the live pairs of a page, in memory order.
+// Calls use(mixed key, value, depth) for the live pairs of a page, in memory order.
 template <class Use>
 void for_pairs(const CompactView& view, uint32_t index, const Use& use) {
   const Page page = page_of(view, index);
@@ -53,8 +53,8 @@ void for_pairs(const CompactView& view, uint32_t index, const Use& use) {
   });
 }
 
-// Erased keys' entries go, what stands behind its home moves up, and overflow bits say no more than the truth. Moves go
-// up only: nothing can be left without a place.
+// Removes erased keys' entries, moves displaced entries closer to their homes, and makes overflow bits exact. Entries
+// only move closer, so none can be left without a place.
 template <class Format>
 void sweep_page(const Page& page) {
   const auto sector_words = [&](uint32_t sector) { return page.words + sector % kQrySectorsPerPage * detail::kSectorWords; };
@@ -170,7 +170,7 @@ class HostCompact final : public BulkOperations<CompactView> {
     return begins.back();
   }
 
-  // The mixed order of keys is the order of sectors in both tables: reading page by page writes nearly page by page.
+  // Both tables' sectors are in the mixed order of keys: reading page by page writes nearly page by page.
   Result<uint64_t> rehash(const CompactView& from, const CompactView& to) override {
     QRY_TRY(detail::check_view(from));
     QRY_TRY(detail::check_view(to));
@@ -197,8 +197,8 @@ class HostCompact final : public BulkOperations<CompactView> {
     parallel_for(table.pages, 8, [&](size_t begin, size_t end) {
       for (size_t page = begin; page < end; ++page) sweep_one(uint32_t(page));
     }, threads_);
-    // From the stash back to the table where there is room now; claimed_entry_of() marks the full sectors that the
-    // others stand behind.
+    // From the stash back to the table where it has room now. claimed_entry_of() marks the full sectors that the other
+    // entries are behind.
     for (uint32_t p = 0; p < stash.pages; ++p) {
       const Page page = page_of(view, stash.first_page + p);
       const detail::CompactInverse inverse(stash);
@@ -232,7 +232,7 @@ class HostCompact final : public BulkOperations<CompactView> {
 
  private:
   static void add_page_stats(Stats& stats, const CompactView& view, uint32_t index) {
-    // Others may be writing: a copy of the page, read word by word.
+    // Other threads may be writing: a copy of the page, read word by word.
     uint32_t copy[kPageWords];
     Page page = page_of(view, index);
     for (uint32_t i = 0; i < kPageWords; ++i) copy[i] = detail::CompactWords::load(page.words + i);

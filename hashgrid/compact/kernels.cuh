@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels.cuh - kernels that stream over the pages of a compact table: clear, sweep, statistics, enumeration. Launches
-// are in compact/cuda.cu.
+// kernels.cuh - kernels that stream over the pages of a compact table: clear, sweep, statistics, enumeration.
+// compact/cuda.cu launches them.
 #pragma once
 
 #include "hashgrid/compact/build.cuh"
@@ -19,20 +19,20 @@ __global__ void __launch_bounds__(kCompactThreads) clear_compact(CompactView vie
     reinterpret_cast<uint4*>(view.words)[i] = empty_compact_half(uint32_t(i % 2), i < of_table ? tag_words : 4);
 }
 
-// Erased keys' entries go, what stands behind its home moves up, overflow bits say no more than the truth: the same as
-// sweep_page() of compact/host.cpp, by a block. Moves go up only: nothing can be left without a place. A page that is
-// so already is not written.
+// Removes erased keys' entries, moves displaced entries closer to their homes, makes overflow bits exact: the same as
+// sweep_page() of compact/host.cpp, by a block. Entries only move closer, so none can be left without a place. An
+// unchanged page is not written.
 //
-// Each thread makes its sectors whole in shared memory and lists their few entries behind their homes; then a thread
-// takes one of these at a time. What moves leaves a hole, which others may fill; sectors with holes are made whole once
-// more at the end. While entries move, tags and values are touched by atomics alone.
+// Each thread compacts its sectors in shared memory and lists their few displaced entries. Then each thread takes one
+// listed entry at a time. A move leaves a hole, which other entries may fill; sectors with holes are compacted again at
+// the end. While entries move, tags and values are only touched by atomics.
 template <class Format>
 __global__ void __launch_bounds__(kCompactThreads, 5) sweep_compact(CompactView view, QryCompactPart part, detail::CompactInverse inverse) {
   constexpr uint32_t kHalves = kQryPageBytes / 16 / kCompactThreads;  // 16 bytes each, of a thread
   constexpr uint16_t kAtHome = 0xFFFFu;
   extern __shared__ __align__(128) uint32_t page[];
   __shared__ uint16_t behind[kQrySectorsPerPage * Format::kEntries];  // sector * 8 + slot
-  // A bit for each sector that an entry moved out of.
+  // A bit for each sector that an entry has left.
   __shared__ uint32_t listed, left[kQrySectorsPerPage / 32];
   uint32_t* const in_table = view.words + (size_t{part.first_page} + blockIdx.x) * kCompactPageWords;
   const auto words_of = [&](uint32_t sector) { return page + sector % kQrySectorsPerPage * detail::kSectorWords; };
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kCompactThreads, 5) sweep_compact(CompactView 
   }
   __syncthreads();
 
-  // use(entry of the list, sector, slot, where it stands)
+  // use(entry of the list, sector, slot, its home)
   const uint32_t listed_here = listed;
   const auto for_behind = [&](const auto& use) {
     for (uint32_t i = threadIdx.x; i < listed_here; i += kCompactThreads) {
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(kCompactThreads, 5) sweep_compact(CompactView 
         const uint32_t nearer = (at.place.home + d) % kQrySectorsPerPage;
         if (claim_in_shared<Format>(words_of(nearer), at.place.tag + d * part.remainders, room) != Claim::claimed) continue;
         atomicExch(words_of(nearer) + Format::kTagWords + room, atomicExch(words_of(sector) + Format::kTagWords + slot, kQryCompactNoValue));
-        __threadfence_block();  // the value is out before the slot can be claimed
+        __threadfence_block();  // the value is visible before the slot can be claimed
         atomicOr(words_of(sector) + slot / Format::kFields, Format::kNoTag << slot % Format::kFields * Format::kBits);
         atomicOr(&left[sector / 32], 1u << sector % 32);
         entry = d == 0 ? kAtHome : uint16_t(nearer * 8 + room);
@@ -125,14 +125,14 @@ __global__ void __launch_bounds__(kCompactThreads, 5) sweep_compact(CompactView 
   if (__syncthreads_or(changed) != 0) write_compact_page(in_table, page);
 }
 
-// A sector at device scope: others may be writing.
+// A sector at device scope: other threads may write it.
 __device__ inline void load_sector(uint32_t (&words)[detail::kSectorWords], const uint32_t* sector) {
   const ulonglong2 a = load_two_words(reinterpret_cast<const uint64_t*>(sector)), b = load_two_words(reinterpret_cast<const uint64_t*>(sector) + 2);
   words[0] = detail::low(a.x), words[1] = detail::high(a.x), words[2] = detail::low(a.y), words[3] = detail::high(a.y);
   words[4] = detail::low(b.x), words[5] = detail::high(b.x), words[6] = detail::low(b.y), words[7] = detail::high(b.y);
 }
 
-// Which part a page belongs to, and its first sector there.
+// The part of a page, and its first sector there.
 struct CompactPage {
   bool stashed;
   uint32_t first_sector;
@@ -174,8 +174,8 @@ __global__ void __launch_bounds__(kCompactThreads) count_compact(CompactView vie
   }
 }
 
-// Second pass: writes the pairs of each page, in memory order, from begins[page] on: a row of 256 sectors at a time,
-// gathered in shared memory.
+// Second pass: writes the pairs of each page, in memory order, from begins[page] on: 256 sectors at a time, gathered in
+// shared memory.
 __global__ void __launch_bounds__(kCompactThreads) write_compact(CompactView view, detail::CompactInverse of_table, detail::CompactInverse of_stash,
                                                                  const uint64_t* begins, uint32_t* keys, uint32_t* values, uint64_t capacity) {
   constexpr uint32_t kWarps = kCompactThreads / 32;
@@ -298,7 +298,7 @@ __global__ void __launch_bounds__(kCompactThreads) sum_compact_stats(CompactView
   }
 }
 
-// values[i]: what the table holds, or the reserved value. Either output may be null.
+// values[i]: the table's value, or the reserved value. Either output may be null.
 template <class Format>
 __global__ void __launch_bounds__(kCompactThreads) find_compact(CompactView view, const uint32_t* keys, size_t count, uint32_t* values,
                                                                 uint8_t* depths, Atomic64* hits, Atomic64* reserved) {
@@ -319,8 +319,8 @@ __global__ void __launch_bounds__(kCompactThreads) find_compact(CompactView view
   if (threadIdx.x % 32 == 0 && reserved_count != 0) atomicAdd(reserved, Atomic64{reserved_count});
 }
 
-// Erase in the order of pages, each brought to the L2 cache before its keys are looked for; beside anything that erase
-// may run beside.
+// Erase in the order of pages, each fetched into the L2 cache before its keys are looked up. It may run beside the same
+// operations as erase.
 __global__ void __launch_bounds__(kCompactWindowThreads) erase_in_compact_pages(CompactView view, PageLists pages) {
   if (pages.totals->overflowed != 0) return;
   const uint32_t size = pages.sizes[blockIdx.x];

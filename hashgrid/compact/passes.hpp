@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// passes.hpp - what whole-table operations need to know of a sector of the compact layout that nobody else touches:
-// which entries it has, which keys they are, how deep they stand. One text for host threads (compact/host.cpp) and CUDA
-// blocks (compact/kernels.cuh).
+// passes.hpp - facts about a sector of the compact layout for whole-table operations with exclusive use: its entries,
+// their keys and depths. One text for host threads (compact/host.cpp) and CUDA blocks (compact/kernels.cuh).
 #pragma once
 
 #include "hashgrid/compact/view.hpp"
@@ -10,19 +9,20 @@
 namespace quarry::hashgrid::detail {
 
 constexpr uint32_t kSectorWords = 8;
-constexpr uint32_t kCompactSlotsPerPage = kQryPageBytes / kQrySlotBytes;  // what a load factor is counted against
+constexpr uint32_t kCompactSlotsPerPage = kQryPageBytes / kQrySlotBytes;  // a load factor is entries over this
 
 inline void finish_compact_stats(Stats& stats, uint32_t page_count) {
   finish_stats(stats, page_count, kCompactSlotsPerPage);
 }
 
-// Where an entry stands.
+// The home of an entry, and its distance from there.
 struct CompactHome {
   QryCompactPlace place;
   uint32_t distance;
 };
 
-// From where an entry stands back to its key, by products: one for each part. Of a part of no pages: nothing.
+// From the place of an entry back to its key, by multiplication; one object for each part. Unused for a part of no
+// pages.
 class CompactInverse {
  public:
   QRY_HD explicit CompactInverse(const QryCompactPart& part) {
@@ -32,14 +32,14 @@ class CompactInverse {
     mixes_per_remainder_ = ~uint64_t{0} / (sectors * part.remainders);
     sectors_per_tag_ = uint32_t(((uint64_t{1} << 32) + part.remainders - 1) / part.remainders);
   }
-  // An entry's home and distance, told by its sector of the part and its tag.
+  // An entry's home and distance, from its sector of the part and its tag.
   QRY_HD CompactHome home_of_entry(uint32_t sector, uint32_t tag, const QryCompactPart& part) const {
-    uint32_t distance = uint32_t((uint64_t{tag} * sectors_per_tag_) >> 32);  // rounded up at times
+    uint32_t distance = uint32_t((uint64_t{tag} * sectors_per_tag_) >> 32);  // sometimes rounded up
     if (distance * part.remainders > tag) --distance;
     return {{qry_compact_sector(sector, 0u - distance), tag - distance * part.remainders}, distance};
   }
-  // The mixed key (of the stash: the key's mix, mixed once more) at a place: the first whose product with the number of
-  // sectors is not below that of the place. The quotients are a little too small, all in all by less than one.
+  // The mixed key (in the stash: the key's mix, mixed once more) at a place: the first whose product with the number of
+  // sectors is not below that of the place. The quotients are slightly too small, in total by less than one.
   QRY_HD uint32_t mixed(QryCompactPlace wanted, const QryCompactPart& part) const {
     const uint32_t guess = uint32_t((wanted.home * mixes_per_sector_ + wanted.tag * mixes_per_remainder_ + 0xFFFFFFFFu) >> 32);
     const QryCompactPlace at = qry_compact_place(guess, part);
@@ -51,13 +51,13 @@ class CompactInverse {
   uint32_t sectors_per_tag_ = 0;                             // the same, rounded up
 };
 
-// How many of its sectors a key with this remainder may stand in.
+// The number of its sectors that a key with this remainder may be in.
 QRY_HD inline uint32_t compact_distances(uint32_t remainder, const QryCompactPart& part) {
   const uint32_t by_tag = (qry_compact_no_tag(part.fields) - 1u - remainder) / part.remainders + 1u;
   return by_tag < part.reach ? by_tag : part.reach;
 }
 
-// The key of an entry that stands in the table (`stashed`: in the stash) and the sectors that a find of it reads.
+// The key of an entry in the table (`stashed`: in the stash) and the sectors that a find of it reads.
 struct CompactKey {
   uint32_t mixed;
   uint32_t depth;
@@ -71,7 +71,7 @@ QRY_HD inline CompactKey compact_key(const QryCompact& layout, bool stashed, con
   return {first, compact_distances(qry_compact_place(first, layout.table).tag, layout.table) + home.distance + 1};
 }
 
-// use(slot, tag, value) for every tag of a sector, those of erased keys too (their value is kQryCompactNoValue).
+// use(slot, tag, value) for every tag of a sector, those of erased keys included (their value is kQryCompactNoValue).
 template <class Format, class Use>
 QRY_HD inline void for_entries(const uint32_t* sector, const Use& use) {
   for (uint32_t slot = 0; slot < Format::kEntries; ++slot) {
@@ -80,7 +80,7 @@ QRY_HD inline void for_entries(const uint32_t* sector, const Use& use) {
   }
 }
 
-// Entries of a sector, which stand at its front.
+// The number of entries of a sector, which are at its front.
 template <class Format>
 QRY_HD inline uint32_t entries_in(const uint32_t* sector) {
   uint32_t tags[Format::kTagWords];
@@ -96,8 +96,8 @@ QRY_HD inline void put_entry(uint32_t* sector, uint32_t slot, uint32_t tag, uint
   sector[slot / Format::kFields] ^= Format::change(slot % Format::kFields, tag);
   sector[Format::kTagWords + slot] = value;
 }
-// Live entries to the front of a sector: the last fills the first hole. `words`: what the sector holds, in registers if
-// it can be; its tags are made true too. Returns how many entries there are. The overflow bit stays as it is.
+// Packs live entries to the front of a sector: the last fills the first hole. `words`: the sector's content, in
+// registers if possible; its tags are updated too. Returns the number of entries. The overflow bit stays as it is.
 template <class Format>
 QRY_HD inline uint32_t close_holes(uint32_t* sector, uint32_t (&words)[kSectorWords]) {
   uint32_t live = 0;

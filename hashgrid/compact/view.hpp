@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// view.hpp - the second slot layout: up to six entries to a 32-byte sector in place of four, for tables that are read
-// far more than they are edited. Same operations, same outcomes as view.hpp; compact/layout.h has the drawing. One key,
-// any thread; CompactView owns nothing.
+// view.hpp - the second slot layout: up to six entries in a 32-byte sector instead of four, for tables that are read
+// far more than they are edited. Same operations and outcomes as pairs/view.hpp; compact/layout.h shows the layout. One
+// key, any thread; CompactView owns nothing.
 //
-// CONCURRENCY CONTRACT: that of view.hpp, but for phases, which this layout does not need: the place of an erased key
-// stays reserved for that key until the owner sweeps. Insert, assign, find, find_or_insert and erase may run beside
+// CONCURRENCY CONTRACT: that of pairs/view.hpp, without phases, which this layout does not need: the place of an erased
+// key stays reserved for that key until the owner sweeps. insert, assign, find, find_or_insert and erase may run beside
 // each other from any number of threads.
 //
 // WHY IT IS RIGHT. "Sequence" = a key's sectors in the table by rising distance, then those of the stash; slots of a
 // sector in rising order.
-//  (F) A tag, once claimed (by a compare-and-swap of its 32-bit word), never goes away before the table is swept or
-//      rebuilt; an erase takes only the value. A claim takes the first empty slot of the sequence. So the slots of a
-//      sequence only fill, front to back, and two inserts of one key meet at one slot: one claim fails, looks again and
-//      sees the other's tag. A key has one slot, for good.
-//  (W) Who goes on past a full sector has set its overflow bit, or seen it set, before. A find that comes to a sector
-//      without its tag and without the bit says absent. The words of a sector are read one by one; let t0 be the
-//      instant at which the first was read. Bit not set at t0: nobody stood behind then. If the key's tag was missing
-//      in a word w read at t1 with room in it, nothing stood behind w at t1, nor the key in it; if w was full, the key
-//      never was and never will be in it. So at t1 for the first word with room, or else at t0, the key was absent.
-//  (V) A key's value lives in one 32-bit word, found by its tag. insert and find_or_insert swap "none" for the value,
-//      assign exchanges, erase exchanges for "none", find loads: one instruction decides each, so per key the
+//  (F) A tag, once claimed (by a compare-and-swap of its 32-bit word), stays until the table is swept or rebuilt; an
+//      erase removes only the value. A claim takes the first empty slot of the sequence. So the slots of a sequence
+//      only fill, front to back, and two inserts of one key meet at one slot: one claim fails, searches again and sees
+//      the other's tag. A key keeps its one slot.
+//  (W) A thread that goes on past a full sector has set its overflow bit, or seen it set, before. A find that reads a
+//      sector without its tag and without the bit returns absent. The words of a sector are read one by one; let t0 be
+//      the instant at which the first was read. If the bit was not set at t0, no key was behind the sector then. If the
+//      key's tag was missing in a word w read at t1 with room in it, neither anything behind w nor w itself held the
+//      key at t1. If w was full, the key never was and never will be in it. So at t1 for the first word with room, or
+//      else at t0, the key was absent.
+//  (V) A key's value is in one 32-bit word, found by its tag. insert and find_or_insert swap "none" for the value,
+//      assign exchanges, erase exchanges for "none", find loads. One instruction decides each, so per key the
 //      operations take effect one after the other there.
-//  Bounded: a claim that is lost uses up one of the sequence's slots.
+//  Bounded: a lost claim uses up one of the sequence's slots.
 //
 // Memory order: as in pairs/view_impl.hpp. Host: loads acquire, changes acquire-release. Device: relaxed at device
 // scope; a claim behind a sector whose bit was just set releases.
 //
-// Price: a tag and its value are two words, so an insert costs two atomics in one sector.
+// Cost: a tag and its value are two words, so an insert takes two atomics in one sector.
 #pragma once
 
 #include "hashgrid/compact/layout.h"
@@ -38,7 +39,7 @@ namespace quarry::hashgrid {
 // A trivially copyable reference to a table in memory that this thread or kernel can dereference.
 struct CompactView {
   uint32_t* words = nullptr;  // pages of kQryPageBytes, 32-byte aligned
-  uint32_t page_count = 0;    // in all, the stash's included
+  uint32_t page_count = 0;  // in all, including the stash
   QryCompact layout = {};
 };
 
@@ -75,7 +76,7 @@ QRY_HD inline uint32_t bits_in(uint32_t bits) {
 #endif
 }
 
-// A sector's format, and what is done to its words of tags.
+// A sector's format, and operations on its words of tags.
 template <uint32_t kTagsPerWord>
 struct CompactFormat {
   static constexpr uint32_t kFields = kTagsPerWord;
@@ -86,32 +87,32 @@ struct CompactFormat {
   static constexpr uint32_t kTop = kEach << (kBits - 1);
 
   // The top bit of each tag of the word that equals `tag`. Exact, by word-parallel arithmetic: a field is zero if
-  // neither its low bits, pushed up by adding all ones, nor its top bit reach the top bit.
+  // neither its low bits (after adding all ones) nor its top bit reach the top bit.
   QRY_HD static constexpr uint32_t matches(uint32_t word, uint32_t tag) {
     constexpr uint32_t kLow = kTop - kEach;
     const uint32_t x = (word ^ tag * kEach) & (kTop | kLow);
     return ~(((x & kLow) + kLow) | x) & kTop;
   }
-  // The top bit of each tag of the word that is not below `bound`, which is below half of what a tag can be.
+  // The top bit of each tag of the word that is at least `bound`, which is below half of a tag's range.
   QRY_HD static constexpr uint32_t at_least(uint32_t word, uint32_t bound) {
     const uint32_t x = word & (kTop | (kTop - kEach));
     return (((x | kTop) - bound * kEach) | x) & kTop;
   }
-  // The first slot of a sector, by its words of tags, that has `tag`; kEntries if none has.
+  // The first slot of a sector that has `tag`, from its words of tags; kEntries if none has.
   QRY_HD static uint32_t slot_with(const uint32_t (&tags)[kTagWords], uint32_t tag) {
     for (uint32_t w = 0; w < kTagWords; ++w) {
       const uint32_t m = matches(tags[w], tag);
-      // Five entries have a sixth field, which is never claimed: no slot.
+      // Five-entry sectors have a sixth field, which is never claimed: not a slot.
       if (m != 0) return w * kFields + lowest_bit(m) / kBits;
     }
     return kEntries;
   }
   QRY_HD static uint32_t tag_at(uint32_t word, uint32_t field) { return word >> field * kBits & kNoTag; }
-  // What changes in a word when its empty field gets `tag`.
+  // The bits that change in a word when its empty field gets `tag`.
   QRY_HD static uint32_t change(uint32_t field, uint32_t tag) { return (tag ^ kNoTag) << field * kBits; }
 };
 
-// use(CompactFormat<fields>{}), on the host; kernels have with_format_on_device().
+// Calls use(CompactFormat<fields>{}) on the host; kernels use with_format_on_device().
 template <class Use>
 inline decltype(auto) with_format(uint32_t fields, const Use& use) {
   if (fields == 3) return use(CompactFormat<3>{});
@@ -127,7 +128,7 @@ __device__ inline decltype(auto) with_format_on_device(uint32_t fields, const Us
 }
 #endif
 
-// The table's words, touched by any number of threads.
+// The table's words, shared by any number of threads.
 struct CompactWords {
   using Ref = AtomicRef<uint32_t>;
 #if defined(__CUDA_ARCH__)
@@ -147,7 +148,7 @@ struct CompactWords {
   template <uint32_t kCount>
   QRY_HD static void load_tags(uint32_t (&tags)[kCount], const uint32_t* sector) {
 #if defined(__CUDA_ARCH__)
-    uint64_t two, more;  // each of the words is read whole
+    uint64_t two, more;  // each of the words is read atomically
     asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(two), "=l"(more) : "l"(__cvta_generic_to_global(sector)) : "memory");
     for (uint32_t w = 0; w < kCount; ++w) tags[w] = uint32_t((w < 2 ? two : more) >> (w % 2 * 32));
 #else
@@ -160,8 +161,8 @@ QRY_HD inline uint32_t* compact_sector_words(const CompactView& view, const QryC
   return view.words + (size_t{part.first_page} * kQrySectorsPerPage + sector) * 8;
 }
 
-// How the probes of one part end: with the key's entry; with the certainty that there is none; past the last sector, so
-// that an entry would be further on.
+// How the search in one part ends: the key's entry was found; it certainly has none; or it would be past the last
+// sector.
 enum class ProbeEnd : uint8_t { found, absent, overflow };
 
 struct CompactEntry {
@@ -197,7 +198,7 @@ QRY_HD inline ProbeEnd claim(const CompactView& view, const QryCompactPart& part
     uint32_t* const words = compact_sector_words(view, part, qry_compact_sector(place.home, distance));
     uint32_t tags[Format::kTagWords];
     CompactWords::load_tags(tags, words);
-    for (;;) {  // each lost claim is a tag more, or a word's bit
+    for (;;) {  // each lost claim means one more tag, or a word's bit
       uint32_t slot = Format::slot_with(tags, tag);
       if (slot >= Format::kEntries) {
         slot = Format::slot_with(tags, Format::kNoTag);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// key_kernels.cuh - the kernels that work on one key per thread, by the functions on one key of any layout.
+// key_kernels.cuh - the kernels with one thread a key, over the one-key functions of any layout.
 #pragma once
 
 #include <cstddef>
@@ -54,8 +54,8 @@ struct EraseKey {
   }
 };
 
-// operation(i) for every i, its outcomes counted: in registers, then in the block, then one atomic per block and
-// outcome.
+// Runs operation(i) for every i and counts the outcomes: in registers, then in the block, then by one atomic per block
+// and outcome.
 template <class Operation>
 __global__ void __launch_bounds__(kKeyThreads) for_each_key(Operation operation, size_t count, Outcome* outcomes, unsigned long long* totals) {
   __shared__ uint32_t block_counts[kOutcomes];

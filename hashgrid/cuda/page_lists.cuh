@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// page_lists.cuh - a batch in lists by page: the launches of split.cuh, and what stands around every bulk call that
-// goes page by page.
+// page_lists.cuh - a batch in lists by page: launches split.cuh, and has the common parts of every bulk call that goes
+// page by page.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace quarry::hashgrid {
 
 constexpr uint32_t kRangesAtMost = 256;  // of the first pass: see the head of split.cuh
-constexpr uint32_t kMostRoom = 14335;    // of a page's list: longer ones, mostly copies, take one block too long
+constexpr uint32_t kMostRoom = 14335;  // of a page's list: longer ones, mostly duplicates, take one block too long
 
 template <bool kFirst>
 inline Result<void> split_pass(cudaStream_t stream, const kernels::SplitPass& pass, dim3 grid) {
@@ -23,21 +23,21 @@ inline Result<void> split_pass(cudaStream_t stream, const kernels::SplitPass& pa
 
 inline uint32_t split_tiles(uint32_t count) { return (count + kernels::kSplitTile - 1) / kernels::kSplitTile; }
 
-// Splits one batch and calls work(lists) -> Result<void>, which launches what is done with them; then waits and reads
-// the totals. totals->overflowed: some list was too short (or the batch or the device is not for this), the lists are
-// worthless; `work`'s kernel must look at it and then do nothing.
+// Splits one batch and calls work(lists) -> Result<void>, which launches the kernels that use the lists; then waits and
+// reads the totals. totals->overflowed: some list was too short (or batch or device do not qualify) and the lists are
+// invalid; `work`'s kernel must check it and then do nothing.
 template <class Work>
 Result<kernels::MergeTotals> with_page_lists(const gpu::DeviceStream& device_stream, uint32_t page_count, kernels::SplitForm form, const uint32_t* keys,
                                              const uint32_t* values, uint32_t count, const Work& work) {
   const cudaStream_t stream = device_stream.get();
-  // About as many pages in a range as there are ranges.
+  // Roughly as many pages in a range as ranges.
   uint32_t shift = 0;
   while ((page_count - 1) >> shift >= kRangesAtMost || (shift != 0 && (page_count - 1) >> shift >= 2u << shift)) ++shift;
   const uint32_t ranges = ((page_count - 1) >> shift) + 1;
   const uint32_t range_room = kernels::list_room(uint64_t{count} << shift, std::max(page_count, 1u << shift));
   const uint32_t page_room = kernels::list_room(count, page_count);
   kernels::MergeTotals got{};
-  // Devices before Ampere have too little shared memory for a tile: there keys go one by one.
+  // Devices before Ampere have too little shared memory for a tile: there keys are processed one by one.
   int shared_bytes = 0;
   QRY_TRY(gpu::check(cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_stream.device().ordinal), "ask the device"));
   constexpr size_t kStaticSharedBytes = 128;

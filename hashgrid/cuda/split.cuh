@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// split.cuh - the first half of a bulk build: splits a batch of pairs by the page they belong to, in one or two
-// streaming passes. The second half builds the pages, each layout its own; the launches are in page_lists.cuh.
+// split.cuh - the first half of a bulk build: splits a batch of pairs by page, in one or two streaming passes. The
+// second half builds the pages and is specific to the layout. page_lists.cuh launches the kernels.
 //
-// A pass is unordered: a block ranks its pairs by range with counters in shared memory, takes room in every range's
-// list with one global atomic per range, sorts the pairs in shared memory and writes each range's run in one piece.
-// Pairs travel as {stored key, value}, which is what a slot holds.
+// A pass is unordered. A block ranks its pairs by range with counters in shared memory, reserves room in every range's
+// list with one global atomic a range, sorts the pairs in shared memory and writes each range's run in one piece. A
+// pair is {stored key, value}, as in a slot.
 //
 // Measured on an H200: 256 ranges 185 G pairs/s, 1024 ranges 140, 4096 ranges 95; writing from registers without the
-// sort 44. That is why two passes of at most 256 ranges beat one pass of many.
+// sort 44. So two passes of at most 256 ranges beat one pass of many.
 #pragma once
 
 #include "hashgrid/cuda/tuning.cuh"
@@ -16,24 +16,23 @@
 
 namespace quarry::hashgrid::kernels {
 
-// What a merge reports; cleared before the first pass.
+// The totals of a merge; cleared before the first pass.
 struct MergeTotals {
-  uint32_t overflowed;  // a list was too short: the keys crowd, nothing was changed
+  uint32_t overflowed;  // a list was too short: too many keys in one place; nothing was changed
   uint32_t reserved;    // pairs with a reserved key or value
   unsigned long long present;
   unsigned long long refused;
 };
 
-// Room in the list of one of `ranges`, for `count` pairs that fall at random: ten standard deviations, twice that many
-// if each key comes in up to four copies. A batch that needs more is a batch of equal keys, and takes the ordinary
-// insert.
+// The length of the list of one of `ranges`, for `count` pairs that fall at random: ten standard deviations of slack,
+// twice that if each key comes in up to four copies. A batch that needs more has many equal keys, and takes the
+// ordinary insert.
 inline uint32_t list_room(uint64_t count, uint32_t ranges) {
   const double mean = double(count) / double(ranges);
   return (uint32_t(mean + 24.0 * __builtin_sqrt(mean)) + 67u) & ~3u;
 }
 
-// What keys become on the way to their lists. `mixed`: qry_mix alone, for the compact layout; else the stored key of a
-// locality.
+// The form of keys in their lists. `mixed`: qry_mix alone, for the compact layout; else the stored key of a locality.
 enum class SplitForm : uint32_t { plain = kQryPlain, rows = kQryRows, mixed };
 
 struct SplitPass {
@@ -55,7 +54,7 @@ struct SplitPass {
 
 inline size_t split_shared_bytes(uint32_t ranges) { return kSplitTile * sizeof(uint2) + size_t{ranges} * 2 * sizeof(uint32_t); }
 
-// kFirst: from the batch to ranges of pages. Otherwise: block row y splits list y of the first pass by page.
+// kFirst: from the batch to ranges of pages. Otherwise block row y splits list y of the first pass by page.
 template <bool kFirst>
 __global__ void __launch_bounds__(kSplitThreads, 2) split_pairs(SplitPass pass) {
   extern __shared__ uint2 staged[];
@@ -130,7 +129,7 @@ __global__ void __launch_bounds__(kSplitThreads, 2) split_pairs(SplitPass pass) 
   }
   __syncthreads();
 
-  // Each range's run gets its place in `staged` (in any order) and in its list.
+  // Reserves for each range's run its place in `staged` (in any order) and in its list.
   bool too_long = false;
   for (uint32_t first = 0; first < pass.ranges; first += kSplitThreads) {
     const uint32_t range = first + thread, lane = thread % 32;
@@ -151,7 +150,7 @@ __global__ void __launch_bounds__(kSplitThreads, 2) split_pairs(SplitPass pass) 
     ranks[range] = run_begin;
     targets[range] = list * pass.room + at - run_begin;
   }
-  if (__syncthreads_or(too_long) != 0) {  // nobody reads lists that overflowed
+  if (__syncthreads_or(too_long) != 0) {  // lists that overflowed are not read
     if (thread == 0) pass.totals->overflowed = 1;
     return;
   }
@@ -170,7 +169,7 @@ __global__ void __launch_bounds__(kSplitThreads, 2) split_pairs(SplitPass pass) 
 
 namespace quarry::hashgrid {
 
-// A batch's pairs in lists by page, in scratch memory, and what came of it: what kernels that go page by page work on.
+// A batch's pairs in lists by page, in scratch memory, and the totals: the input of kernels that go page by page.
 struct PageLists {
   uint2* lists;
   uint32_t* sizes;

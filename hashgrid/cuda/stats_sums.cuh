@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// stats_sums.cuh - what the statistics kernels of both layouts add up.
+// stats_sums.cuh - the sums of the statistics kernels of both layouts.
 #pragma once
 
 #include <algorithm>
@@ -10,16 +10,16 @@
 
 namespace quarry::hashgrid::kernels {
 
-using AtomicWord = unsigned long long;  // what CUDA's atomics call a 64-bit word
+using AtomicWord = unsigned long long;  // the 64-bit type of CUDA's atomics
 
-// What statistics add up to; zero before the launch.
+// The sums of statistics; zero before the launch.
 struct StatsSums {
   AtomicWord live, freed, overflow_live, spilled_buckets, fullest_page_live;
   AtomicWord depth_histogram[kDepthBins];
   AtomicWord bucket_fill[kQrySlotsPerSector + 1];
 };
 
-// On the host: what has been counted, without sizes, load factor and percentiles.
+// On the host: the counts as Stats, without sizes, load factor and percentiles.
 inline Stats stats_of(const StatsSums& sums) {
   Stats stats;
   stats.live = sums.live;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// tuning.cuh - the numbers of the CUDA operations that were found by measuring: threads of a block, work of a thread,
-// blocks of a launch, and from which batch on a call goes page by page. Kernels and launches take them from here;
-// another number changes how fast, never what. Measured on an H200 (docs/hashgrid-tried.md). Lengths that an algorithm
-// depends on (walks, misses, room of lists) stand beside it.
+// tuning.cuh - the constants of the CUDA operations that were chosen by measurement: threads of a block, work of a
+// thread, blocks of a launch, and the batch size from which a call goes page by page. Kernels and launches use them.
+// Another number changes speed, never results. Measured on an H200 (docs/hashgrid-tried.md). Lengths that an algorithm
+// depends on (walks, misses, room of lists) are beside that algorithm.
 #pragma once
 
 #include <cstddef>
@@ -15,21 +15,21 @@ struct BulkTuning {
   static constexpr size_t kLeastBatch = size_t{1} << 18;  // below, five launches cost more than they save
   static constexpr size_t kMostBatch = size_t{1} << 28;   // list positions are 32-bit
   static constexpr uint32_t kMostPages = 1u << 21;        // of the pairs layout
-  // Streaming a page through shared memory takes 19 ns, 9 ns if it need not be read; a key inserted by itself takes
-  // 0.08 ns.
+  // Streaming a page through shared memory takes 19 ns, or 9 ns if it need not be read. A single key insert takes 0.08
+  // ns.
   static constexpr uint32_t kLeastKeysPerPage = 240, kLeastKeysPerFreshPage = 120;
   static constexpr uint32_t kLeastKeysPerWindow = 256;  // reading a page takes 9 ns, a random sector 0.03
 };
 
-// Scratch memory that stays with an executor between calls.
+// Scratch memory that an executor keeps between calls.
 constexpr uint64_t kKeptScratchBytes = uint64_t{4} << 30;
 
 namespace kernels {
 
-// Blocks of a launch at most, for each multiprocessor; kernels stride over the rest.
+// The most blocks of a launch for each multiprocessor; kernels stride over the rest.
 constexpr uint32_t kKeyBlocks = 64, kSimpleBlocks = 32, kPageBlocks = 16;
 
-// A thread a key (key_kernels.cuh, find_kernels.cuh), or a block a page (page_kernels.cuh).
+// One thread a key (key_kernels.cuh, find_kernels.cuh), or one block a page (page_kernels.cuh).
 constexpr uint32_t kKeyThreads = 256, kFindThreads = 256, kSimpleThreads = 256;
 constexpr uint32_t kPageThreads = 256;
 
@@ -39,12 +39,12 @@ constexpr uint32_t kSplitPerThread = 16;
 constexpr uint32_t kSplitTile =
     kSplitThreads * kSplitPerThread;  // 64 KiB of pairs: runs of 32 pairs in 256 ranges, two blocks a multiprocessor
 
-// Merging into pages in shared memory (page_builds.cuh): pairs that a thread holds, and blocks of a multiprocessor, 43
-// KiB of shared memory each.
+// Merging into pages in shared memory (page_builds.cuh): pairs that a thread holds, and blocks on a multiprocessor,
+// each with 43 KiB of shared memory.
 constexpr uint32_t kMergeThreads = 256, kMergeHeld = 8, kMergeBlocks = 5;
 constexpr uint32_t kLeaveThreads = 256, kLeavePages = 8;
 
-// Putting and erasing by page beside others (put.cuh).
+// Putting and erasing by page beside other operations (put.cuh).
 constexpr uint32_t kPutThreads = 256, kPutBlocks = 8, kPutHeld = 2;
 constexpr uint32_t kRestThreads = 256, kRestPages = 8;
 constexpr uint32_t kWindowThreads = 512;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// arguments.hpp - what bulk operations on the pairs layout refuse before they touch memory.
+// arguments.hpp - argument checks of bulk operations on the pairs layout, before they touch memory.
 #pragma once
 
 #include "hashgrid/pairs/view.hpp"
@@ -13,7 +13,7 @@ inline Result<void> check_view(const GridView& view) {
   return {};
 }
 
-// `inputs`: a second array the call reads, or the keys again.
+// `inputs`: a second input array, or the keys again.
 inline Result<void> check_batch(const GridView& view, const uint32_t* keys, const uint32_t* inputs, size_t count) {
   QRY_TRY(check_arrays(keys, inputs, count));
   return check_view(view);

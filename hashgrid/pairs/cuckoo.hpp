@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuckoo.hpp - placing keys that plain insertion refused: cuckoo moves inside one page that nobody else touches.
-// One text for the host (a private page) and for one thread of a CUDA block (the page in shared memory).
+// cuckoo.hpp - placing keys that plain insertion refused, by cuckoo moves inside one page with a single owner. One text
+// for the host (a private page) and for one thread of a CUDA block (the page in shared memory).
 //
-// Literature: bucketised cuckoo hashing with breadth-first search for the shortest row of moves follows B. Fan, D.
+// Literature: bucketised cuckoo hashing with breadth-first search for the shortest path of moves follows B. Fan, D.
 // Andersen, M. Kaminsky, "MemC3", 2013, and X. Li et al., "Algorithmic improvements for fast concurrent cuckoo
-// hashing", 2014; the stash, that of A. Kirsch, M. Mitzenmacher, U. Wieder, "More robust hashing: cuckoo hashing with a
+// hashing", 2014; the stash follows A. Kirsch, M. Mitzenmacher, U. Wieder, "More robust hashing: cuckoo hashing with a
 // stash", 2009.
 #pragma once
 
@@ -14,11 +14,11 @@ namespace quarry::hashgrid::detail {
 
 constexpr uint16_t kDeadEnd = 0xFFFF;
 
-// Search memory for one page; reset() when turning to another. Buckets are numbered from the page's first bucket.
+// Search memory for one page; reset() before another page. Buckets are numbered from the page's first bucket.
 struct CuckooScratch {
   uint16_t arrived_from[kQryBucketsPerPage];  // the word whose key would move into this bucket
-  uint16_t queue[kQryBucketsPerPage];         // sectors to look at
-  uint16_t seen[kQryBucketsPerPage];          // the search that came here last, or kDeadEnd
+  uint16_t queue[kQryBucketsPerPage];  // sectors to search
+  uint16_t seen[kQryBucketsPerPage];  // the last search that visited this bucket, or kDeadEnd
   uint16_t search;
 
   QRY_HD void reset() {
@@ -35,7 +35,7 @@ QRY_HD inline uint32_t empty_word_of(const uint64_t* page, uint32_t sector) {
   return kNoSlot;
 }
 
-// Says in the state bits that a key stands in `index` of one of its buckets; true also for bits that are set already.
+// Sets the state bits for a key at `index` in one of its buckets; valid also if they are set already.
 QRY_HD inline void note_place(uint64_t* page, const QryProbeSequence& probes, uint32_t index) {
   const uint32_t sector = index / kQrySlotsPerSector;
   if (sector == probes.home_sector) return;
@@ -48,10 +48,10 @@ QRY_HD inline bool place_in_stash(uint64_t* page, const GridView& view, const Qr
 }
 
 // Frees a slot in one of the two buckets by moving other keys between their own two buckets. Returns the slot, or
-// kNoSlot if no row of moves ends at an empty slot. Every bucket on the way stays full, so (I) of view_impl.hpp holds.
-// A search that fails has seen only full buckets whose keys cannot leave that set: they are dead ends for every later
-// search, as keys are only added here. So all failing searches of a page together look at each bucket once: a full page
-// costs little more than a look.
+// kNoSlot if no path of moves ends at an empty slot. Every bucket on the path stays full, so (I) of view_impl.hpp
+// holds. A failed search has visited only full buckets whose keys cannot leave that set. Keys are only added here, so
+// these buckets are dead ends for every later search. So all failing searches of a page together visit each bucket
+// once: a full page costs little more than one search.
 QRY_HD inline uint32_t make_room(uint64_t* page, const QryProbeSequence& probes, uint32_t page_count, CuckooScratch& scratch) {
   if (++scratch.search == kDeadEnd) scratch.reset(), scratch.search = 1;
   uint32_t head = 0, tail = 0;
@@ -80,7 +80,7 @@ QRY_HD inline uint32_t make_room(uint64_t* page, const QryProbeSequence& probes,
         scratch.queue[tail++] = uint16_t(other);
         continue;
       }
-      // Move back to front, until the slot that came free lies in a start bucket.
+      // Moves back to front, until the freed slot is in a start bucket.
       for (uint32_t step = from; step != kRoot;) {
         page[to] = page[step];
         note_place(page, qry_probe_sequence(low(page[to]), page_count), to);
@@ -94,8 +94,8 @@ QRY_HD inline uint32_t make_room(uint64_t* page, const QryProbeSequence& probes,
   return kNoSlot;
 }
 
-// Takes the page's key in this slot of the stash back into a bucket, if moves make room for it: plain insertion puts
-// keys into the stash that need not be there, and others need it.
+// Moves the page's key from this slot of the stash back into a bucket, if moves make room for it: plain insertion puts
+// keys into the stash that need not be there, and other keys need the room.
 QRY_HD inline void bring_back(uint64_t* page, const GridView& view, uint64_t* slot, CuckooScratch& scratch) {
   uint64_t word = SharedWords::load(slot);
   const QryProbeSequence probes = qry_probe_sequence(low(word), view.page_count);
@@ -107,9 +107,9 @@ QRY_HD inline void bring_back(uint64_t* page, const GridView& view, uint64_t* sl
   SharedWords::exchange(slot, word, freed_word(view.phase == 0 ? 1 : view.phase - 1), false);
 }
 
-// For an absent key whose two buckets are full, and no moves help: the stash; and where the key's sectors of the stash
-// are full, a key of its two buckets goes there instead. `page` is the key's page, which nobody else touches, in the
-// table or a copy.
+// For an absent key whose two buckets are full and that no moves help: puts it into the stash. If its stash sectors are
+// full, a key of its two buckets moves to the stash instead. `page` is the key's page, in the table or a copy; the
+// caller owns it.
 QRY_HD inline Outcome place_behind(uint64_t* page, const GridView& view, const QryProbeSequence& probes, uint64_t pair) {
   if (place_in_stash(page, view, probes, pair)) return Outcome::inserted;
   for (uint32_t i = 0; i < 2 * kQrySlotsPerSector; ++i) {
@@ -123,7 +123,7 @@ QRY_HD inline Outcome place_behind(uint64_t* page, const GridView& view, const Q
   return Outcome::full;
 }
 
-// insert with moves, for a key known to be absent: the two buckets, then a row of moves, then the stash.
+// insert with moves, for a key known to be absent: the two buckets, then a path of moves, then the stash.
 QRY_HD inline Outcome place_absent(uint64_t* page, const GridView& view, const QryProbeSequence& probes, uint64_t pair, CuckooScratch& scratch) {
   const uint32_t index = make_room(page, probes, view.page_count, scratch);
   if (index == kNoSlot) return place_behind(page, view, probes, pair);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// home.hpp - look-ups by home bucket first, without a branch: for kernels and loops that ask for many keys at a time
-// and go on later, all together, with those whose home bucket does not settle it.
+// home.hpp - look-ups in the home bucket first, without a branch: for kernels and loops that look up many keys at a
+// time, then continue together with those that their home bucket does not settle.
 #pragma once
 
 #include "hashgrid/pairs/view.hpp"
@@ -8,8 +8,8 @@
 namespace quarry::hashgrid::detail {
 
 struct InSector {
-  uint32_t value;  // the reserved value: not in this sector
-  bool beyond;     // ... but the key may have gone on
+  uint32_t value;  // the reserved value: the key is not in this sector
+  bool beyond;  // in that case: the key may be further on
 };
 QRY_HD inline InSector probe_bucket(const Bucket& bucket, uint32_t stored) {
   uint32_t value = kQryReservedValue;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// layout.h - how a table of the pairs layout lies in memory and where a key may be: the one text that C++, CUDA and
-// GLSL all read.
+// layout.h - the memory layout of a table of the pairs layout, and where a key may be: one text for C++, CUDA and GLSL.
 //
 // What it is:     constants, the page/sector arithmetic and the probe order. Nothing here touches memory.
 // What it is not: the operations (view.hpp for host and CUDA, shaders/library/grid_find.glsl for shaders).
@@ -19,13 +18,13 @@
 // part of one 64-bit product (multiply-high), so any page count works, and the buckets of a page can be rebuilt, grown
 // or moved on their own.
 //
-// Stash. Pages get what the mixer gives them: at a load of 0.95, 3891 keys, give or take 62. So what two buckets cannot
-// take goes to a stash that 64 pages (their *group*; the last group has up to 127, a table of fewer pages is one group)
-// have in common: each key has six sectors of it, drawn by hash. A key is found in at most eight sectors: two buckets,
-// six of the stash.
+// Stash. The number of keys in a page varies: at a load of 0.95 it is 3891, give or take 62. So keys that two buckets
+// cannot take go to a stash that 64 pages share (their *group*; the last group has up to 127 pages, a table of fewer
+// pages is one group). A key has six sectors of the stash, drawn by hash. It is found in at most eight sectors: two
+// buckets, six of the stash.
 //
-// An empty slot has the reserved key in its low word; its high word is the *phase* in which an erase freed it, or all
-// ones if it was never used since the page was cleared. See view.hpp for what phases are good for.
+// An empty slot has the reserved key in its low word. Its high word is the *phase* in which an erase freed it, or all
+// ones if it was never used since the page was cleared. view.hpp says what phases are for.
 //
 // Literature: bucketised probing of one memory sector per bucket follows Juenger et al., "WarpCore", 2020, and
 // cuCollections (NVIDIA), with one thread per key instead of a cooperative group; publishing key and value by one CAS
@@ -36,22 +35,22 @@
 #include "hashgrid/table/page.h"
 
 QRY_CONST kQryPageWords = 4096u;         // 64-bit words
-QRY_CONST kQryOwnWords = 4000u;          // of them states and buckets: what only keys of the page are written to
+QRY_CONST kQryOwnWords = 4000u;  // of these, states and buckets: written for keys of this page only
 QRY_CONST kQryStateSectors = 8u;         // sectors 0..7: bucket states
 QRY_CONST kQryBucketsPerPage = 992u;     // sectors 8..999
 QRY_CONST kQryLinesPerPage = 248u;       // of four buckets, 128 bytes, aligned to 128
 QRY_CONST kQryStashFirstSector = 1000u;  // sectors 1000..1023: part of the stash
 QRY_CONST kQryStashSectors = 24u;
 QRY_CONST kQryStashTries = 6u;           // sectors of the stash that a key may be in
-QRY_CONST kQryGroupPages = 64u;          // pages that share a stash: of 32, the fullest group refuses first
-QRY_CONST kQrySlotsPerPage = 4064u;      // buckets and stash: what a load factor is counted against
+QRY_CONST kQryGroupPages = 64u;  // pages that share a stash: with 32, the fullest group refuses too early
+QRY_CONST kQrySlotsPerPage = 4064u;  // buckets and stash; a load factor is keys over this
 
 // A phase in a freed slot's high word. Never-used slots carry kQryPhaseNever, which no phase may equal.
 QRY_CONST kQryPhaseNever = 0xFFFFFFFFu;
 
 // Bits of a bucket's state. A bit, once set, stays set until the page is rebuilt or swept.
 QRY_CONST kQryBucketSpilled = 1u;   // some key whose home this is went on to its second bucket
-QRY_CONST kQryBucketToStash = 2u;   // some key whose home this is went on to the stash
+QRY_CONST kQryBucketToStash = 2u;  // likewise, to the stash
 
 #include "hashgrid/table/key_hash.h"  // after the constants above: glslang numbers constants in the order it meets them
 
@@ -61,14 +60,14 @@ struct QryProbeSequence {
   QRY_U32 home_sector;    // first bucket
   QRY_U32 second_sector;  // second bucket, never equal to the first
   QRY_U32 home_slot;      // 0..3: the slot of a sector that is tried first; the others follow, wrapping round
-  QRY_U32 draw;           // what qry_stash_sector() chooses by
+  QRY_U32 draw;  // random bits for qry_stash_sector()
 };
 
-// Eight stored keys that differ in their last three bits are a row. A row has a home line and a next line of four
-// sectors, 128 bytes, what one request to the cache can ask for; each pair of its keys goes to one sector of each. So
-// in a grid of rows two rows fit into a line side by side, half as many keys lose their home as if four keys shared a
-// sector, and what is lost is found in one other line. In a plain grid a row is eight keys that have nothing in common,
-// and hardly ever two of them are there.
+// Eight stored keys that differ only in their last three bits are a row. A row has a home line and a next line, each of
+// four sectors (128 bytes), the most that one request to the cache can fetch. Each pair of its keys goes to one sector
+// of each line. So in a grid of rows, two rows fit into a line side by side. Only half as many keys lose their home as
+// if four keys shared a sector, and those that do are all in one other line. In a plain grid the eight keys of a row
+// are unrelated, and hardly ever are two of them present.
 QRY_FN QRY_U32 qry_page(QRY_U32 stored, QRY_U32 page_count) {
   return QRY_U32((QRY_U64(stored & ~7u) * QRY_U64(page_count)) >> 32);
 }
@@ -78,13 +77,13 @@ QRY_FN QRY_U32 qry_home_bucket(QRY_U32 stored, QRY_U32 page_count) {
   return 4u * line + (((stored >> 1) ^ (stored >> 3)) & 3u);
 }
 QRY_FN QryProbeSequence qry_probe_sequence(QRY_U32 stored, QRY_U32 page_count) {
-  // A second, independent draw: the fraction alone has too few bits left when there are many pages.
+  // A second, independent hash: with many pages the fraction has too few bits left.
   QRY_U32 second = (stored >> 3) * 0x9E3779B1u;
   second ^= second >> 15;
   second *= 0x2C1B3C6Du;
   second ^= second >> 13;
   const QRY_U32 home = qry_home_bucket(stored, page_count);
-  // 1..247 lines further on, so that it is never the home line.
+  // 1..247 lines further on, so never the home line.
   const QRY_U32 line = (home >> 2) + 1u + QRY_U32((QRY_U64(second) * QRY_U64(kQryLinesPerPage - 1u)) >> 32);
   const QRY_U32 next = 4u * (line < kQryLinesPerPage ? line : line - kQryLinesPerPage) + (((stored >> 1) ^ (stored >> 5)) & 3u);
   QryProbeSequence probes;
@@ -92,11 +91,11 @@ QRY_FN QryProbeSequence qry_probe_sequence(QRY_U32 stored, QRY_U32 page_count) {
   probes.home_sector = kQryStateSectors + home;
   probes.second_sector = kQryStateSectors + next;
   probes.home_slot = (second ^ stored) & 3u;
-  probes.draw = second ^ (stored << 29);  // the keys of a row go each their own way
+  probes.draw = second ^ (stored << 29);  // the keys of a row get different draws
   return probes;
 }
 
-// The pages that share a stash: `count` of them from `first` on.
+// The pages that share a stash: `count` of them, starting at `first`.
 struct QryStashGroup {
   QRY_U32 first;
   QRY_U32 count;
@@ -111,8 +110,7 @@ QRY_FN QryStashGroup qry_stash_group(QRY_U32 page, QRY_U32 page_count) {
   return group;
 }
 
-// The n-th sector (0..5) of the stash that a key may be in, counted from the table's start. Two of a key's six may be
-// the same.
+// The n-th sector (0..5) of the stash for a key, counted from the table's start. Two of a key's six may be equal.
 QRY_FN QRY_U32 qry_stash_sector(QryProbeSequence probes, QryStashGroup group, QRY_U32 n) {
   QRY_U32 x = probes.draw + n * 0x9E3779B9u;
   x ^= x >> 15;

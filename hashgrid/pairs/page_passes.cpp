@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// page_passes.cpp - one page of the pairs layout at a time, on words that one thread has to itself.
+// page_passes.cpp - one page of the pairs layout at a time, on words that one thread owns.
 #include "hashgrid/pairs/page_passes.hpp"
 
 #include <algorithm>
@@ -51,8 +51,8 @@ void sweep_page(const GridView& view, uint32_t page_index) {
   for (uint32_t i = kFirstSlotWord; i < kQryOwnWords; ++i)
     if (is_empty(page[i])) page[i] = kNeverUsed;
 
-  // Forward moves until none is possible: then each key outside its home bucket has a full home bucket, which is (I) of
-  // view_impl.hpp.
+  // Moves keys forward until no move is possible: then each key outside its home bucket has a full home bucket, which
+  // is (I) of view_impl.hpp.
   for (bool moved = true; moved;) {
     moved = false;
     for (uint32_t index = kFirstSlotWord; index < kQryOwnWords; ++index) {
@@ -75,7 +75,7 @@ void sweep_page(const GridView& view, uint32_t page_index) {
       ensure_state<PrivateWords>(page, probes.home_sector, kQryBucketSpilled);
   }
   if (!in_stash) return;
-  // Its keys in the stash: nobody else touches their slots.
+  // The page's keys in the stash: no other thread touches their slots.
   for_stash(view, qry_stash_group(page_index, view.page_count), [&](uint64_t* slot) {
     uint64_t word = SharedWords::load(slot);
     if (is_empty(word)) return;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// page_passes.hpp - what whole-table operations do to one page: statistics, sweep, and which pages a growing table
-// draws from. Host threads run them over pages that nobody else touches; pairs/cuda/page_kernels.cuh has block-wide
-// forms.
+// page_passes.hpp - whole-table operations on one page: statistics, sweep, and which pages a growing table reads from.
+// Each host thread runs them on pages of its own. pairs/cuda/page_kernels.cuh has block-wide versions.
 #pragma once
 
 #include "hashgrid/pairs/view.hpp"
@@ -22,7 +21,7 @@ QRY_HD inline uint32_t depth_at(const QryProbeSequence& probes, uint32_t sector,
   return 3 + n;
 }
 
-// Whether the states of a page say that keys of it may be in the stash.
+// Whether the page's states allow keys of it in the stash.
 QRY_HD inline bool any_in_stash(const uint64_t* states) {
   uint64_t all = 0;
   for (uint32_t i = 0; i < kFirstSlotWord; ++i) all |= states[i];
@@ -46,8 +45,8 @@ inline void clear_page(uint64_t* page) {
   for (uint32_t i = kFirstSlotWord; i < kQryPageWords; ++i) page[i] = kNeverUsed;
 }
 
-// Adds page number `page`, a copy of which is in `words`, to counts; load factor and depth percentiles come from
-// finish_stats() of table/stats.hpp.
+// Adds page number `page`, of which `words` is a copy, to the counts. finish_stats() of table/stats.hpp computes load
+// factor and depth percentiles.
 void add_page_stats(Stats& stats, const uint64_t* words, uint32_t page, uint32_t page_count);
 
 // use(word) for every slot of a group's stash.
@@ -57,10 +56,9 @@ inline void for_stash(const GridView& view, const QryStashGroup& group, const Us
     for (uint32_t i = kQryOwnWords; i < kQryPageWords; ++i) use(view.words + size_t{page} * kQryPageWords + i);
 }
 
-// Rebuilds the buckets of one page in place: freed slots become never-used, every key goes to the first bucket of its
-// sequence that has room, those of the stash too, and state bits say no more than the truth. Cannot run out of room: a
-// key only ever moves to a place before its old one. Several pages may be swept at once; sweep_stash() of their group
-// must follow.
+// Rebuilds the buckets of one page in place: freed slots become never-used, every key (those of the stash too) moves to
+// the first bucket of its sequence that has room, and state bits become exact. It cannot run out of room: a key only
+// ever moves to an earlier place. Several pages may be swept at once; sweep_stash() of their group must follow.
 void sweep_page(const GridView& view, uint32_t page);
 // The same for the stash of the group with this index.
 void sweep_stash(const GridView& view, uint32_t group);

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // view_impl.hpp - the bodies of view.hpp. Include view.hpp, never this file.
 //
-// The functions of `detail` take their memory accesses as a policy, so that the same text serves the shared table
-// (atomics) and pages that nobody else touches (plain words, in the table or in a CUDA block's shared memory). The
-// stash is shared by pages in any case.
+// The functions of `detail` take their memory accesses as a policy. So the same text serves the shared table (atomics)
+// and pages that one thread or block owns (plain words, in the table or in a CUDA block's shared memory). Pages share
+// the stash in any case.
 //
 // WHY IT IS RIGHT. "Sequence" = the 32 slots of a key in probe order: home bucket, second bucket, six sectors of the
 // stash.
-//  (M) Within a phase a slot only ever goes claimable -> holds a key -> freed in this phase (not claimable). It never
-//      becomes claimable again before the next phase, and when that begins every earlier operation has ended.
-//  (U) A key is in at most one slot. An insert claims, by a CAS from the very word it saw, the first claimable slot c
-//      of the sequence. By (M) everything before c is and stays unclaimable, so no other insert of the key can put it
-//      there; and until the CAS c was claimable, so no other insert of the key passed c in this phase. What earlier
-//      phases left behind c was looked for. Two inserts that choose the same c: one CAS fails, and its thread looks
-//      again from the start.
+//  (M) Within a phase a slot only goes from claimable to holding a key to freed in this phase (not claimable). It
+//      becomes claimable again only in the next phase, which begins after every earlier operation has ended.
+//  (U) A key is in at most one slot. An insert claims, by a CAS from the very word that it read, the first claimable
+//      slot c of the sequence. By (M) every slot before c is and stays unclaimable, so no other insert of the key can
+//      use it. And c was claimable until the CAS, so no other insert of the key passed c in this phase. The insert has
+//      searched behind c for keys of earlier phases. If two inserts choose the same c, one CAS fails, and its thread
+//      searches again from the start.
 //  (I) A bucket whose state bits are not zero has no never-used slot: a key goes on only past unclaimable slots, and
-//      sweeps and builds keep it so. Hence a never-used slot in the home bucket proves that nothing went on, without
-//      reading the bits. So too a sector of the stash that a key went past: what never-used slots it has end a search.
-//  (B) Every thread that goes on past a bucket has seen its bit set or has set it before it looks further. So who ever
-//      saw a key behind the bucket sees the bit from then on (coherence of one location), and a bit is set before the
-//      slot is claimed.
+//      sweeps and builds preserve this. Hence a never-used slot in the home bucket proves that no key went on, without
+//      reading the bits. The same holds for a stash sector that a key went past: a never-used slot in it ends a search.
+//  (B) Every thread that goes on past a bucket has seen its bit set or has set it before it searches further. So a
+//      thread that ever saw a key behind the bucket sees the bit from then on (coherence of one location), and a bit is
+//      set before the slot is claimed.
 //  find/erase "absent": if the key was present during the whole call, it was in one slot all the time (moving it is
 //      erase + insert, with an instant of absence inside the call), that slot was reachable by (B) and (I), and its
 //      word was read. So there was an instant of absence: the call takes effect there.
 //  insert "present", find "hit": at the load of that slot. insert "inserted", erase "erased", assign: at the successful
-//      CAS. assign that lost its CAS to another assign takes effect just before that one: nobody can have seen the
-//      difference. erase that lost its CAS to another erase takes effect just after that one, as "absent".
-//  Bounded: a lost CAS on an empty slot or on a key that an erase took uses up one of the sequence's 32 slots for the
+//      CAS. An assign that lost its CAS to another assign takes effect just before it: no thread can have seen the
+//      difference. An erase that lost its CAS to another erase takes effect just after it, as "absent".
+//  Bounded: a lost CAS on an empty slot, or on a key that was erased, uses up one of the sequence's 32 slots for the
 //      phase.
 //
-// Memory order. Host: loads acquire, CAS acquire-release, so what a thread wrote before it inserted a key is seen by
-// who finds the key. Device: accesses are relaxed at device scope, performed at the L2 cache (the point of coherence),
-// each one issued only after the results it depends on have come back; a claim behind a bucket whose bit was just set
+// Memory order. Host: loads acquire, CAS acquire-release. So a thread that finds a key sees what its inserter wrote
+// before. Device: accesses are relaxed at device scope, performed at the L2 cache (the point of coherence), and each is
+// issued only after the results that it depends on have arrived. A claim behind a bucket whose bit was just set
 // releases. Data that a kernel publishes *through* the grid to readers in the same launch needs the writer's
-// __threadfence() before insert and the reader's after find; launches order everything by themselves.
+// __threadfence() before insert and the reader's after find. Launches are ordered already.
 #pragma once
 
 #include "hashgrid/table/words.hpp"
@@ -53,7 +53,7 @@ struct Bucket {
   uint64_t slot[kQrySlotsPerSector];
 };
 
-// A page that nobody else touches.
+// A page that one thread or block owns.
 struct PrivateWords {
   QRY_HD static uint64_t load(const uint64_t* word) { return *word; }
   QRY_HD static Bucket load_bucket(const uint64_t* first) { return {{first[0], first[1], first[2], first[3]}}; }
@@ -68,12 +68,12 @@ struct PrivateWords {
   QRY_HD static void set_bits(uint64_t* word, uint64_t bits) { *word |= bits; }
 };
 
-// The table itself, touched by any number of threads.
+// The table itself, shared by any number of threads.
 struct SharedWords {
   using Ref = AtomicRef<uint64_t>;
 #if defined(__CUDA_ARCH__)
   __device__ static uint64_t load(const uint64_t* word) { return Ref(*const_cast<uint64_t*>(word)).load(cuda::memory_order_relaxed); }
-  // Two 16-byte loads; each of the four words is read whole.
+  // Two 16-byte loads; each of the four words is read atomically.
   __device__ static Bucket load_bucket(const uint64_t* first) {
     Bucket b;
     asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(b.slot[0]), "=l"(b.slot[1]) : "l"(__cvta_generic_to_global(first)) : "memory");
@@ -109,13 +109,13 @@ QRY_HD inline bool ensure_state(uint64_t* page, uint32_t sector, uint32_t bits) 
   return true;
 }
 
-// Word index of the n-th slot of a bucket, counted from where this key starts.
+// Word index of the n-th slot of a bucket, counted from the key's first slot.
 QRY_HD inline uint32_t bucket_word(uint32_t sector, const QryProbeSequence& probes, uint32_t n) {
   return sector * kQrySlotsPerSector + ((probes.home_slot + n) & 3u);
 }
 QRY_HD inline uint64_t* page_of(const GridView& view, const QryProbeSequence& probes) { return view.words + size_t{probes.page} * kQryPageWords; }
 
-// The first slot of the n-th sector of the stash that a key may be in.
+// The first slot of the n-th stash sector of a key.
 QRY_HD inline uint64_t* stash_words(const GridView& view, const QryProbeSequence& probes, const QryStashGroup& group, uint32_t n) {
   return view.words + size_t{qry_stash_sector(probes, group, n)} * kQrySlotsPerSector;
 }
@@ -142,7 +142,7 @@ QRY_HD inline Located locate_in_stash(const GridView& view, const QryProbeSequen
   return {nullptr, 2 + kQryStashTries, 0};
 }
 
-// What follows the home bucket in the sequence, for a home bucket that has neither the key nor a never-used slot.
+// Searches the sequence after the home bucket, which has neither the key nor a never-used slot.
 // `page` is the key's page, in the table or a copy.
 template <class Words, class StashWords = Words>
 QRY_HD inline Located locate_beyond_home(uint64_t* page, const GridView& view, const QryProbeSequence& probes, uint32_t key) {
@@ -179,17 +179,17 @@ enum class IfPresent : uint8_t { keep, replace };
 template <class Words, IfPresent kIfPresent, class StashWords = Words>
 QRY_HD inline Outcome put(const GridView& view, const QryProbeSequence& probes, uint32_t key, uint32_t& value) {
   uint64_t* const page = page_of(view, probes);
-  for (;;) {  // once more for each lost CAS: see "bounded" in the head comment
+  for (;;) {  // one iteration for each lost CAS: see "bounded" in the head comment
     uint64_t *claim = nullptr, *hit = nullptr;
     uint64_t claim_word = 0, hit_word = 0;
     bool set_bit = false;
 
-    // Looks through one sector in the key's order; says whether it has a never-used slot.
+    // Searches one sector in the key's order; returns whether it has a never-used slot.
     const auto probe = [&](uint64_t* first, const Bucket& bucket) {
       bool never = false;
       for (uint32_t n = 0; n < kQrySlotsPerSector; ++n) {
         const uint32_t slot = (probes.home_slot + n) & 3u;
-        // Chosen without indexing by a run-time number, which would push the bucket out of registers on a GPU.
+        // No run-time index: it would push the bucket out of registers on a GPU.
         const uint64_t word = slot < 2 ? (slot == 0 ? bucket.slot[0] : bucket.slot[1]) : (slot == 2 ? bucket.slot[2] : bucket.slot[3]);
         if (low(word) == key) {
           hit = first + slot;
@@ -250,18 +250,18 @@ QRY_HD inline Outcome take(const GridView& view, const QryProbeSequence& probes,
   Located at = locate<Words>(view, probes, key);
   if (at.slot == nullptr) return Outcome::absent;
   while (!Words::exchange(at.slot, at.word, freed_word(view.phase), false))
-    if (low(at.word) != key) return Outcome::absent;  // another erase was first; else an assign was: once more
+    if (low(at.word) != key) return Outcome::absent;  // another erase was first; after an assign, try again
   if (old != nullptr) *old = high(at.word);
   return Outcome::erased;
 }
 
 struct StashClaim {
-  uint64_t* slot;  // null: the key's sectors are full
+  uint64_t* slot;  // null: all sectors of the key are full
   bool was_there;  // the slot had the key already
 };
 
-// Puts a pair into the stash, for an owner who has the table to himself: any empty slot will do, and other threads of
-// his do the same for other keys, or for this one. The caller sets the state bits of the home bucket.
+// Puts a pair into the stash, for a caller with exclusive use of the table: any empty slot will do. The caller's other
+// threads may do the same for other keys, or for this one. The caller sets the state bits of the home bucket.
 template <class Words>
 QRY_HD inline StashClaim claim_in_stash(const GridView& view, const QryProbeSequence& probes, uint64_t pair) {
   const QryStashGroup group = qry_stash_group(probes.page, view.page_count);

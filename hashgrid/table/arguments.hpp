@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// arguments.hpp - what bulk operations of every layout refuse before they touch memory.
+// arguments.hpp - argument checks of bulk operations on every layout, before they touch memory.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace quarry::hashgrid::detail {
 
-// `inputs`: a second array the call reads, or the keys again.
+// `inputs`: a second input array, or the keys again.
 inline Result<void> check_arrays(const uint32_t* keys, const uint32_t* inputs, size_t count) {
   if (count != 0 && (keys == nullptr || inputs == nullptr))
     return fail(ErrorCode::invalid_argument, "hash grid: " + std::to_string(count) + " keys announced, but the key or value array is null");

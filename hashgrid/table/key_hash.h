@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// key_hash.h - how a key is hashed: bijections of 32 bits, so that what is stored gives the key back. One text for C++,
+// key_hash.h - the hash of a key: bijections of 32 bits, so that the stored form gives the key back. One text for C++,
 // CUDA and GLSL.
 //
 // The mixer is C. Wellons' "lowbias32" (2018).
@@ -27,11 +27,11 @@ QRY_FN QRY_U32 qry_unmix(QRY_U32 x) {
   return x;
 }
 
-// Locality: how a key becomes what its slot holds (the *stored* key), chosen when a grid is made. Both ways are
-// bijections that map the reserved key to itself, and the place of a key depends on its stored form alone: whoever
-// works on whole pages need not know the way.
+// Locality: how a key becomes the content of its slot (the *stored* key), chosen when a grid is created. Both ways are
+// bijections that map the reserved key to itself. The place of a key depends on its stored form alone, so whole-page
+// operations need not know the locality.
 QRY_CONST kQryPlain = 0u;        // every key by itself
-QRY_CONST kQryRows = 1u;         // the keys 8n .. 8n+7, a row, share a 128-byte line: for keys asked for in order
+QRY_CONST kQryRows = 1u;  // the keys 8n .. 8n+7, a row, share a 128-byte line: for keys looked up in order
 
 QRY_CONST kQryMixOfReserved = 0x6768824au;  // qry_mix(kQryReservedKey)
 QRY_CONST kQryRowMixOfLast = 0x17101cb1u;   // qry_mix_row(0x1FFFFFFF)

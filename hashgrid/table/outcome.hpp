@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// outcome.hpp - what an operation on one key answers, in every layout.
+// outcome.hpp - the result of an operation on one key, in every layout.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 #include "hashgrid/table/page.h"
 
-// Before what host threads and CUDA kernels both call.
+// Marks functions that both host threads and CUDA kernels call.
 #if defined(__CUDACC__)
 #define QRY_HD __host__ __device__
 #else
@@ -20,7 +20,7 @@ enum class Outcome : uint8_t {
   inserted,  // the key was absent and is now present
   present,   // the key was there already (insert, find_or_insert: unchanged; find: found)
   assigned,  // the key was there and has the new value
-  erased,    // the key was there and is gone
+  erased,    // the key was there and was removed
   absent,    // the key was not there
   full,      // no place for the key; nothing changed
   reserved,  // key or value is the reserved 0xFFFFFFFF; nothing changed
@@ -28,7 +28,7 @@ enum class Outcome : uint8_t {
 
 struct Found {
   uint32_t value;    // kQryReservedValue if absent
-  uint32_t sectors;  // sectors of slots that were read: the probe depth
+  uint32_t sectors;  // slot sectors read: the probe depth
   bool hit;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// page.h - what tables of every layout are made of: pages of sectors, 32-bit keys and values. One text for C++, CUDA
-// and GLSL, and the words in which the three agree.
+// page.h - the parts common to tables of every layout: pages of sectors, 32-bit keys and values. One text for C++, CUDA
+// and GLSL, with the macros that make the three agree.
 //
-// What it is not: what a page holds where (pairs/layout.h, compact/layout.h), how a key is hashed (key_hash.h).
+// What it is not: the content of a page (pairs/layout.h, compact/layout.h), the hash of a key (key_hash.h).
 // A shader defines QRY_GLSL before it includes this file and enables GL_EXT_shader_explicit_arithmetic_types_int64.
 #ifndef QRY_HASHGRID_TABLE_PAGE_H
 #define QRY_HASHGRID_TABLE_PAGE_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// span.hpp - a row of elements in somebody's memory: what std::span is, which C++17 has not, in as much as this
-// library's interface takes.
+// span.hpp - a reference to contiguous elements: the part of std::span, which C++17 lacks, that this library's
+// interface needs.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace quarry::hashgrid {
 
-// Made from a pointer and a size, an array, or whatever has data() and size(): std::vector, std::array, std::span. Owns
+// Made from a pointer and a size, an array, or a type with data() and size(): std::vector, std::array, std::span. Owns
 // nothing.
 template <class T>
 class Span {

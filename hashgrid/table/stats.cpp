@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// stats.cpp - what follows from the counts of a table: its size, load factor and percentiles.
+// stats.cpp - what is derived from the counts of a table: its size, load factor and percentiles.
 #include "hashgrid/table/stats.hpp"
 
 #include "hashgrid/table/page.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// stats.hpp - what a grid says of itself: the numbers of the statistics panel, `quarry info` and the benchmarks.
+// stats.hpp - a grid's statistics, for the statistics panel, `quarry info` and the benchmarks.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ constexpr uint32_t kDepthBins = 32;  // the last bin holds everything deeper
 struct Stats {
   uint64_t live = 0;            // keys present
   uint64_t slots = 0;           // pairs: page_count * kQrySlotsPerPage; compact: slots of 8 bytes in as much memory
-  uint64_t freed = 0;           // empty slots that once held a key (compact: that are reserved for an erased key)
+  uint64_t freed = 0;  // empty slots that once held a key (compact: slots reserved for an erased key)
   uint64_t overflow_live = 0;   // keys in the stash
   uint64_t spilled_buckets = 0; // buckets whose "spilled" bit is set (compact: sectors whose overflow bit is set)
   uint64_t size_bytes = 0;
@@ -29,8 +29,7 @@ struct Stats {
   uint32_t depth_p50 = 0, depth_p99 = 0, depth_max = 0;
 };
 
-// Adds what was counted in one part of a table to what was counted in others. Sizes, load factor and percentiles are
-// for who has them all.
+// Adds the counts of one part of a table to those of others. Sizes, load factor and percentiles need the whole table.
 inline void add(Stats& sum, const Stats& part) {
   sum.live += part.live;
   sum.freed += part.freed;
@@ -43,7 +42,7 @@ inline void add(Stats& sum, const Stats& part) {
 
 namespace detail {
 
-// What only the whole table's counts say: sizes, load factor, percentiles of depth. `slots_per_page`: what a load
+// Computes what needs the whole table's counts: sizes, load factor, percentiles of depth. `slots_per_page`: what a load
 // factor is counted against.
 void finish_stats(Stats& stats, uint32_t page_count, uint64_t slots_per_page);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// words.hpp - words of a table that any number of threads touch, for host threads and kernels.
+// words.hpp - atomic words of a table, for host threads and kernels.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace quarry::hashgrid::detail {
 QRY_HD constexpr uint32_t low(uint64_t word) { return uint32_t(word); }
 QRY_HD constexpr uint32_t high(uint64_t word) { return uint32_t(word >> 32); }
 
-// A word as an atomic. On the host what std::atomic_ref is, which C++17 has not: the compiler's own atomics.
+// A word as an atomic. On the host it replaces std::atomic_ref, which C++17 lacks, by the compiler's builtins.
 #if defined(__CUDA_ARCH__)
 template <class Word>
 using AtomicRef = cuda::atomic_ref<Word, cuda::thread_scope_device>;

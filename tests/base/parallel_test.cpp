@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// parallel_test.cpp - the loops that all bulk operations on the host run in: every piece once, whoever else is looping,
-// and in a child process too.
+// parallel_test.cpp - the loops of all bulk operations on the host: every piece runs once, beside other loops, and in a
+// child process too.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@
 namespace quarry::test {
 namespace {
 
-// How often each index was visited, and whether a piece was longer than asked for.
+// How often each index was visited, and whether a piece was longer than requested.
 struct Visits {
   explicit Visits(size_t count) : times(count) {}
   void add(size_t begin, size_t end, size_t grain) {
@@ -80,7 +80,7 @@ TEST_CASE("parallel_for: gets the threads it asks for, and the next loops get th
   std::set<std::thread::id> seen;
   for (int loop = 0; loop < 20; ++loop) {
     std::atomic<uint32_t> inside{0};
-    // Each piece waits until all three are under way: so there are three threads.
+    // Each piece waits until all three are running, which proves three threads.
     parallel_for(3, 1, [&](size_t, size_t) {
       {
         const std::lock_guard lock(mutex);
@@ -92,8 +92,8 @@ TEST_CASE("parallel_for: gets the threads it asks for, and the next loops get th
     }, 3);
     REQUIRE(inside.load() == 3);
   }
-  // The caller and the pool's threads, which others' loops may have made as many as the machine has processors, or as
-  // they asked for.
+  // The caller and the pool's threads. Other loops may have grown the pool to the number of processors, or to the
+  // number that they requested.
   CHECK(seen.size() >= 3);
   CHECK(seen.size() <= std::max(8u, thread_count()));
 }
@@ -111,12 +111,12 @@ TEST_CASE("parallel_for: a child process loops with threads of its own") {
 #if defined(__SANITIZE_THREAD__)
   skip("ThreadSanitizer lets no child of a process with threads start others");
 #else
-  parallel_for(64, 1, [](size_t, size_t) {}, 4);  // this process has its helpers, asleep or about to be
+  parallel_for(64, 1, [](size_t, size_t) {}, 4);  // this process has its helpers, asleep or about to sleep
   for (int round = 0; round < 20; ++round) {
     const pid_t child = fork();
     REQUIRE(child >= 0);
     if (child == 0) {
-      alarm(20);  // a child that waits for threads it does not have ends as a failure
+      alarm(20);  // a child that waits for missing threads ends as a failure
       Visits visits(1000);
       for (int loop = 0; loop < 3; ++loop) parallel_for(1000, 10, [&](size_t begin, size_t end) { if (loop == 0) visits.add(begin, end, 10); }, 4);
       std::atomic<uint32_t> inside{0};

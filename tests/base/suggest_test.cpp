@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// suggest_test.cpp - what "did you mean" promises: the edit distance, and the nearest name or none.
+// suggest_test.cpp - the promises of "did you mean": the edit distance, and the nearest name or none.
 #include "base/suggest.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// backends.cpp - which executors this machine and build have, a recount of tables by their raw words, and keys made to
-// collide.
+// backends.cpp - the executors of this machine and build, a recount of tables from their raw words, and colliding keys.
 #include "tests/hashgrid/backends.hpp"
 
 #include <algorithm>
@@ -34,7 +33,7 @@ void on_each_executor(const std::function<void(Executor&)>& body) {
   for (const uint32_t threads : {1u, 2u, 8u}) {
     if (!host_too) break;
 #if defined(__SANITIZE_THREAD__)
-    if (threads == 1) continue;  // a single one has none to race with, and the other sanitizers see it
+    if (threads == 1) continue;  // a single thread has no races, and the other sanitizers check it
 #endif
     INFO("host executor, " << threads << " threads");
     const auto executor = make_host_executor(threads);
@@ -43,7 +42,7 @@ void on_each_executor(const std::function<void(Executor&)>& body) {
   }
   static const Result<std::unique_ptr<Executor>> cuda = make_cuda_executor();
   if (!cuda) {
-    REQUIRE(host_too);  // asked for CUDA alone: then its absence is a failure
+    REQUIRE(host_too);  // CUDA alone was requested: then its absence is a failure
     quarry::test::skip("CUDA executor: " + cuda.error().message);
     return;
   }
@@ -78,7 +77,7 @@ Recount recount(const std::vector<uint64_t>& words, const GridView& view) {
       if (w[index] >> 32 == 0xFFFFFFFFu) blame_key("a key with the reserved value");
       if (!seen.insert(key)) blame_key("a key stands in two slots");
       const QryProbeSequence probes = qry_probe_sequence(key, page_count);
-      // The page of the key's buckets is another one, perhaps, than the page whose part of the stash it stands in.
+      // The page of the key's buckets may differ from the page whose part of the stash holds it.
       const uint64_t* own = words.data() + size_t{probes.page} * 4096;
       const uint32_t bits = uint32_t(own[probes.home_sector / 32] >> (probes.home_sector % 32 * 2)) & 3u;
       const uint32_t sector = index / 4;
@@ -139,7 +138,7 @@ Recount recount(const std::vector<uint64_t>& words, const CompactView& view) {
       if (tag_at(sector, fields, slot) == (1u << bits) - 1) return false;
     return true;
   };
-  // The sectors from a key's home up to the one at `distance` are full, and say that keys went on.
+  // The sectors from a key's home up to the one at `distance` are full and have their overflow bit set.
   const auto pass = [&](uint64_t first_sector, uint64_t home, uint32_t distance) {
     for (uint32_t d = 0; d < distance; ++d) {
       const uint64_t sector = first_sector + home / 1024 * 1024 + (home + d) % 1024;
@@ -170,7 +169,7 @@ Recount recount(const std::vector<uint64_t>& words, const CompactView& view) {
         }
         if (room) blame("a tag behind an empty one", sector);
         count.freed += value == 0xFFFFFFFFu;
-        // The key: the mixed keys of the home sector, counted from its first one, by plain division.
+        // The key, by plain division: the mixed keys of the home sector, counted from its first one.
         const uint64_t local = sector - first_page * 1024, distance = tag / remainders, remainder = tag % remainders;
         const uint64_t home = local / 1024 * 1024 + (local + 1024 - distance % 1024) % 1024;
         const uint64_t first = ((home << 32) + sectors - 1) / sectors;
@@ -180,7 +179,7 @@ Recount recount(const std::vector<uint64_t>& words, const CompactView& view) {
         if (mixed * sectors >> 32 != home || remainder_of(mixed) != remainder) blame("a tag that no key of its home has", sector);
         pass(first_page * 1024, home, uint32_t(distance));
         uint32_t table_mixed = uint32_t(mixed);
-        if (stashed) {  // then it found every sector of the table full that it may stand in
+        if (stashed) {  // then every sector of the table that it may be in was full
           table_mixed = qry_unmix(table_mixed);
           const uint64_t of_table = view.layout.table.pages * 1024ull, of_remainders = ((uint64_t{1} << 32) + of_table - 1) / of_table;
           const uint64_t product = table_mixed * of_table, rest = ((product & 0xFFFFFFFFu) * of_remainders) >> 32;
@@ -206,7 +205,7 @@ Recount recount(const std::vector<uint64_t>& words, const CompactView& view) {
   return count;
 }
 
-// Keys by their position in the order that a table has them in: `first` and what follows, as far as they are wanted.
+// Keys by their position in the table's order: `first` and the following, as long as they are wanted.
 template <class On, class IsWanted>
 std::vector<uint32_t> keys_from(const On& on, uint64_t first, uint64_t last, size_t count, const IsWanted& is_wanted) {
   std::vector<uint32_t> keys;
@@ -216,8 +215,8 @@ std::vector<uint32_t> keys_from(const On& on, uint64_t first, uint64_t last, siz
   return keys;
 }
 std::vector<uint32_t> keys_of_bucket(const On<GridView>& on, uint32_t page, uint32_t bucket, uint32_t page_count, size_t count) {
-  // The stored keys of a page are a range, and in it those of a line of four buckets: step through the range finely,
-  // keep what fits.
+  // The stored keys of a page are a range, and so are those of a line of four buckets in it: step finely through the
+  // range and keep what fits.
   const uint64_t first = ((uint64_t{page} << 32) + page_count - 1) / page_count, size = (uint64_t{1} << 32) / page_count;
   return keys_from(on, (first + size * (bucket / 4) / 248) & ~uint64_t{7}, first + size, count, [&](uint32_t stored) {
     const QryProbeSequence probes = qry_probe_sequence(stored, page_count);

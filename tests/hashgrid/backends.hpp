@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// backends.hpp - the executors that every case of tests/hashgrid runs on, and arrays in the memory of each.
+// backends.hpp - the executors on which every case of tests/hashgrid runs, and arrays in the memory of each.
 #pragma once
 
 #include <algorithm>
@@ -20,14 +20,14 @@
 
 namespace quarry::hashgrid::test {
 
-// Runs `body` on host executors with 1, 2 and 8 threads and on CUDA, on one of 2 threads and CUDA once more with rows;
-// says so aloud where there is no CUDA.
+// Runs `body` on host executors with 1, 2 and 8 threads and on CUDA, then with rows on one of 2 threads and on CUDA.
+// Prints a message without CUDA.
 void on_each_executor(const std::function<void(Executor&)>& body);
-// What on_each_executor asks tables to be at the moment. Table and the key makers below obey; grids must be made with
-// it.
+// The locality that on_each_executor currently requires. Table and the key makers below use it; grids must be created
+// with it.
 Locality test_locality();
 
-// An executor as the operations of one layout see it: what a case that runs for both is given.
+// An executor with the operations of one layout: the argument of a case that runs for both layouts.
 template <class V>
 class On {
  public:
@@ -49,7 +49,7 @@ class On {
     return Grid::create(executor_, options, memory);
   }
   static constexpr bool compact = std::is_same_v<View, CompactView>;
-  // The key at a position of the order that a table has its keys in: neighbours there share page and home bucket.
+  // The key at a position of the table's key order: neighbours there share page and home bucket.
   uint32_t key_at(uint32_t position) const { return compact ? qry_unmix(position) : qry_key_of_stored(position, uint32_t(test_locality())); }
   uint32_t page_of(uint32_t key, uint32_t page_count) const {
     if (compact) return qry_compact_place(qry_mix(key), qry_compact(page_count).table).home / kQrySectorsPerPage;
@@ -60,7 +60,7 @@ class On {
   Executor& executor_;
 };
 
-// Runs `body`, a function of any On<...>, for both layouts on each executor. (Rows are of the pairs layout.)
+// Runs `body`, a function of any On<...>, for both layouts on each executor. (Rows exist in the pairs layout only.)
 template <class Body>
 void on_each_layout(const Body& body) {
   on_each_executor([&](Executor& executor) {
@@ -109,13 +109,12 @@ class Array {
   MemoryBlock block_;
 };
 
-// What can be seen in the memory of a table by whoever knows layout.h or compact/layout.h: the tests' own reading of
-// them.
+// The content of a table's memory according to layout.h or compact/layout.h: the tests' own reading of these.
 struct Recount {
-  std::string fault;  // the first: a key twice, or not where the probe order finds it; a missing mark. Or ""
+  std::string fault;  // the first: a duplicate key, or one outside its probe sequence; a missing mark. Or ""
   std::vector<uint32_t> keys, values;  // in memory order
   uint64_t freed = 0, overflow_live = 0, spilled_buckets = 0, fullest_page_live = 0;
-  uint64_t passed = 0;  // buckets that a key of theirs stands behind: spilled_buckets, if all marks are exact
+  uint64_t passed = 0;  // buckets that a key of theirs is behind: spilled_buckets, if all marks are exact
   std::array<uint64_t, 5> bucket_fill{};
 };
 Recount recount(const std::vector<uint64_t>& words, const GridView& view);
@@ -145,7 +144,7 @@ class Table {
   }
   Table(Executor& executor, uint32_t page_count) : Table(On<View>(executor), page_count) {}
   View& view() { return view_; }
-  // Slots of a small table, all of them: fewer than 1024 pages.
+  // All slots of a small table (fewer than 1024 pages).
   uint64_t slots() const { return uint64_t{view_.page_count} * (On<View>::compact ? 4096 : 4064); }
   void next_phase() {
     if constexpr (!On<View>::compact) ++view_.phase;
@@ -181,7 +180,7 @@ class Table {
   BulkReport change(const Keys& keys, const Keys& values, std::vector<Outcome>* outcomes, Keys* values_out, const Operation& operation) {
     const Array<uint32_t> k(on_, keys), v(on_, values);
     const Array<Outcome> o(on_, keys.size());
-    // Without outcomes to write a large batch may be worked on page by page.
+    // Without outcomes to write, a large batch may be processed page by page.
     const auto report = operation(on_.operations(), k.data(), v.data(), outcomes != nullptr ? o.data() : nullptr);
     REQUIRE(report.has_value());
     if (values_out != nullptr) *values_out = v.get();
@@ -195,10 +194,10 @@ class Table {
 };
 Table(Executor&, uint32_t) -> Table<GridView>;
 
-// The keys met so far: a flat set, as a test under a sanitizer fills millions of them.
+// The keys met so far: a flat set, because a test under a sanitizer inserts millions of them.
 class KeySet {
  public:
-  bool insert(uint32_t key) {  // whether it is new; not the reserved key
+  bool insert(uint32_t key) {  // returns whether it is new; not for the reserved key
     if (++count_ * 2 > slots_.size()) {
       const std::vector<uint32_t> old = std::exchange(slots_, std::vector<uint32_t>(std::max<size_t>(1024, slots_.size() * 4), kQryReservedKey));
       for (const uint32_t each : old)
@@ -239,7 +238,7 @@ std::vector<uint32_t> keys_of_page(const On<View>& on, uint32_t page, uint32_t p
 }
 // `count` different keys anywhere, the same for the same seed.
 std::vector<uint32_t> some_keys(uint32_t seed, size_t count);
-// A value that belongs to the key: no other key's value has the same upper 24 bits pattern by rule.
+// A value that belongs to the key: by construction no other key's value has the same upper 24 bits.
 constexpr uint32_t value_of(uint32_t key, uint32_t tag = 0) { return ((key * 0x9E3779B1u) & 0x7FFFFF00u) | (tag & 0xFFu); }
 std::vector<uint32_t> values_of(const std::vector<uint32_t>& keys, uint32_t tag = 0);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bulk_test.cpp - large batches, which an executor may do page by page: the same promises as for one key after the
-// other.
+// bulk_test.cpp - large batches, which an executor may process page by page: the same promises as for single keys in
+// turn.
 #include <algorithm>
 #include <array>
 #include <thread>
@@ -11,9 +11,9 @@
 namespace quarry::hashgrid::test {
 namespace {
 
-constexpr size_t kBatch = size_t{1} << 18;  // what the CUDA executor takes for large
+constexpr size_t kBatch = size_t{1} << 18;  // large for the CUDA executor
 
-// The host takes far fewer keys for large: there batches and tables are a quarter as large, at the same loads.
+// For the host far fewer keys are large: there batches and tables are a quarter as large, at the same loads.
 template <class View>
 size_t scaled(const On<View>& executor, size_t of_cuda) {
   return executor.kind() == ExecutorKind::cuda ? of_cuda : of_cuda / 4;
@@ -28,7 +28,7 @@ BulkReport insert_exclusive(const On<View>& executor, const View& view, const st
   return *report;
 }
 
-// What the table must hold: every key of `known` with its value, or - for at most `may_miss` of them - nothing.
+// Required content of the table: every key of `known` with its value, or (for at most `may_miss` of them) nothing.
 template <class View>
 void require_found(Table<View>& table, const std::unordered_map<uint32_t, uint32_t>& known, size_t may_miss) {
   std::vector<uint32_t> keys;
@@ -48,7 +48,7 @@ TEST_CASE("large batch: into an empty table every key is in with its value or co
           "[quick]") {
   on_each_layout([](const auto& executor) {
     for (const uint32_t of_cuda : {66u, 72u, 80u, 128u, 600u, 1030u}) {
-      // 1030: five entries to a sector.
+      // 1030: five entries a sector.
       if (executor.compact && of_cuda != 72 && of_cuda != 600 && of_cuda != 1030) continue;
       const uint32_t pages = uint32_t(scaled(executor, of_cuda));
       INFO(pages << " pages");
@@ -72,7 +72,7 @@ TEST_CASE("large batch: into an empty table every key is in with its value or co
 TEST_CASE("large batch: at a load of 0.95 every key is in without growth, in at most eight sectors, on average 1.5",
           "[quick]") {
   on_each_executor([](Executor& executor) {
-    if (executor.parallelism() == 8) return;  // 1 and 2 threads do
+    if (executor.parallelism() == 8) return;  // 1 and 2 threads cover it
     const uint32_t pages = 96;  // a group of 64 and 32 more: one group of 96
     Table table(executor, pages);
     const std::vector<uint32_t> keys = some_keys(95, size_t(0.95 * 4096 * pages)), values = values_of(keys);
@@ -86,7 +86,7 @@ TEST_CASE("large batch: at a load of 0.95 every key is in without growth, in at 
     REQUIRE(stats->overflow_live > 1000);
     REQUIRE(stats->depth_max <= 8);
     REQUIRE(stats->depth_mean <= 1.5);
-    // Absent keys end there too, and most of them long before.
+    // Absent keys end there too, most of them much earlier.
     std::vector<uint8_t> depths;
     const std::vector<uint32_t> others = some_keys(96, 20000);
     table.find(others, &depths);
@@ -95,7 +95,7 @@ TEST_CASE("large batch: at a load of 0.95 every key is in without growth, in at 
     REQUIRE(*std::max_element(depths.begin(), depths.end()) <= 8);
     REQUIRE(double(sum) / double(others.size()) < 2.3);
 
-    // Swept, filled up beyond 0.97 and emptied again: whatever the stash held is found, then gone.
+    // Swept, filled beyond 0.97 and emptied again: every key in the stash is found, then gone.
     table.next_phase();
     REQUIRE(executor.pairs().sweep(table.view()).has_value());
     REQUIRE(table.fault() == "");
@@ -152,14 +152,14 @@ TEST_CASE("large batches: insert, assign and erase do what they say to keys new,
       Table table(executor, pages);
       const std::vector<uint32_t> all = some_keys(pages + 1, unit + unit / 8);
       const std::vector<uint32_t> old(all.begin(), all.begin() + unit / 2), gone(all.begin(), all.begin() + unit / 5);
-      const std::vector<uint32_t> batch(all.begin() + unit / 8, all.end());  // some of it is there, some was
+      const std::vector<uint32_t> batch(all.begin() + unit / 8, all.end());  // some keys are present, some were
       std::unordered_map<uint32_t, uint32_t> known;
       REQUIRE(table.insert(old, values_of(old, 1)).inserted == old.size());
       for (const uint32_t key : old) known[key] = value_of(key, 1);
       table.next_phase();
       REQUIRE(table.erase(gone).erased == gone.size());
       for (const uint32_t key : gone) known.erase(key);
-      for (const bool same_phase : {true, false}) {  // what was freed may not be claimed yet, then may
+      for (const bool same_phase : {true, false}) {  // freed slots may not be claimed yet, then they may
         if (!same_phase) table.next_phase();
         size_t there = 0;
         for (const uint32_t key : batch) there += known.count(key);
@@ -202,9 +202,9 @@ TEST_CASE("large batches: insert, assign and erase do what they say to keys new,
 
 TEST_CASE("large batches: inserts, assigns and erases of the same keys by several threads at once balance", "[quick]") {
   on_each_executor([](Executor& executor) {
-    if (executor.parallelism() == 8) return;  // 1 and 2 threads do
+    if (executor.parallelism() == 8) return;  // 1 and 2 threads cover it
     const On<GridView> on(executor);
-    const uint32_t pages = uint32_t(scaled(on, 150));  // a load of 0.42: homes are full here and there
+    const uint32_t pages = uint32_t(scaled(on, 150));  // a load of 0.42: some homes are full
     Table table(executor, pages);
     const std::vector<uint32_t> keys = some_keys(61, scaled(on, kBatch)), values = values_of(keys);
     const Array<uint32_t> k(executor, keys), v(executor, values);
@@ -264,7 +264,7 @@ TEST_CASE("large batch: into a table in use old keys keep their values, freed sl
       const size_t live = before.inserted - erased.erased;
       REQUIRE(known.size() == live);
 
-      std::vector<uint32_t> batch(all.begin() + 2 * part, all.end());  // the first part of it is there already
+      std::vector<uint32_t> batch(all.begin() + 2 * part, all.end());  // its first part is present already
       const std::vector<uint32_t> values = values_of(batch, 2);
       for (size_t i = 0; i < batch.size(); ++i) known.try_emplace(batch[i], values[i]);
       const BulkReport report = insert_exclusive(executor, table.view(), batch, values, false);
@@ -273,7 +273,7 @@ TEST_CASE("large batch: into a table in use old keys keep their values, freed sl
       require_found(table, known, report.full);
       REQUIRE(table.fault() == "");
       REQUIRE(executor.operations().stats(table.view())->live == live + report.inserted);
-      // Nothing that was there may be lost, whatever was refused.
+      // No present key may be lost, whatever was refused.
       size_t lost = 0;
       const std::vector<uint32_t> after = table.find(kept);
       for (size_t i = 0; i < kept.size(); ++i) lost += kept_values[i] != kQryReservedValue && after[i] != kept_values[i];
@@ -322,7 +322,7 @@ TEST_CASE("large batch: copies leave each key once, with one copy's value; reser
 TEST_CASE("large batch: of two copies at a load of 0.94 one is in, in a bucket or in the stash, not in both",
           "[quick]") {
   on_each_executor([](Executor& executor) {
-    if (executor.parallelism() == 8) return;  // 1 and 2 threads do
+    if (executor.parallelism() == 8) return;  // 1 and 2 threads cover it
     const On<GridView> on(executor);
     const uint32_t pages = uint32_t(scaled(on, 40));
     Table table(executor, pages);
@@ -331,7 +331,7 @@ TEST_CASE("large batch: of two copies at a load of 0.94 one is in, in a bucket o
     for (size_t i = 0; i < distinct; ++i) keys.push_back(keys[(i * 7919) % distinct]);
     const BulkReport report = insert_exclusive(on, table.view(), keys, values_of(keys), true);
     REQUIRE(report.inserted + report.present + report.full == 2 * distinct);
-    REQUIRE(report.full < distinct / 8);  // copies take slots until they are dropped: plain insertion has the rest
+    REQUIRE(report.full < distinct / 8);  // duplicates take slots until they are dropped: plain insertion gets the rest
     REQUIRE(table.fault() == "");
     REQUIRE(executor.pairs().stats(table.view())->live == report.inserted);
     REQUIRE(executor.pairs().stats(table.view())->overflow_live > 0);
@@ -345,8 +345,8 @@ TEST_CASE("large batch: keys that crowd into one page are refused or placed, nev
           "[quick]") {
   on_each_layout([](const auto& executor) {
     const uint32_t pages = 300;
-    for (const uint32_t page : {17u, pages - 1}) {  // behind the last page's list in scratch memory there is nothing
-      if (executor.parallelism() == 8 && page == 17) continue;  // 1 and 2 threads do
+    for (const uint32_t page : {17u, pages - 1}) {  // no scratch memory follows the last page's list
+      if (executor.parallelism() == 8 && page == 17) continue;  // 1 and 2 threads cover it
       Table table(executor, pages);
       std::vector<uint32_t> keys = keys_of_page(executor, page, pages, 1500);
       while (keys.size() < kBatch + 5) keys.push_back(keys[keys.size() % 1500]);

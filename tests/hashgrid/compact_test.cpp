@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// compact_test.cpp - what is the compact layout's own: its arithmetic, the seams between its formats, the stash, places
-// that stay reserved. That it keeps the contract is shown by the cases of the other files, which run for both layouts.
+// compact_test.cpp - the specifics of the compact layout: its arithmetic, the boundaries between its formats, the
+// stash, slots that stay reserved. The cases of the other files, which run for both layouts, show that it keeps the
+// contract.
 #include <algorithm>
 #include <random>
 
@@ -15,7 +16,7 @@ void check_comparison() {
   std::mt19937 random(3);
   for (int round = 0; round < 300000; ++round) {
     uint32_t tag[3] = {uint32_t(random()) & Format::kNoTag, 0, 0};
-    // Equal, all but equal, and unrelated tags, in any order.
+    // Equal, almost equal, and unrelated tags, in any order.
     tag[1] = tag[0] ^ (round % 3 == 0 ? 0 : 1u << random() % Format::kBits);
     tag[2] = round % 2 == 0 ? tag[1] ^ 1u : uint32_t(random()) & Format::kNoTag;
     uint32_t word = round % 5 == 0 ? kQryCompactOverflow : 0;
@@ -42,7 +43,7 @@ TEST_CASE("compact: sector, tag and distance tell every key from every other, an
     REQUIRE(layout.stash.first_page == layout.table.pages);
     for (const QryCompactPart& part : {layout.table, layout.stash}) {
       if (part.pages == 0) continue;
-      // Every tag fits, at two sectors for every key and at three for nearly all.
+      // Every tag fits: at two sectors for every key, at three for nearly all.
       REQUIRE(uint64_t{part.remainders} * 2 < qry_compact_no_tag(part.fields));
       REQUIRE(detail::compact_distances(part.remainders / 2, part) >= 3);
       const detail::CompactInverse inverse(part);
@@ -76,7 +77,7 @@ std::vector<uint32_t> keys_of_sector(uint32_t page_count, uint32_t sector, size_
   return keys;
 }
 
-// What must be true of a grid, whatever its format: the model's pairs, by find, by enumeration and by the count.
+// Checks a grid of any format: it holds the model's pairs, by find, by enumeration and by the count.
 void require_holds(Executor& executor, Grid& grid, const std::vector<uint32_t>& keys, const std::vector<uint32_t>& values) {
   const Array<uint32_t> k(executor, keys), out(executor, keys.size());
   REQUIRE(grid.find(k.span(), out.span())->present == keys.size());
@@ -98,7 +99,7 @@ TEST_CASE("compact: growth across both seams between formats keeps every pair, s
     REQUIRE(grid->layout() == Layout::compact);
     REQUIRE(grid->view().words == nullptr);
     std::vector<uint32_t> keys = some_keys(12, 60000);
-    // Keys that crowd into sectors of the largest table: there they fill reach and stash, one of them round a page's
+    // Keys that crowd into sectors of the largest table: there they fill reach and stash, one of them past a page's
     // end.
     for (const uint32_t sector : {1022u, 5000000u, 12000000u})
       for (const uint32_t key : keys_of_sector(12288, sector, 340)) keys.push_back(key);
@@ -119,7 +120,7 @@ TEST_CASE("compact: growth across both seams between formats keeps every pair, s
       require_holds(executor, *grid, keys, values);
       if (pages == 1024) REQUIRE(fault_in(executor, *grid) == "");
       stashed = grid->stats()->overflow_live;
-      // What is erased stays away through the next growth, and comes in again after it.
+      // Erased keys stay absent through the next growth, and can be inserted again after it.
       REQUIRE(grid->erase(last)->erased == last.size());
       REQUIRE(grid->stats()->freed >= last.size());
       if (pages % 2 == 0) {
@@ -166,7 +167,7 @@ TEST_CASE("compact: an executor's table is read alike by it and by the host's fu
 TEST_CASE("compact: keys beyond their reach stand in the stash, and a sweep brings them back when there is room",
           "[quick]") {
   on_each_executor([](Executor& executor) {
-    constexpr uint32_t kPages = 1100;  // five entries to a sector, eight pages of stash
+    constexpr uint32_t kPages = 1100;  // five entries a sector, eight pages of stash
     Table<CompactView> table(On<CompactView>(executor), kPages);
     REQUIRE(table.view().layout.stash.pages == 8);
     const std::vector<uint32_t> keys = keys_of_sector(kPages, 1023 + 5 * 1024, 300);

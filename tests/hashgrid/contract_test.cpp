@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // contract_test.cpp - the promises of view.hpp and executor.hpp that one batch can show: full tables, duplicates,
-// reserved keys, page seams, phases.
+// reserved keys, page boundaries, phases.
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -17,7 +17,7 @@ TEST_CASE("contract: a full table refuses, says which keys, keeps all others, an
           "[quick][one-caller]") {
   on_each_layout([](const auto& executor) {
     Table table(executor, 2);
-    // Far more keys than slots: buckets and areas fill up.
+    // Far more keys than slots: buckets and stash fill up.
     const std::vector<uint32_t> keys = some_keys(3, 30000);
     std::vector<Outcome> outcomes;
     const BulkReport report = table.insert(keys, values_of(keys), &outcomes);
@@ -31,7 +31,7 @@ TEST_CASE("contract: a full table refuses, says which keys, keeps all others, an
     REQUIRE(wrong == 0);
     REQUIRE(table.fault() == "");
 
-    // 100% full: refused again, in the same way; what is in still answers to every operation.
+    // 100% full: refused again, in the same way; every operation still works on present keys.
     table.next_phase();
     std::vector<Outcome> second;
     REQUIRE(table.insert(keys, values_of(keys), &second).full == report.full);
@@ -40,7 +40,7 @@ TEST_CASE("contract: a full table refuses, says which keys, keeps all others, an
     REQUIRE(table.assign(keys, values_of(keys, 7)).assigned == report.inserted);
     REQUIRE(table.erase(keys).erased == report.inserted);
     table.next_phase();
-    // All slots are of use again, without a sweep.
+    // All slots are usable again, without a sweep.
     REQUIRE(table.insert(keys, values_of(keys)).inserted == table.slots());
   });
 }
@@ -78,7 +78,7 @@ TEST_CASE("contract: keys that crowd into one bucket are refused with a reason i
           "[quick][one-caller]") {
   on_each_layout([](const auto& executor) {
     // Neighbours in mixed order share page and home bucket at every reasonable size; a page and the stash of its group
-    // hold 10,000 at most.
+    // hold at most 10,000.
     std::vector<uint32_t> keys;
     for (uint32_t mixed = 1000000; keys.size() < 11000; ++mixed)
       keys.push_back(executor.key_at(mixed));
@@ -93,9 +93,9 @@ TEST_CASE("contract: keys that crowd into one bucket are refused with a reason i
     REQUIRE(grid->block().size_bytes <= 256 * kQryPageBytes);
     REQUIRE(grid->find(k.span(), out.span())->present == grid->size());
 
-    if (executor.parallelism() == 2 || executor.parallelism() == 8) return;  // 1 thread and CUDA do
-    // A larger table would not take them either. Others have their places all the same, as far as there are any, and
-    // the rest is reported.
+    if (executor.parallelism() == 2 || executor.parallelism() == 8) return;  // 1 thread and CUDA cover it
+    // A larger table would not take them either. Other keys are still placed while there is room, and the rest is
+    // reported.
     const uint64_t crowd = grid->size();
     std::vector<uint32_t> others = some_keys(73, size_t{grid->page_count()} * 4200);
     std::erase_if(others, [crowded = std::set<uint32_t>(keys.begin(), keys.end())](uint32_t key) { return crowded.contains(key); });
@@ -126,7 +126,7 @@ TEST_CASE("contract: a grid holds what its capacity promises without growing, at
       REQUIRE(fault_in(executor, *grid) == "");
       const auto stats = grid->stats();
       REQUIRE(stats.has_value());
-      // A small compact table has no moves, and four entries to a sector: it goes further at a high load.
+      // A small compact table has no moves and four entries a sector: keys are deeper at a high load.
       REQUIRE(stats->depth_mean < (executor.compact ? 2.3 : 1.5));
       REQUIRE(stats->load_factor > load - 0.05);
     }
@@ -160,17 +160,17 @@ TEST_CASE("contract: of four copies of each key one is inserted, three are prese
       REQUIRE(found[i] == value_of(once[i], winner));
       if (executor.parallelism() == 1) REQUIRE(winner == 0);  // one host thread: the first
     }
-    // find_or_insert hands every copy the same value, the table's.
+    // find_or_insert returns the same value for every duplicate: the table's.
     Table second(executor, 4);
     std::vector<uint32_t> both = values;
     REQUIRE(second.find_or_insert(keys, both).inserted == once.size());
     REQUIRE(std::equal(both.begin(), both.begin() + 9000, both.begin() + 27000));
-    // assign: one of the copies' values stays.
+    // assign: the value of one of the duplicates stays.
     REQUIRE(second.assign(keys, values).assigned == keys.size());
     const std::vector<uint32_t> last = second.find(once);
     for (size_t i = 0; i < once.size(); ++i) REQUIRE((last[i] & ~3u) == (value_of(once[i]) & ~3u));
     REQUIRE(second.fault() == "");
-    // Four copies of keys that need moves to find a place: still one each.
+    // Four copies of keys that need moves to find a place: still one of each.
     auto tight = executor.create_grid({.capacity = once.size(), .max_load_factor = 0.9, .may_grow = false});
     REQUIRE(tight.has_value());
     const Array<uint32_t> k(executor, keys), v(executor, values);
@@ -218,7 +218,7 @@ TEST_CASE("contract: keys on both sides of every page seam are found, for page c
       std::vector<uint32_t> keys;
       for (uint32_t page = 0; page < pages; ++page) {
         const uint64_t seam = ((uint64_t{page} << 32) + pages - 1) / pages;
-        // Rows on both sides, and the one that the seam cuts.
+        // Rows on both sides, and the one that the boundary divides.
         for (uint64_t at = seam < 8 ? 0 : seam - 8; at < seam + 8; ++at)
           if (executor.key_at(uint32_t(at)) != kQryReservedKey) keys.push_back(executor.key_at(uint32_t(at)));
       }
@@ -245,7 +245,7 @@ TEST_CASE("contract: a slot freed in a phase is not reused in it, and is in the 
     table.find(part(0, 4), &depths);
     REQUIRE(depths == std::vector<uint8_t>{1, 1, 1, 1});
     REQUIRE(table.erase(part(0, 4)).erased == 4);
-    // Same phase: the four slots stay shut, the next keys go on to their second buckets.
+    // Same phase: the four slots stay closed, the next keys go on to their second buckets.
     REQUIRE(table.insert(part(4, 2), values_of(part(4, 2))).inserted == 2);
     table.find(part(4, 2), &depths);
     REQUIRE(depths == std::vector<uint8_t>{2, 2});
@@ -254,11 +254,11 @@ TEST_CASE("contract: a slot freed in a phase is not reused in it, and is in the 
     table.find(part(6, 2), &depths);
     REQUIRE(depths == std::vector<uint8_t>{1, 1});
     REQUIRE(table.find(part(0, 8)) == std::vector<uint32_t>{kQryReservedValue, kQryReservedValue, kQryReservedValue, kQryReservedValue, value_of(keys[4]), value_of(keys[5]), value_of(keys[6]), value_of(keys[7])});
-    // A key that stands further on is not inserted a second time into a slot that came free before it.
+    // A key that is further on is not inserted a second time into a slot that was freed before it.
     REQUIRE(table.insert(part(4, 2), values_of(part(4, 2), 9)).present == 2);
     REQUIRE(table.assign(part(4, 1), values_of(part(4, 1), 9)).assigned == 1);
     REQUIRE(table.fault() == "");
-    // Churn of one bucket's keys, a phase each: the page does not age.
+    // Churn of one bucket's keys, one phase each: the page does not degrade.
     for (int round = 0; round < 300; ++round) {
       table.next_phase();
       const std::vector<uint32_t> some = part(size_t(round) % 50 * 10 + 8, 60);

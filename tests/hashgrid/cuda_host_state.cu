@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda_host_state.cu - what a process has set up in CUDA, read and compared.
+// cuda_host_state.cu - a process's CUDA state, read and compared.
 #include "tests/hashgrid/cuda_host_state.hpp"
 
 #include "hashgrid/cuda_stream.cuh"
@@ -8,7 +8,7 @@
 namespace quarry::hashgrid::test {
 namespace {
 
-// A call of the driver's, as CUDA 4.0 declared it: later ones of the same name take more arguments.
+// A driver call, as CUDA 4.0 declared it: later ones of the same name take more arguments.
 template <class Call>
 Call driver_call(const char* name) {
   void* call = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda_host_state.hpp - what a host engine has set up in CUDA before it calls the grid, and whether it is still so
-// afterwards.
+// cuda_host_state.hpp - the CUDA state that a host application has set up before it calls the grid, and whether it is
+// unchanged afterwards.
 #pragma once
 
 #include <string>
@@ -12,14 +12,14 @@ namespace quarry::hashgrid::test {
 
 struct HostState {
   int device = -1;
-  std::string pools;  // of each device: which is its default pool, and what that keeps
+  std::string pools;  // of each device: its default pool, and what that keeps
   bool operator==(const HostState&) const = default;
 };
 HostState host_state();
 int cuda_device_count();
 void make_current(int device);
 
-// A context of the host's own on a device, made current by the driver's interface; gone with the object.
+// A context of the host's own on a device, made current by the driver API; destroyed with the object.
 class HostContext {
  public:
   explicit HostContext(int device);
@@ -33,7 +33,7 @@ class HostContext {
   void* context_ = nullptr;
 };
 
-// What a gpu::DeviceScope on a device does on this thread.
+// The effects of a gpu::DeviceScope on a device and this thread.
 struct ScopeReport {
   bool changes = false;   // it had to make the device's own context current
   bool works = false;     // within it the device is current and runs a kernel
@@ -44,8 +44,8 @@ ScopeReport enter_scope(int device);
 DeviceUuid uuid_of(const Executor& executor);
 int ordinal_of(const Executor& executor);
 
-// The message of a launch with more threads in a block than there can be, labelled "too many threads", and that of a
-// right one after it.
+// The message of a launch with too many threads in a block, labelled "too many threads", and that of a correct launch
+// after it.
 struct LaunchMessages {
   std::string wrong, right;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda_host_state_test.cpp - the grid as a guest in a process that uses CUDA itself: devices by UUID, and nothing of
-// the host's is left changed.
+// cuda_host_state_test.cpp - the grid as a guest in a process that uses CUDA itself: devices by UUID, and the host's
+// state stays unchanged.
 #include "tests/hashgrid/cuda_host_state.hpp"
 
 #include <catch2/catch.hpp>
@@ -12,7 +12,7 @@
 namespace quarry::hashgrid::test {
 namespace {
 
-// The first device's executor, or null where there is none, which is said.
+// The first device's executor, or null and a message without one.
 std::unique_ptr<Executor> cuda_or_skip() {
   auto executor = make_cuda_executor();
   if (executor) return std::move(*executor);
@@ -20,7 +20,7 @@ std::unique_ptr<Executor> cuda_or_skip() {
   return nullptr;
 }
 
-// A table of its own, a batch in, looked for, statistics; every kind of memory is asked for.
+// Creates a table, inserts a batch, looks it up, reads statistics: this allocates every kind of memory.
 void use(Executor& executor) {
   constexpr uint32_t kPages = 4, kKeys = 5000;
   const auto table = executor.memory().allocate(size_t{kPages} * kQryPageBytes, "table"), memory = executor.memory().allocate(size_t{kKeys} * 8, "keys");
@@ -97,7 +97,7 @@ TEST_CASE("cuda: a scope changes nothing where the device's own context is curre
   if (!cuda_or_skip()) return;
   for (int device = 0; device < cuda_device_count(); ++device) {
     make_current(device);
-    CHECK(enter_scope(device).works);  // from now on it knows which context is the device's own
+    CHECK(enter_scope(device).works);  // from now on the device's own context is known
     for (int other = 0; other < cuda_device_count(); ++other) {
       const ScopeReport report = enter_scope(other);
       CHECK(report.changes == (other != device));

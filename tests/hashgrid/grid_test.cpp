@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// grid_test.cpp - the owner: whose memory it uses, when it grows, what it gives back, what its numbers mean.
+// grid_test.cpp - the owner: which memory it uses, when it grows, what it frees, what its numbers mean.
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -10,7 +10,7 @@
 namespace quarry::hashgrid::test {
 namespace {
 
-// Counts what goes through it, and can be told to refuse.
+// Counts allocations, and refuses them on request.
 class WatchedMemory final : public MemorySource {
  public:
   explicit WatchedMemory(MemorySource& real) : real_(real) {}
@@ -91,7 +91,7 @@ TEST_CASE("grid: grows though most of its keys stay in one page, whose stash tak
     auto grid = Grid::create(executor, {.capacity = 600000, .locality = test_locality()});
     REQUIRE(grid.has_value());
     const uint32_t pages = grid->page_count();
-    // Half of one page, and all of one later.
+    // Half of one page, and later all of it.
     const std::vector<uint32_t> keys = keys_of_page(On<GridView>(executor), pages, pages * 2, 6000);
     const Array<uint32_t> k(executor, keys), v(executor, values_of(keys)), out(executor, keys.size());
     REQUIRE(grid->insert(k.span(), v.span())->inserted == keys.size());
@@ -115,7 +115,7 @@ TEST_CASE("grid: growth under churn keeps every pair, and keys that are there al
     REQUIRE(grid->size() == keys.size());
     REQUIRE(grid->page_count() <= 10);
     const uint32_t pages = grid->page_count();
-    // Churn at a steady size: slots freed by erases serve again, so the table stays as it is.
+    // Churn at a steady size: slots freed by erases are reused, so the table keeps its size.
     for (int round = 0; round < 60; ++round) {
       REQUIRE(grid->erase(k.span().subspan(size_t(round) % 9 * 1000, 1000))->erased == 1000);
       REQUIRE(grid->insert(k.span().subspan(size_t(round) % 9 * 1000, 1000), v.span().subspan(size_t(round) % 9 * 1000, 1000))->inserted == 1000);
@@ -130,7 +130,7 @@ TEST_CASE("grid: known keys with some new ones among them are all in, and the bo
   on_each_layout([](const auto& executor) {
     const std::vector<uint32_t> keys = some_keys(17, 45000);
     const std::vector<uint32_t> known(keys.begin(), keys.begin() + 20000), others(keys.begin() + 25000, keys.end());
-    std::vector<uint32_t> mixed = known;  // a sample of a batch may be looked at before it is taken for known
+    std::vector<uint32_t> mixed = known;  // a sample of a batch may be checked before it counts as known
     std::set<size_t> looked_at;
     for (size_t i = 0; i < 1024; ++i) looked_at.insert(mixed.size() * i / 1024);
     size_t fresh = 0;

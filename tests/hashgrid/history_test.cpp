@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// history_test.cpp - random histories against std::unordered_map, on every executor: what the table says of each key
-// must be what the map says.
+// history_test.cpp - random histories against std::unordered_map, on every executor: table and map must agree on each
+// key.
 #include <algorithm>
 #include <random>
 #include <unordered_map>
@@ -12,7 +12,7 @@ namespace {
 
 using Map = std::unordered_map<uint32_t, uint32_t>;
 
-// A batch without duplicates, out of a small universe, so that keys come back again and again.
+// A batch without duplicates, from a small universe, so that keys recur often.
 std::vector<uint32_t> batch_of(std::mt19937& random, const std::vector<uint32_t>& universe, size_t most) {
   std::vector<uint32_t> keys(universe);
   std::shuffle(keys.begin(), keys.end(), random);
@@ -40,7 +40,7 @@ void run_history(const On<View>& executor, uint32_t seed, size_t universe_size, 
   INFO("seed " << seed);
   std::mt19937 random(seed);
   std::vector<uint32_t> universe = some_keys(seed + 1000, universe_size);
-  universe[0] = 0;  // as good a key as any
+  universe[0] = 0;  // a key like any other
   universe[1] = 0xFFFFFFFEu;
   Map map;
   auto made = executor.create_grid({.capacity = random() % 3000, .max_load_factor = 0.5 + 0.4 * double(random() % 100) / 100});

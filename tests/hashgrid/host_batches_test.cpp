@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// host_batches_test.cpp - batches of a caller who has the grid to itself, on host threads: what one thread after the
-// other would leave, to the byte. And bulk look-ups against those of one key.
+// host_batches_test.cpp - batches with exclusive use of the grid, on host threads: the same bytes as from a single
+// thread. And bulk look-ups against single-key ones.
 #include <algorithm>
 #include <random>
 #include <unordered_map>
@@ -24,8 +24,8 @@ Keys batch_with_copies(std::mt19937& random, const Keys& universe, size_t count)
   return keys;
 }
 
-// A random history, checked step by step against a map that takes the keys one after the other. The table's bytes at
-// its end.
+// A random history, checked step by step against a map that takes the keys one after the other. Returns the table's
+// bytes at its end.
 std::vector<uint64_t> bytes_after_history(uint32_t threads, uint32_t seed, Locality locality) {
   const auto executor = make_host_executor(threads);
   std::mt19937 random(seed);
@@ -121,7 +121,7 @@ TEST_CASE("host batches: reserved keys and values are refused, by number, and al
     CHECK_FALSE(grid->find_or_insert(keys, held, &refused).has_value());
     CHECK(refused == bad);
     CHECK(held == values);
-    // 4000 keys were there; of the other 5000 five are refused here, one of which has a good key.
+    // 4000 keys were present; of the other 5000 five are refused here, one of which has a valid key.
     CHECK(grid->size() == 4000 + 5000 - 3);
     const auto erased = grid->erase(keys);
     REQUIRE(erased.has_value());
@@ -164,7 +164,7 @@ TEST_CASE("host batches: bulk look-ups answer as look-ups of one key do, with as
       CHECK(report->reserved == reserved);
       CHECK(report->absent == count - present - reserved);
     }
-    CHECK(deep > 0);  // the stash was asked too
+    CHECK(deep > 0);  // the stash was searched too
   }
 }
 
@@ -174,7 +174,7 @@ TEST_CASE("host batches: a page whose keys are all gone begins anew, unless the 
   auto grid = Grid::create(*executor, {.capacity = 1, .max_load_factor = 1.0, .may_grow = true});
   REQUIRE(grid.has_value());
   REQUIRE(grid->page_count() == 1);
-  // More than the page's 3968 slots in buckets, so that some stand in the stash.
+  // More than the page's 3968 bucket slots, so that some are in the stash.
   const Keys keys = some_keys(21, 4000), values = values_of(keys);
   REQUIRE(grid->insert(keys, values).has_value());
   REQUIRE(grid->page_count() == 1);
@@ -191,7 +191,7 @@ TEST_CASE("host batches: a page whose keys are all gone begins anew, unless the 
   REQUIRE(grid->find(in_stash, found).has_value());
   CHECK(found == values_of(in_stash));
   CHECK(fault_in(*executor, *grid) == "");
-  CHECK(grid->stats()->spilled_buckets > 500);  // marks of keys that are gone
+  CHECK(grid->stats()->spilled_buckets > 500);  // marks of erased keys
 
   REQUIRE(grid->erase(in_stash).has_value());
   REQUIRE(grid->erase(fresh).has_value());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// layout_test.cpp - the placement of keys is a file format: worlds' tables and shaders compiled elsewhere rely on it.
-// These values were computed by a separate program from the text of layout.h.
+// layout_test.cpp - the placement of keys is a file format: worlds' tables and shaders compiled elsewhere rely on it. A
+// separate program computed these values from the text of layout.h.
 #include <catch2/catch.hpp>
 #include <set>
 
@@ -68,7 +68,7 @@ TEST_CASE("layout: the mixer is a bijection, and unmix gives every key back") {
   REQUIRE(qry_mix(1) == 0x688990C0u);
   REQUIRE(qry_mix(0xDEADBEEFu) == 0xE628C683u);
   bool both_ways = true;
-  for (uint64_t key = 0; key <= 0xFFFFFFFFu; key += 251)  // every residue of every byte comes up
+  for (uint64_t key = 0; key <= 0xFFFFFFFFu; key += 251)  // covers every value of every byte
     both_ways &= qry_unmix(qry_mix(uint32_t(key))) == key && qry_mix(qry_unmix(uint32_t(key))) == key;
   REQUIRE(both_ways);
 }

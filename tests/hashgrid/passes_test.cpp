@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // passes_test.cpp - whole-table operations: statistics against a recount, enumeration, sweep, rehash to any page count,
-// settling.
+// placing refused keys.
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
@@ -10,7 +10,7 @@
 namespace quarry::hashgrid::test {
 namespace {
 
-// A table with spilled buckets, used areas, freed slots; returns the keys that are in it.
+// A table with spilled buckets, a used stash, freed slots; returns its keys.
 template <class View>
 std::vector<uint32_t> fill_roughly(Table<View>& table, uint32_t seed, size_t count) {
   const std::vector<uint32_t> keys = some_keys(seed, count);
@@ -37,7 +37,7 @@ TEST_CASE("passes: statistics are what a recount of the memory gives", "[quick][
     REQUIRE(stats->page_count == kPages);
     REQUIRE(stats->load_factor == Approx(double(keys.size()) / double(table.slots())));
 
-    // Depths: what find says it read.
+    // Depths: as reported by find.
     std::vector<uint8_t> depths;
     REQUIRE(table.find(keys, &depths) == values_of(keys));
     std::array<uint64_t, kDepthBins> histogram{};
@@ -88,7 +88,7 @@ TEST_CASE("passes: enumeration lists every pair once, page by page in memory ord
     REQUIRE(k.get() == expected.keys);
     REQUIRE(v.get() == expected.values);
 
-    // Too little room: the first ones, and the full number.
+    // Too little room: the first pairs, and the full number.
     const Array<uint32_t> few(executor, std::vector<uint32_t>(100, 42));
     REQUIRE(*executor.operations().enumerate(table.view(), few.data(), nullptr, 60) == keys.size());
     const std::vector<uint32_t> got = few.get();
@@ -114,9 +114,9 @@ TEST_CASE("passes: a sweep keeps every pair, forgets freed slots, and makes dept
     REQUIRE(after->freed == 0);
     REQUIRE(after->depth_mean < before->depth_mean);
     REQUIRE(after->spilled_buckets < before->spilled_buckets);
-    // Exact bits: a bucket is marked only if one of its keys really stands behind it.
+    // Exact bits: a bucket is marked only if one of its keys is behind it.
     REQUIRE(after->spilled_buckets == table.count().passed);
-    // All freed slots can be had again.
+    // All freed slots can be claimed again.
     const std::vector<uint32_t> more = some_keys(54, 30000);
     REQUIRE(table.insert(more, values_of(more, 1)).inserted + after->live >= table.slots());
   });

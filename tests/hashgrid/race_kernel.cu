@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// race_kernel.cu - each CUDA thread does the steps of the plan that a host thread would do, and logs what it saw.
+// race_kernel.cu - each CUDA thread runs the plan's steps of one host thread, and logs its results.
 #include <cstdio>
 
 #include "base/cuda/launch.cuh"
@@ -32,7 +32,7 @@ std::vector<RaceEvent> run_race(const View& view, const RacePlan& plan, uint32_t
   cudaFree(device_events);
   if (error != cudaSuccess) {
     std::printf("race kernel: %s\n", cudaGetErrorString(error));
-    for (RaceEvent& event : events) event.outcome = Outcome::reserved;  // which the check of every race refuses
+    for (RaceEvent& event : events) event.outcome = Outcome::reserved;  // every race check rejects this outcome
   }
   return events;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// race_kernel.hpp - the races of race_test.cpp in one CUDA launch. Without CUDA it is never reached.
+// race_kernel.hpp - the races of race_test.cpp in one CUDA launch. Never called without CUDA.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace quarry::hashgrid::test {
 
-// `threads` CUDA threads, all at once; view and plan.keys are device memory. Events as in race_on_host.
+// Runs `threads` CUDA threads at once; view and plan.keys are device memory. Events as in race_on_host.
 std::vector<RaceEvent> race_on_cuda(const GridView& view, const RacePlan& plan, uint32_t threads);
 std::vector<RaceEvent> race_on_cuda(const CompactView& view, const RacePlan& plan, uint32_t threads);
 

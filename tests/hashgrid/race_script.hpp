@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// race_script.hpp - what one thread does in the race tests; the same text runs in host threads and in a CUDA kernel.
-// Every choice follows from (seed, thread, step), so a run differs from the next only by how the threads interleave.
+// race_script.hpp - the steps of one thread in the race tests; the same text runs in host threads and in a CUDA kernel.
+// Every choice follows from (seed, thread, step), so runs differ only by how the threads interleave.
 #pragma once
 
 #include "hashgrid/compact/view.hpp"
@@ -12,8 +12,8 @@ enum class Op : uint8_t { insert, assign, find, find_or_insert, erase };
 
 struct RaceEvent {
   uint32_t key_index;
-  uint32_t given;   // value handed in
-  uint32_t got;     // value handed back by find, find_or_insert, erase
+  uint32_t given;  // value passed in
+  uint32_t got;  // value returned by find, find_or_insert, erase
   Op op;
   Outcome outcome;  // find: present or absent
 };
@@ -21,13 +21,13 @@ struct RaceEvent {
 struct RacePlan {
   const uint32_t* keys;
   uint32_t key_count;
-  uint32_t steady;  // the first `steady` keys are in the table and are never erased nor assigned
+  uint32_t steady;  // the first `steady` keys are in the table and are never erased or assigned
   uint32_t steps;   // per thread
   uint32_t seed;
   bool erases;
 };
 
-// Same as value_of() of backends.hpp: upper bits belong to the key, the lowest eight say who wrote.
+// Same as value_of() of backends.hpp: the upper bits belong to the key, the lowest eight identify the writer.
 QRY_HD inline uint32_t race_value(uint32_t key, uint32_t tag) { return ((key * 0x9E3779B1u) & 0x7FFFFF00u) | (tag & 0xFFu); }
 
 template <class View>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // race_test.cpp - many threads at once on one key, one bucket, one page, with all five operations: the functions of
-// view.hpp called directly, from host threads and (race_kernel.cu) from one CUDA launch. Under ThreadSanitizer this is
-// the test that must stay silent.
+// view.hpp called directly, from host threads and (race_kernel.cu) from one CUDA launch. ThreadSanitizer must report
+// nothing in this test.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -34,7 +34,7 @@ Events race_on_host(const View& view, const RacePlan& plan, uint32_t threads) {
   return events;
 }
 
-// What must hold however the threads interleaved.
+// What must hold for every interleaving of the threads.
 template <class View>
 void check_race(Table<View>& table, const std::vector<uint32_t>& keys, uint32_t steady, const std::vector<uint32_t>& before, const Events& events) {
   struct Sum {
@@ -68,7 +68,7 @@ void check_race(Table<View>& table, const std::vector<uint32_t>& keys, uint32_t 
   REQUIRE(table.fault() == "");
 }
 
-// Rounds of races, a phase each, on host threads or CUDA.
+// Rounds of races, one phase each, on host threads or CUDA.
 template <class View>
 void race_rounds(const On<View>& executor, uint32_t page_count, const std::vector<uint32_t>& keys, uint32_t steady, uint32_t rounds, uint32_t steps, bool erases) {
   Table table(executor, page_count);
@@ -98,7 +98,7 @@ TEST_CASE("race: on one key inserts and erases balance, and finds never see a fo
 
 TEST_CASE("race: on one bucket steady keys are never missed while their neighbours come and go", "[quick]") {
   on_each_layout([](const auto& executor) {
-    // More keys than the bucket holds, so that some steady ones stand behind it.
+    // More keys than the bucket holds, so that some steady ones are behind it.
     race_rounds(executor, 1, keys_of_bucket(executor, 0, 500, 1, 24), 8, 60, 40, true);
   });
 }
@@ -149,14 +149,14 @@ struct Timed {
   uint64_t begin, end;
 };
 
-// Is there an order of the events that respects time and in which each answers as a map of one key would? State: value,
-// or absent.
+// Whether an order of the events exists that respects time and in which each has the result of a map of one key. State:
+// value, or absent.
 bool has_order(const std::vector<Timed>& events, uint32_t done, uint32_t state, std::set<std::pair<uint32_t, uint32_t>>& dead) {
   if (done == (1u << events.size()) - 1) return true;
   if (!dead.insert({done, state}).second) return false;
   for (size_t i = 0; i < events.size(); ++i) {
     if (done >> i & 1) continue;
-    bool first = true;  // nothing that is still to come ended before this began
+    bool first = true;  // no remaining event ended before this began
     for (size_t j = 0; j < events.size(); ++j) first &= j == i || (done >> j & 1) || events[j].end > events[i].begin;
     if (!first) continue;
     const RaceEvent& e = events[i].event;
@@ -180,7 +180,7 @@ bool has_order(const std::vector<Timed>& events, uint32_t done, uint32_t state, 
 TEST_CASE("race: every short history of host threads is linearizable per key") {
   const std::unique_ptr<Executor> host = make_host_executor(1);
   const auto for_layout = [](const auto& executor) {
-  // Keys of one bucket and some that fill it, so that keys move between their buckets and the area as they come back.
+  // Keys of one bucket and some that fill it, so that keys move between their buckets and the stash as they recur.
   const std::vector<uint32_t> keys = keys_of_bucket(executor, 0, 7, 1, 12);
   Table table(executor, 1);
   table.insert({keys.begin() + 3, keys.end()}, values_of({keys.begin() + 3, keys.end()}));
@@ -202,7 +202,7 @@ TEST_CASE("race: every short history of host threads is linearizable per key") {
         std::set<std::pair<uint32_t, uint32_t>> dead;
         all &= has_order(mine, 0, before[k], dead);
       }
-      // Make room at another place each round, so that the keys' slots change.
+      // Frees a slot at another place each round, so that the keys' slots change.
       table.next_phase();
       erase(table.view(), keys[3 + round % 9]);
       table.next_phase();
@@ -219,17 +219,17 @@ TEST_CASE("race: every short history of host threads is linearizable per key") {
     std::vector<std::jthread> racers;
     for (uint32_t t = 0; t < kThreads; ++t)
       racers.emplace_back([&, t] {
-        // On a busy machine the threads seldom meet: then more rounds.
+        // On a busy machine the threads seldom overlap: then more rounds.
         for (uint32_t r = 0; r < kMostRounds && !finished; ++r) {
           turn.arrive_and_wait();
           if (finished) return;
-          // The barrier wakes one thread much later than the other: meet again, awake.
+          // The barrier wakes one thread much later than the other: they synchronise again when both are awake.
           awake.fetch_add(1);
           while (awake.load() < kThreads * (r + 1)) std::this_thread::yield();
           const RacePlan plan{keys.data(), 3, 0, kSteps, r * 7 + 1, true};
           for (uint32_t step = 0; step < kSteps; ++step) {
             const uint64_t begin = clock.fetch_add(1);
-            // Calls overlap even where one core serves both threads.
+            // Calls overlap even if one core runs both threads.
             if ((r + step + t) % 5 == 0) std::this_thread::yield();
             const RaceEvent event = race_step(table.view(), plan, t, step);
             log[t * kSteps + step] = {event, begin, clock.fetch_add(1)};

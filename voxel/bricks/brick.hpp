@@ -3,8 +3,8 @@
 //
 //   mask       8 x 64 bits, one word per 4^3 octant (see coords.hpp for the order)      64 B
 //   materials  512 x 8 bits in the same order; 0 wherever the mask has 0                512 B
-// A set voxel has a material in 1..255; the two arrays always agree. In a pool they lie apart: traversal touches masks
-// only.
+// A set voxel has a material in 1..255; the two arrays always agree. In a pool they are stored apart: traversal reads
+// only masks.
 #pragma once
 
 #include <array>
@@ -42,7 +42,7 @@ struct Brick {
   friend bool operator==(const Brick&, const Brick&) = default;
 };
 
-// The tight box of a brick's voxels, in the voxel coordinates of a brick at `brick`; empty for an empty mask.
+// The tight box of a brick's voxels, in voxel coordinates, for a brick at `brick`; empty for an empty mask.
 Box3 voxel_bounds(Int3 brick, const BrickMask& mask);
 
 }  // namespace quarry

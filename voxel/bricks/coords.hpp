@@ -36,7 +36,7 @@ constexpr int32_t kBrickEdge = 8;
 constexpr uint32_t kVoxelsPerBrick = 512;
 
 inline Int3 brick_of(Int3 voxel) { return {voxel.x >> 3, voxel.y >> 3, voxel.z >> 3}; }
-// True for a brick whose key exists.
+// True if the brick has a key.
 inline bool brick_in_world(Int3 b) {
   return b.x >= -1024 && b.x < 1024 && b.y >= -512 && b.y < 512 && b.z >= -1024 && b.z < 1024 && !(b.x == 1023 && b.y == 511 && b.z == 1023);
 }
@@ -44,11 +44,11 @@ inline bool voxel_in_world(Int3 v) { return brick_in_world(brick_of(v)); }
 inline uint32_t brick_key(Int3 b) { return qry_pack_brick(b.x, b.y, b.z); }
 inline Int3 brick_from_key(uint32_t key) { return {qry_brick_x(key), qry_brick_y(key), qry_brick_z(key)}; }
 
-// A voxel's place in its brick. The brick is 2x2x2 octants of 4^3 voxels; each octant is one 64-bit mask word, with the
-// bit order that the occupancy pyramid's words have too: bit = x | y<<2 | z<<4 of the coordinates' low two bits.
+// A voxel's place in its brick. The brick is 2x2x2 octants of 4^3 voxels; each octant is one 64-bit mask word. The bit
+// order is that of the occupancy pyramid's words: bit = x | y<<2 | z<<4 of the coordinates' low two bits.
 //   octant = (x>>2&1) | (y>>2&1)<<1 | (z>>2&1)<<2
 //   voxel index in the brick = octant*64 + bit: materials use the same index
-// constexpr, so that kernels may call them.
+// constexpr, so that kernels may call these functions.
 constexpr uint32_t octant_of(Int3 v) { return ((v.x >> 2) & 1u) | (((v.y >> 2) & 1u) << 1) | (((v.z >> 2) & 1u) << 2); }
 constexpr uint32_t bit_of(Int3 v) { return (v.x & 3u) | ((v.y & 3u) << 2) | ((v.z & 3u) << 4); }
 constexpr uint32_t voxel_index(Int3 v) { return octant_of(v) * 64u + bit_of(v); }
@@ -56,8 +56,8 @@ constexpr Int3 voxel_from_index(uint32_t i) {  // 0..7 on each axis
   return {int32_t((i & 3u) | ((i >> 6 & 1u) << 2)), int32_t((i >> 2 & 3u) | ((i >> 7 & 1u) << 2)), int32_t((i >> 4 & 3u) | ((i >> 8 & 1u) << 2))};
 }
 
-// A rotation by multiples of 90 degrees, with or without mirror: a signed permutation. Row r of the matrix has
-// `sign[r]` in column `axis[r]`, zeros elsewhere: out[r] = sign[r] * in[axis[r]].
+// A rotation by multiples of 90 degrees, with or without mirroring: a signed permutation matrix. Row r has `sign[r]` in
+// column `axis[r]`, zeros elsewhere: out[r] = sign[r] * in[axis[r]].
 struct Rotation {
   std::array<uint8_t, 3> axis{0, 1, 2};
   std::array<int8_t, 3> sign{1, 1, 1};
@@ -67,7 +67,7 @@ struct Rotation {
   bool mirrored() const;
   Rotation inverse() const;
   friend Rotation operator*(const Rotation& outer, const Rotation& inner);
-  // Cell transform: the cell whose centre the rotation about the origin carries the centre of `cell` to.
+  // Cell transform: the rotation about the origin maps the centre of `cell` to the centre of the result.
   // (x -> floor(sign * (x + 0.5)): a negated axis maps cell c to -1 - c.)
   Int3 apply_to_cell(Int3 cell) const;
   Int3 apply_to_vector(Int3 v) const;

@@ -73,7 +73,7 @@ void BrickMap::insert(Place place, Int3 brick, const Brick& value) {
   forget_last();
   Shared<Node> node(new Node{{brick, value}});
   const bool at_very_end = leaves_.empty() || (place.leaf + 1 == leaves_.size() && place.slot == kLeafBricks);
-  if (at_very_end) {  // a leaf of its own, so that bricks put in order fill their leaves
+  if (at_very_end) {  // a new leaf, so that bricks put in order fill their leaves
     Shared<Leaf> leaf(new Leaf);
     leaf->count = 1;
     leaf->at[0] = brick;
@@ -124,8 +124,7 @@ void BrickMap::erase(const Place& place) {
   if (place.leaf > 0) merge_with_next(place.leaf - 1);
 }
 
-// Two neighbours that together fill no more than half a leaf become one, so that thinning out a volume gives its memory
-// back.
+// Merges two adjacent leaves that together fill no more than half a leaf, so that removing voxels frees memory.
 void BrickMap::merge_with_next(size_t leaf) {
   if (leaf + 1 >= leaves_.size() || leaves_[leaf].leaf->count + leaves_[leaf + 1].leaf->count > kLeafBricks / 2) return;
   Leaf& into = own_leaf(leaf);
@@ -183,7 +182,7 @@ void BrickMap::set(Int3 voxel, uint8_t material) {
 }
 
 uint64_t BrickMap::voxel_count() const {
-  // The bricks lie all over the memory: large maps wait for it on all threads.
+  // The bricks are scattered in memory: for large maps all threads share the cache misses.
   constexpr size_t kLeavesAtOnce = 128;
   std::atomic<uint64_t> count{0};
   parallel_for(leaves_.size(), kLeavesAtOnce, [&](size_t begin, size_t end) {
@@ -208,7 +207,7 @@ Box3 BrickMap::brick_bounds() const {
 Box3 BrickMap::bounds() const {
   const Box3 outer = brick_bounds();
   Box3 box;
-  // No brick is empty, so only those on the outside of the bricks' own box can hold an extreme voxel.
+  // No brick is empty, so only bricks at the faces of their common box can hold an extreme voxel.
   for (const LeafRef& ref : leaves_) {
     for (uint32_t i = 0; i < ref.leaf->count; ++i) {
       const Int3 at = ref.leaf->at[i];

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // map.hpp - the sparse bricks of one volume on the host: an ordered map from brick coordinate to brick.
-// A volume's own data; what is rendered is the flattened World, whose bricks the hash grid addresses.
-// Unbounded by the world's extent: a volume may lie anywhere, only its flattened instances must fit the world.
+// It is a volume's own data; what is rendered is the flattened World, whose bricks the hash grid addresses. The world's
+// extent does not limit it: a volume may be anywhere, only its flattened instances must fit the world.
 //
-// Inside: a B+-tree of two levels. Leaves of up to 128 bricks in coordinate order; a sorted vector of leaves above
-// them. Leaves and bricks are counted references, copied on the first write while shared: copying a map copies one
-// pointer per leaf, and afterwards each copy pays only for the bricks it changes (snapshots for saving and for rolling
-// back a failed edit cost next to nothing).
+// Structure: a B+-tree of two levels: leaves of up to 128 bricks in coordinate order, and a sorted vector of leaves.
+// Leaves and bricks are counted references, copied on the first write while shared. Copying a map copies one pointer
+// per leaf; afterwards each copy pays only for the bricks that it changes. So snapshots for saving and for rolling back
+// a failed edit cost next to nothing.
 //   memory   608 B a brick (mask 64, materials 512, coordinate, count, allocator) + 20 B in its leaf: 630 to 650 B
-//   get/find two binary searches; set: the same, or nothing when it stays in the brick of the last set
-// Thread safety: any number of readers of one map, or one writer. Different maps never race, even where they share
-// bricks.
+//   get/find two binary searches; set: the same, or none in the brick of the last set
+// Thread safety: any number of readers of one map, or one writer. Different maps never race, even if they share bricks.
 #pragma once
 
 #include <array>
@@ -39,12 +38,12 @@ class BrickMap {
   ~BrickMap() = default;
 
   uint8_t get(Int3 voxel) const;            // 0 if empty
-  void set(Int3 voxel, uint8_t material);   // 0 removes; a brick that becomes empty goes
+  void set(Int3 voxel, uint8_t material);  // 0 removes; a brick that becomes empty is removed
   const Brick* find(Int3 brick) const;      // null if absent; valid until the next change of this map
   // Replaces a whole brick; an empty one removes it. Bricks put in rising order make the densest leaves.
   void put(Int3 brick, const Brick& value);
-  // Takes over the bricks of `later`, which must all come after this map's (in rising order): a map made in parts, by
-  // several threads. Costs nothing a brick. False, and nothing happens, if they do not.
+  // Moves the bricks of `later` to the end of this map, for a map made in parts by several threads. All must come after
+  // this map's, in rising order; otherwise it returns false and changes nothing. It has no cost per brick.
   bool append(BrickMap&& later);
   // All bricks in rising order of their coordinates (x, then y, then z): size(), begin(), end(), find(), lower_bound().
   Bricks bricks() const;
@@ -73,11 +72,12 @@ class BrickMap {
       return *this;
     }
     ~Shared() {
-      // Release: what this owner read or wrote comes before the count drops. Acquire: whoever frees sees all of that.
+      // Release: this owner's reads and writes happen before the count drops. Acquire: the owner that frees sees all of
+      // them.
       if (p_ && p_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete p_;
     }
-    // True if nobody else can reach it: then nobody can begin to, and it may be written in place. Acquire pairs with
-    // the release of the last other owner, whose reads are therefore over.
+    // True if this is the only reference: then no other can be made, and the object may be written in place. Acquire
+    // pairs with the release of the last other owner, whose reads are therefore over.
     bool unique() const { return p_->references.load(std::memory_order_acquire) == 1; }
     T* get() const { return p_; }
     T* operator->() const { return p_; }
@@ -101,7 +101,7 @@ class BrickMap {
     Int3 first;
     Shared<Leaf> leaf;
   };
-  struct Place {  // where a coordinate is or would go
+  struct Place {  // where a coordinate is or would be inserted
     size_t leaf = 0;
     uint32_t slot = 0;
     bool present = false;
@@ -162,7 +162,7 @@ class BrickMap::const_iterator {
   uint32_t slot_ = 0;
 };
 
-// A view of a map's bricks; lives no longer than the map.
+// A view of a map's bricks; the map must outlive it.
 class BrickMap::Bricks {
  public:
   using const_iterator = BrickMap::const_iterator;

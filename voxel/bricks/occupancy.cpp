@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// occupancy.cpp - children by popcount rank, in runs of a few sizes that come from free lists in one arena.
+// occupancy.cpp - children by popcount rank, in runs of a few sizes from free lists in one arena.
 #include "voxel/bricks/occupancy.hpp"
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace {
 
 static_assert(sizeof(OccupancyNode) == kGranuleBytes);
 
-// One key takes at most a run of level 2, one of level 1 and one table, each of the largest size; a shader that reads
-// beside a writer may read a run's length beyond its start.
+// One key takes at most a run of level 2, one of level 1 and one table, each of the largest size. A shader that reads
+// beside a writer may read one run's length past its start.
 constexpr uint32_t kSpareGranules = 64 + 64 + 16 + 64;
 
 uint64_t bit_mask(uint32_t bit) { return uint64_t(1) << bit; }
@@ -82,8 +82,8 @@ void OccupancyPyramid::reserve_changes(size_t keys) {
   if (dirty_level2_.capacity() < level2_nodes) dirty_level2_.reserve(std::max(level2_nodes, std::min<size_t>(2 * dirty_level2_.capacity(), kLevel2Nodes)));
 }
 
-// Makes the block large enough for one more key. A quarter more each time: what a world has too much stays below what
-// its bricks' slabs have.
+// Makes the block large enough for one more key. It grows by a quarter, so the unused part stays smaller than that of
+// the bricks' slabs.
 Result<void> OccupancyPyramid::ensure_room() {
   const uint64_t wanted = uint64_t(next_) + kSpareGranules;
   if (block_.data && wanted * kGranuleBytes <= block_.size_bytes) return {};
@@ -160,7 +160,7 @@ Result<void> OccupancyPyramid::add(std::span<const uint32_t> keys, std::span<con
     uint32_t key;
     std::optional<uint32_t> index;
   };
-  std::vector<Before> before;  // what a refusal brings back
+  std::vector<Before> before;  // what a failure restores
   before.reserve(keys.size());
   for (size_t i = 0; i < keys.size(); ++i) {
     if (auto ok = ensure_room(); !ok) {
@@ -228,7 +228,7 @@ Box3 OccupancyPyramid::brick_bounds(std::vector<Int3>* outermost) const {
         next.push_back({depth < 2 ? child : nullptr, at});
       }
     }
-    // What is outermost below lies in what is outermost here.
+    // The outermost children are in the outermost nodes.
     std::erase_if(next, [&](const Place& p) {
       return p.at.x != box.min.x && p.at.x != box.max.x && p.at.y != box.min.y && p.at.y != box.max.y && p.at.z != box.min.z && p.at.z != box.max.z;
     });

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// occupancy.hpp - the occupancy pyramid: which parts of the world hold a brick, and where that brick lies in the pool.
-// Derived from the hash grid, which stays the truth: for skipping empty space, and so that a ray that enters a brick
-// finds it by counting bits instead of hashing. Updated by the batch that edits bricks and rebuilt from keys and values
+// occupancy.hpp - the occupancy pyramid: which parts of the world hold a brick, and its index in the pool. It is
+// derived from the hash grid, which stays authoritative. It skips empty space, and a ray that enters a brick finds it
+// by counting bits instead of hashing. Each batch that edits bricks updates it; it can be rebuilt from keys and values
 // at any time.
 //
 // Every level covers 4x4x4 children, bit = x | y<<2 | z<<4 of the child's low two coordinate bits, as in a brick's
-// octants. A node's children lie side by side in the order of their bits, set ones only: child number n = how many
-// lower bits are set.
+// octants. A node's children are stored consecutively in the order of their bits, set ones only: a child's number is
+// the count of lower set bits.
 //
 //   level 3   one node per 512^3 voxels, dense: nodes 0 .. 2^14 of the arena          256 KiB
 //   level 2   128^3 voxels                                                            runs of nodes
@@ -16,11 +16,11 @@
 //   arena: | level 3 | run | run | free run | ...          granules of 16 bytes: one node, or four brick indices
 //   node:  | mask 64 | first granule of the children's run 32 | granules that the run has room for 32 |
 //
-// One block of memory, so that a shader needs one address; it moves when it grows (block_id() tells). Runs have few
-// sizes, and freed ones are kept in lists by size. About 6 bytes a brick in worlds of surfaces.
-// Coordinates are biased so that the world's corner is 0: cell = (voxel - kWorldMin) >> shift, shift = 3 brick, 5
-// level 1, 7 level 2, 9 level 3. Dense index: x | y << bits_x | z << (bits_x + bits_y), with the bits of the level:
-// level 2 7/6/7 (dirty lists only), level 3 5/4/5.
+// One block of memory, so that a shader needs one address. It moves when it grows (block_id() changes). Runs have few
+// sizes; freed ones are kept in lists by size. About 6 bytes a brick in worlds of surfaces. Coordinates are biased so
+// that the world's corner is 0: cell = (voxel - kWorldMin) >> shift, shift = 3 brick, 5 level 1, 7 level 2, 9 level 3.
+// Dense index: x | y << bits_x | z << (bits_x + bits_y), with the bits of the level: level 2 7/6/7 (dirty lists only),
+// level 3 5/4/5.
 #pragma once
 
 #include <array>
@@ -35,7 +35,7 @@
 namespace quarry {
 
 struct OccupancyNode {
-  uint64_t mask;   // which children there are
+  uint64_t mask;  // the existing children
   uint32_t child;  // granule where their run starts; meaningless while mask is 0
   uint32_t room;   // granules of that run; 0 while mask is 0
 };
@@ -51,25 +51,25 @@ class OccupancyPyramid {
   OccupancyPyramid& operator=(OccupancyPyramid&&) noexcept;
   ~OccupancyPyramid();
 
-  // Keys whose bricks now exist, with their pool indices / no longer exist. A brick that is there gets the new index;
-  // one that is not there is not removed. One thread at a time. Errors: full (more nodes than 32 bits can number),
-  // out_of_memory; then every brick is as before.
+  // add: keys whose bricks now exist, with their pool indices; a known brick gets the new index. remove: keys whose
+  // bricks no longer exist; unknown ones are ignored. One thread at a time. Errors: full (more nodes than 32 bits can
+  // number), out_of_memory; then every brick is as before.
   Result<void> add(std::span<const uint32_t> keys, std::span<const uint32_t> bricks);
-  // Takes the memory that add() and remove() of so many keys need for their notes; remove() then needs none.
+  // Reserves the bookkeeping memory of add() and remove() for this many keys; remove() then allocates nothing.
   void reserve_changes(size_t keys);
   void remove(std::span<const uint32_t> keys);
   void clear();
-  // Moves to a smaller block, without room to spare or, where edits are to come, with a sixty-fourth; has another id()
-  // from then on. Errors: out_of_memory, and then nothing has changed.
+  // Moves to a smaller block: without spare room or, if edits are to come, with a sixty-fourth. id() changes. Errors:
+  // out_of_memory; then nothing has changed.
   Result<void> shrink_to_fit(bool edits_to_come);
   Result<void> rebuild(std::span<const uint32_t> keys, std::span<const uint32_t> bricks);
 
-  // The pool index of a brick, found as a shader finds it.
+  // The pool index of a brick, found the same way as in a shader.
   std::optional<uint32_t> find_brick(Int3 brick) const;
   bool has_brick(Int3 brick) const { return find_brick(brick).has_value(); }
   std::vector<uint32_t> keys() const;  // of all bricks, sorted
-  // The tight box of all bricks, in bricks, and those that touch its faces. Looks at level 3 and at what lies on the
-  // faces.
+  // The tight box of all bricks, in bricks, and the bricks that touch its faces. It reads only level 3 and the nodes at
+  // the faces.
   Box3 brick_bounds(std::vector<Int3>* outermost = nullptr) const;
 
   // The arena. nodes()[0 .. kLevel3Nodes) are level 3; a node's children start at nodes()[child], the indices of one of
@@ -77,15 +77,14 @@ class OccupancyPyramid {
   const OccupancyNode* nodes() const { return static_cast<const OccupancyNode*>(block_.data); }
   const uint32_t* table(const OccupancyNode& level1) const { return reinterpret_cast<const uint32_t*>(nodes() + level1.child); }
   const MemoryBlock& block() const { return block_; }
-  // Another number for every pyramid of this process, and after shrink_to_fit().
-  uint64_t id() const { return id_; }
-  uint64_t block_id() const { return block_id_; }  // and for every block that any of them ever had
-  // Of the block, from its start; behind it are at least 64 granules.
+  uint64_t id() const { return id_; }  // unique among the pyramids of this process; new after shrink_to_fit()
+  uint64_t block_id() const { return block_id_; }  // unique among all blocks of all pyramids
+  // Of the block, from its start; at least 64 granules follow.
   uint64_t used_bytes() const { return uint64_t(next_) * kGranuleBytes; }
   uint64_t size_bytes() const { return block_.size_bytes; }
 
-  // Numbers of level-2 nodes of which anything changed since the last call, sorted: what a mirror on a GPU copies, each
-  // with its level-3 node, that node's run, its own run and the tables of its children.
+  // Numbers of level-2 nodes that changed since the last call, sorted. A mirror on a GPU copies each with its level-3 node, that node's
+  // run, its own run and its children's tables.
   std::vector<uint32_t> take_dirty_level2();
 
  private:
@@ -100,19 +99,19 @@ class OccupancyPyramid {
   void* insert_child(OccupancyNode& node, uint32_t bit, size_t child_bytes);
   void remove_child(OccupancyNode& node, uint32_t bit, size_t child_bytes);
   void remove_key(uint32_t key);
-  const uint32_t* index_of(uint32_t key) const;  // null: there is no such brick
+  const uint32_t* index_of(uint32_t key) const;  // null: no such brick
   void mark_dirty(uint32_t level2);
 
   MemorySource* memory_;
   MemoryBlock block_;
   uint64_t id_ = 0, block_id_ = 0;
-  uint32_t next_ = kLevel3Nodes;                       // granules in use, or in a list of free runs
+  uint32_t next_ = kLevel3Nodes;  // granules in use or in a list of free runs
   std::array<uint32_t, kRooms.size()> free_runs_{};    // heads of lists through the runs' first words; 0: none
   std::vector<uint32_t> dirty_level2_;
   std::vector<uint8_t> level2_is_dirty_;
 };
 
-// Where a brick's bits are. Shaders do the same arithmetic.
+// Where a brick's bits are. Shaders use the same arithmetic.
 struct PyramidPlace {
   uint32_t level3, level3_bit;  // node 0 .. 2^14, and the level-2 node in it
   uint32_t level2_bit;          // the level-1 node in it
@@ -127,7 +126,7 @@ inline PyramidPlace pyramid_place(Int3 brick) {
 inline uint32_t level3_of_level2(uint32_t level2) { return (level2 >> 2 & 31u) | (level2 >> 9 & 15u) << 5 | (level2 >> 15) << 9; }
 inline uint32_t bit_of_level2(uint32_t level2) { return (level2 & 3u) | (level2 >> 7 & 3u) << 2 | (level2 >> 13 & 3u) << 4; }
 
-// Of the set bits of `mask`, how many are below `bit`: a child's number in its run.
+// The number of set bits of `mask` below `bit`: a child's number in its run.
 uint32_t child_number(uint64_t mask, uint32_t bit);
 
 }  // namespace quarry

@@ -28,7 +28,7 @@ BrickPool::BrickPool(MemorySource& memory, uint32_t max_bricks)
 
 Result<std::vector<uint32_t>> BrickPool::allocate(size_t count) {
   const uint64_t fresh = count > free_.size() ? count - free_.size() : 0;
-  // Indices go on to the end of what there is, then from the next slab on: masks and materials end alike.
+  // Indices fill the existing slabs, then continue at the next slab: masks and materials end alike.
   const uint64_t end = materials_.capacity(), begin = materials_.grows_at(), more = fresh - std::min(fresh, end - high_water_);
   if (live_ + uint64_t(count) > max_bricks_ || begin + more >= kQryReservedValue)
     return fail(ErrorCode::full, "brick pool: " + std::to_string(count) + " bricks asked for, " + std::to_string(live_) + " of at most " +
@@ -44,7 +44,7 @@ Result<std::vector<uint32_t>> BrickPool::allocate(size_t count) {
     }
   }
   std::vector<uint32_t> indices(count);
-  // Room for every index there is, so that free() needs no memory: what gives bricks back must not fail.
+  // Room for every existing index, so that free() needs no memory: freeing bricks must not fail.
   if (const size_t most = live_ + free_.size() + size_t(fresh); free_.capacity() < most) free_.reserve(std::max(most, 2 * free_.capacity()));
   for (uint32_t& index : indices) {
     if (free_.empty()) {

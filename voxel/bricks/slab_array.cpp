@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// slab_array.cpp - several slabs to an allocation, each with its address for the table that shaders read; growth,
-// mirroring, cutting off at the end.
+// slab_array.cpp - several slabs in an allocation, each with its address for the table that shaders read; growth,
+// mirroring, trimming at the end.
 #include "voxel/bricks/slab_array.hpp"
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 namespace quarry {
 namespace {
 
-constexpr uint64_t kBlockBytes = 64u << 20;  // no allocation of several slabs is larger
-constexpr uint32_t kMostSlabs = 32, kLeastShare = 8;  // to grow by: at most so many slabs, at least such a part of one
+constexpr uint64_t kBlockBytes = 64u << 20;  // the limit of an allocation of several slabs
+constexpr uint32_t kMostSlabs = 32, kLeastShare = 8;  // growth: at most this many slabs, at least this fraction of one
 
 }  // namespace
 
@@ -54,7 +54,7 @@ void SlabArray::point_slabs(size_t first, const MemoryBlock& block, uint64_t ele
 
 Result<void> SlabArray::add(uint64_t elements) {
   const size_t first = slabs_.size(), more = size_t((elements + mask_) >> shift_);
-  slabs_.reserve(first + more);  // before there is a block that could be lost
+  slabs_.reserve(first + more);  // before a block exists that an exception could leak
   blocks_.reserve(blocks_.size() + 1);
   QRY_TRY_ASSIGN(auto block, memory_->allocate(elements * element_bytes_, label_));
   capacity_ = grows_at() + elements;
@@ -66,7 +66,7 @@ Result<void> SlabArray::add(uint64_t elements) {
 
 Result<void> SlabArray::grow(uint64_t count) {
   const uint64_t per_slab = mask_ + 1, most = std::max<uint64_t>(kBlockBytes / element_bytes_ >> shift_, 1) << shift_;
-  // Large arrays take several slabs at once, so that they stay within a driver's number of allocations.
+  // Large arrays add several slabs at once, to stay within a driver's limit on the number of allocations.
   const uint64_t step = std::clamp(std::bit_floor(capacity_ / 64), std::max<uint64_t>(per_slab / kLeastShare, 1), per_slab * kMostSlabs);
   const uint64_t end = grows_at() + (count + step - 1) / step * step;
   while (capacity_ < end)
@@ -100,7 +100,7 @@ void SlabArray::trim(uint64_t count) {
     blocks_.pop_back();
   }
   capacity_ = blocks_.empty() ? 0 : (blocks_.back().first_slab << shift_) + blocks_.back().elements;
-  if (count >= capacity_) return;  // it ended where a block does, or among numbers without elements
+  if (count >= capacity_) return;  // the array ended at the end of a block, or at a cut
   Block& last = blocks_.back();
   const uint64_t kept = count - (last.first_slab << shift_);
   if (auto smaller = memory_->allocate(kept * element_bytes_, label_); smaller) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// slab_array.hpp - an array that grows without moving: slabs from a MemorySource. Bricks live in these, so
-// that growth copies nothing, a shader finds an element through one table of slab addresses, and no single buffer
-// passes a device's limit (128 MiB on Mesa's software Vulkan).
+// slab_array.hpp - an array that grows without moving: slabs from a MemorySource. Bricks are stored in these. So growth
+// copies nothing, a shader finds an element through one table of slab addresses, and no buffer exceeds a device's limit
+// (128 MiB on Mesa's software Vulkan).
 //
-// Element i lies in slab i / elements_per_slab. A slab may be cut off before its end: the elements behind the cut do
-// not exist, and never will, so that neither growing nor cutting a grown array moves what others point to. What grows
-// next begins with the next slab.
+// Element i is in slab i / elements_per_slab. A slab may end early at a cut: the elements after the cut do not exist,
+// and never will. So neither growing nor cutting a grown array moves elements that others refer to. Growth continues
+// with the next slab.
 //
 //   | slab 0 | slab 1 | slab 2, cut |      | slab 3 ...
 //                                   '------' numbers without elements
@@ -26,25 +26,24 @@ class SlabArray {
   SlabArray& operator=(SlabArray&&) noexcept;
   ~SlabArray();
 
-  // At least `count` elements more, zeroed: [grows_at(), grows_at() + count), and up to a sixty-fourth of the array
-  // beside them, so that growing one by one stays cheap. Errors: out_of_memory, device; then some of them may be there
-  // (see cut).
+  // Adds at least `count` zeroed elements, [grows_at(), grows_at() + count), and up to a sixty-fourth of the array
+  // more, so that growing one by one stays cheap. Errors: out_of_memory, device; then some of them may exist (see cut).
   Result<void> grow(uint64_t count);
   uint64_t grows_at() const { return uint64_t(slabs_.size()) << shift_; }
-  // For an array that has nothing yet: elements [0, count) and no more.
+  // Allocates exactly elements [0, count). The array must be empty.
   Result<void> shrink_to_fit(uint64_t count);
-  // For an array that is to mirror another: slabs for those that `other` has more, of the same sizes.
+  // For an array that mirrors another: adds the slabs that `other` has in addition, of the same sizes.
   Result<void> follow(const SlabArray& other);
-  // Elements from `count` on are no more. What they took is given back, and the block that ends inside moves to a smaller one if memory
-  // for that can be had.
+  // Removes the elements from `count` on and frees their memory. The block that contains the new end moves to a smaller
+  // one if memory for that is available.
   void trim(uint64_t count);
 
   void* at(uint64_t index) const {
     return static_cast<char*>(slabs_[index >> shift_].data) + (index & mask_) * element_bytes_;
   }
-  uint64_t capacity() const { return capacity_; }  // all elements lie below it
+  uint64_t capacity() const { return capacity_; }  // all elements are below it
   uint32_t slab_shift() const { return shift_; }
-  // Slabs may share an allocation: `owner` is that allocation's, data, size and device address are the slab's own.
+  // Slabs may share an allocation: `owner` is that allocation's; data, size and device address are the slab's own.
   const std::vector<MemoryBlock>& slabs() const { return slabs_; }
   uint64_t size_bytes() const;
 

@@ -89,7 +89,7 @@ Result<void> fill_on_host(const VoxelList& list, const hashgrid::GridView& grid,
         last = key;
       }
       const uint32_t voxel = voxel_index(at);
-      // Relaxed: pieces meet in words, not in order; the joins of parallel_for come before whoever reads.
+      // Relaxed: pieces share words, but their order does not matter. parallel_for joins before anything is read.
       std::atomic_ref(masks[index][voxel >> 6]).fetch_or(uint64_t(1) << (voxel & 63u), std::memory_order_relaxed);
       const std::atomic_ref<uint8_t> material(materials[index][voxel]);
       const uint8_t mine = list.materials ? list.materials[i] : uint8_t(1);
@@ -110,7 +110,7 @@ struct VoxelListBuilder::State {
   std::optional<hashgrid::Grid> grid;
   MemoryBlock keys, indices, masks, materials;
   SortedVoxels sorted;
-  uint32_t bricks = 0, counted = 0;  // `counted`: how far indices are filled
+  uint32_t bricks = 0, counted = 0;  // `counted`: indices filled so far
 
   ~State() {
     for (const MemoryBlock& block : {keys, indices, masks, materials, sorted.memory})
@@ -142,8 +142,8 @@ struct VoxelListBuilder::State {
     const uint32_t count = found;
     QRY_TRY(number(count));
     if (!grid) {
-      // Half empty: no key of the one batch has to be moved, and a look-up reads one sector. A brick weighs 576 bytes,
-      // its two slots 16.
+      // Half empty: no key of the only batch has to move, and a look-up reads one sector. A brick takes 576 bytes, its
+      // two slots 16.
       QRY_TRY_ASSIGN(auto made, hashgrid::Grid::create(executor, {.capacity = uint64_t(count) * 2}));
       grid.emplace(std::move(made));
     } else {

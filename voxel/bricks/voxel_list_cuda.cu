@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// voxel_list_cuda.cu - bricks out of a list of voxels on CUDA, in the executor's stream: the voxels are sorted by
-// brick, and a warp puts each brick together in shared memory and writes it whole. Every byte of a brick is written
-// once, in whole sectors, whatever the list's order.
+// voxel_list_cuda.cu - bricks from a list of voxels on CUDA, in the executor's stream. The voxels are sorted by brick;
+// one warp assembles each brick in shared memory and writes it as a whole. Every byte of a brick is written once, in
+// whole sectors, for any order of the list.
 //
 // Sorting: onesweep radix sort with decoupled look-back (A. Adinets and D. Merrill, 2022), by CUB, over the bits that
 // the list's own box needs.
@@ -47,7 +47,7 @@ Result<uint32_t> list_keys_on_cuda(hashgrid::Executor& executor, const VoxelList
     QRY_TRY(make_room(executor.memory(), keys, sizeof(uint32_t), "brick keys"));
     return 0u;
   }
-  // One block for all that is needed on the way: survey, keys and voxels twice, starts, and what CUB asks for.
+  // One block for all intermediate data: survey, keys and voxels twice, starts, and CUB's temporary memory.
   size_t sort_bytes = 0, select_bytes = 0;
   uint32_t* const none = nullptr;
   cub::DoubleBuffer<uint32_t> sizing_keys(none, none), sizing_voxels(none, none);

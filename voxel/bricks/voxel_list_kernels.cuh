@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// voxel_list_kernels.cuh - the kernels that make bricks out of a list of voxels. Launches are in voxel_list_cuda.cu.
+// voxel_list_kernels.cuh - the kernels that make bricks from a list of voxels. voxel_list_cuda.cu launches them.
 #pragma once
 
 #include "voxel/bricks/voxel_list_stage.hpp"
@@ -7,15 +7,15 @@
 namespace quarry::voxel_list_detail::kernels {
 
 constexpr uint32_t kThreads = 256, kWarps = kThreads / 32;
-constexpr uint32_t kSurveyBlocks = 2048;  // of survey_voxels at most, which strides over the rest
+constexpr uint32_t kSurveyBlocks = 2048;  // at most, for survey_voxels, which strides over the rest
 
-// What the first pass finds. Brick coordinates are biased as in keys, so that they are unsigned.
+// Results of the first pass. Brick coordinates are biased as in keys, so that they are unsigned.
 struct Survey {
   unsigned long long outside, without_material;
   uint32_t low[3], high[3];
 };
 
-// Of a brick coordinate: its place in keys of the box, which rise as the grid's keys do.
+// The box of the list's bricks. A brick's key in the box rises as its key in the grid does.
 struct Box {
   uint32_t low[3], bits[3];
   uint32_t bits_in_all() const { return bits[0] + bits[1] + bits[2]; }
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(kThreads) survey_voxels(const Int3* positions,
   }
 }
 
-// Key of the brick in the box; beside it the voxel's number in the brick and its material.
+// The key of each voxel's brick in the box, and the voxel's number in the brick with its material.
 __global__ void __launch_bounds__(kThreads) key_voxels(const Int3* positions, const uint8_t* materials, uint64_t count, Box box, uint32_t* keys,
                                                        uint32_t* voxels) {
   const uint64_t i = uint64_t(blockIdx.x) * kThreads + threadIdx.x;
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kThreads) name_bricks(const uint32_t* sorted, 
   if (i < bricks) keys[i] = grid_key(box, sorted[starts[i]]);
 }
 
-// A warp a brick. Of a position that is given more than once the greatest material stays.
+// One warp a brick. Of a position that occurs more than once the greatest material stays.
 __global__ void __launch_bounds__(kThreads) put_bricks_together(const uint32_t* voxels, const uint32_t* starts, uint32_t bricks, uint32_t count,
                                                                 uint32_t* masks, uint32_t* materials) {
   __shared__ __align__(16) uint32_t stage[kWarps][kVoxelsPerBrick];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// voxel_list_without_cuda.cpp - stands in for voxel_list_cuda.cu in builds without a CUDA toolkit, in which no executor
-// is a CUDA one.
+// voxel_list_without_cuda.cpp - replaces voxel_list_cuda.cu in builds without a CUDA toolkit, where no executor is a
+// CUDA one.
 #include "voxel/bricks/voxel_list_stage.hpp"
 
 namespace quarry::voxel_list_detail {

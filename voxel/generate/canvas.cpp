@@ -86,8 +86,8 @@ Camera camera_at(const std::string& name, std::array<double, 3> position, std::a
 
 int32_t noise(int64_t x, int64_t z, uint64_t seed) {
   const int64_t cx = x >> 16, cz = z >> 16, fx = x & 65535, fz = z & 65535;
-  // Dot product of a corner's gradient with the way to it. Eight directions, the diagonal ones a little shorter than
-  // the square's.
+  // Dot product of a corner's gradient with the offset from it. Eight directions, the diagonal ones a little shorter
+  // than the square's.
   const auto corner = [&](int64_t dx, int64_t dz) -> int64_t {
     const int64_t px = fx - (dx << 16), pz = fz - (dz << 16);
     switch (hashed(seed, cx + dx, cz + dz) >> 61) {
@@ -111,8 +111,8 @@ int32_t noise(int64_t x, int64_t z, uint64_t seed) {
   return int32_t(mix(mix(corner(0, 0), corner(1, 0), u), mix(corner(0, 1), corner(1, 1), u), v) * 3 / 2);
 }
 
-// Octaves are moved against each other: noise is 0 on lattice points, and where those of all octaves meet there would
-// be a needle.
+// Octaves are shifted against each other: noise is 0 on lattice points, and where those of all octaves coincide there
+// would be a spike.
 constexpr int64_t kApart = 0x5A3D7;
 
 int32_t fractal_noise(int64_t x, int64_t z, int octaves, uint64_t seed) {
@@ -128,7 +128,7 @@ int32_t ridged_noise(int64_t x, int64_t z, int octaves, uint64_t seed) {
         0, 65536 - std::abs(int64_t(noise((x << o) + kApart * o, (z << o) + kApart * 2 * o, seed + uint64_t(o) * 7919)) * 3 / 2));
     sum += (ridge * weight >> 16) >> o;
     total += 65536 >> o;
-    // Fine ridges only where there are coarse ones.
+    // Fine ridges only on coarse ones.
     weight = std::clamp<int64_t>((ridge * ridge >> 16) * 3 / 2, 8192, 65536);
   }
   return int32_t(sum * 65536 / total);

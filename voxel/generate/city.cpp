@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // city.cpp - blocks of buildings on a grid of streets: towers in the middle, houses outside, parks between, lit
-// windows, lamps, cars. The size says how many blocks there are; a voxel is always about two feet.
+// windows, lamps, cars. The size decides the number of blocks; a voxel is always about two feet.
 #include <algorithm>
 #include <cstdlib>
 
@@ -29,7 +29,7 @@ struct CityColours {
   uint8_t trunk = paints.add("trunk", 0x5A4130, 0.95f);
   uint8_t leaf = paints.ramp("leaf", 0x3F6E2C, 0x86AE48, 5, 0.95f);
   uint8_t blossom = paints.ramp("blossom", 0xD98AA6, 0xF4C6D2, 3, 0.9f);
-  // Walls: four shades of each style are drawn from.
+  // Walls: each style has four shades to draw from.
   uint8_t brick = paints.ramp("brick", 0x8A4432, 0xB06A4C, 4, 0.9f);
   uint8_t plaster = paints.ramp("plaster", 0xCDBB9C, 0xE9E0CE, 4, 0.9f);
   uint8_t concrete = paints.ramp("concrete", 0x8C8A86, 0xB9B6B0, 4, 0.9f);
@@ -101,7 +101,7 @@ class City {
   };
 
   int32_t block_start(int32_t i) const { return margin_ + kRoad + i * kPitch; }
-  // Where on the grid a coordinate lies: -1 on a road, else 0 .. kBlock - 1 from the block's edge.
+  // A coordinate's position on the grid: -1 on a road, else 0 .. kBlock - 1 from the block's edge.
   int32_t in_block(int32_t c) const {
     const int32_t at = c - margin_;
     if (at < 0 || at >= blocks_ * kPitch + kRoad) return -2;  // outside the grid: lawn
@@ -168,7 +168,7 @@ class City {
     }
     uint8_t paint = shade(c_.asphalt, 3, x, 0, z);
     if (bx < 0 && bz < 0) {
-      // A crossing: nothing on it.
+      // A crossing: stays empty.
     } else {
       const int32_t across = bx < 0 ? in_road(x) : in_road(z), along = bx < 0 ? bz : bx;
       if (along < 6 || along >= kBlock - 6) {
@@ -185,7 +185,7 @@ class City {
   }
 
   uint8_t wall_paint(const Lot& lot, int32_t t, int32_t length, int32_t y, int32_t face, uint64_t tier) const {
-    // t: along the wall; y: above its foot; face: 0..3. Windows are lit by the hash of (floor, bay).
+    // t: along the wall; y: above its base; face: 0..3. Windows are lit by the hash of (floor, bay).
     const auto lit = [&](int32_t floor, int32_t bay, int32_t percent, uint8_t dark) {
       const uint64_t hash = hashed(lot.hash + tier, floor, bay, face);
       // Offices are lit by the floor, homes by the window.

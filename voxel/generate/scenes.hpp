@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scenes.hpp - procedural scenes, so that nothing has to be downloaded to see something worth looking at.
+// scenes.hpp - procedural scenes, so that there is something to see without a download.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Generator {
 };
 std::span<const Generator> generators();
 
-// Deterministic in (name, size, seed), whatever the number of threads. size 0: the default. Errors: not_found (with the
+// Deterministic in (name, size, seed), for any number of threads. size 0: the default. Errors: not_found (with the
 // nearest name), invalid_argument (size), cancelled.
 Result<Scene> generate(std::string_view name, int32_t size, uint32_t seed, const Progress& progress = {});
 

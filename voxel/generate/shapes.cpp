@@ -16,8 +16,8 @@ Result<Scene> menger(int32_t size, uint32_t seed, const Progress& progress) {
     for (uint32_t level = 0; rest > 0; ++level, rest /= 3)
       if (rest % 3 == 1) middle[size_t(c)] |= 1u << level;
   }
-  // Sizes that are no power of three show the corner of the next sponge: digits above the size's would be 0, which is
-  // solid.
+  // Sizes that are no power of three show the corner of the next larger sponge: digits beyond the size's would be 0,
+  // which is solid.
   Paints paints;
   constexpr int32_t kShades = 64, kCore = 48;
   const uint8_t cool = paints.ramp("outside", 0x264F78, 0x4FB3A5, kShades / 2, 0.5f, 0.1f);
@@ -32,8 +32,8 @@ Result<Scene> menger(int32_t size, uint32_t seed, const Progress& progress) {
         const int32_t far_yz = std::max(std::abs(y - half), std::abs(z - half));
         for (int32_t x = slab.x0(); x < std::min(size, slab.x0() + 8); ++x) {
           if (middle[size_t(x)] & (my | mz)) continue;
-          // 0 at the centre, 1000 in the corners: between the distance of a cube and that of a ball, so that faces
-          // shade too.
+          // 0 at the centre, 1000 in the corners: between the distance in a cube and in a ball, so that faces are
+          // shaded too.
           const int64_t cube = std::max(far_yz, std::abs(x - half)), dx = x - half, dy = y - half, dz = z - half;
           const auto ball = int64_t(std::sqrt(double(dx * dx + dy * dy + dz * dz) / 3));
           const auto far = int32_t((cube + ball) * 500 / std::max(1, half));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // terrain.cpp - a valley cut out like a model: mountains in the far corner, a lake open to the near side, forest
-// between. All lengths scale with the size; the numbers below are voxels at 512.
+// between. All lengths scale with the size; the numbers below are voxels at size 512.
 #include <algorithm>
 #include <cstdlib>
 
@@ -108,7 +108,7 @@ class Terrain {
     const int64_t du = mu - kOne * 60 / 100, dv = (mv - kOne * 86 / 100) * 9 / 10;
     const int64_t away = (du * du + dv * dv) >> 16;
     const int64_t lake = kOne - smooth_step(kOne * 12 / 1000, kOne * 100 / 1000, away);
-    // A valley with a stream from the mountains down to the lake.
+    // A valley with a stream from the mountains to the lake.
     const int64_t course = mu - kOne * 52 / 100 + field(x, z, 4, 2, 6) / 12 + (mv - kOne * 60 / 100) / 9;
     const int64_t valley = kOne - smooth_step(0, kOne * 9 / 100, std::abs(course));
     int64_t h = int64_t(len(56)) * kOne + hills * len(13) + mountain * len(12) + (mountain * mountain >> 16) * len(34) +
@@ -214,7 +214,7 @@ class Terrain {
         const int32_t line = snow_line(x, z);
         if (h <= water_ + len(4) || h > line + len(4) || slope(x, z) > 6 || near_cabin(x, z)) continue;
         const int64_t wood = forest(x, z);
-        // Dense in the woods, a tree here and there on the meadows, fewer towards the snow.
+        // Dense in the woods, sparse on the meadows, fewer towards the snow.
         const int64_t chance = wood > kOne * 10 / 100 ? 88 : wood > 0 ? 30 : 4;
         if (int64_t(mixed(hash + 1) % 100) >= chance * (h > line - len(30) ? 45 : 100) / 100) continue;
         const bool high = h > len(84) || field(x, z, 5, 2, 41) > 0;
@@ -254,7 +254,7 @@ class Terrain {
     const int32_t h = t.height, reach = h / 2 + 2;
     if (!slab.meets(t.x - reach, t.x + reach)) return;
     if (t.kind == 0 || t.kind == 4) {
-      // A fir: rings that narrow towards the tip, each a little skirt.
+      // A fir: rings that narrow towards the tip, each a small skirt.
       for (int32_t y = 0; y < h * 3 / 4; ++y) slab.set(t.x, t.y + y, t.z, shade(c_.trunk, 2, 0, y, 0));
       const int32_t base = h / 6, skirt = std::max(3, h / 5);
       for (int32_t y = base; y <= h; ++y) {
@@ -291,7 +291,7 @@ class Terrain {
           for (int32_t x = -r; x <= r; ++x) {
             const uint64_t each = hashed(t.hash, x + ox, y + oy, z + oz);
             if (x * x + y * y * 5 / 4 + z * z > r * r - pick(each, r + 1)) continue;
-            // Lighter above, darker below: the eye reads it as a round crown.
+            // Lighter above, darker below: this makes the crown look round.
             const int32_t tone = std::clamp(2 + (y * 3) / std::max(1, r) + pick(mixed(each), 3) - 1, 0, 5);
             slab.set(t.x + ox + x, t.y + oy + y, t.z + oz + z, uint8_t(first + tone));
           }
@@ -336,7 +336,7 @@ class Terrain {
       for (int32_t k = 0; k < 4; ++k) slab.set(x0 + w - 3 + k % 2, y, z0 + 2 + k / 2, shade(c_.stone, 3, k, y, 0));
   }
 
-  // From the cabin nearest the water straight to it, and a boat at its end.
+  // A jetty straight from the cabin nearest the water, and a boat at its end.
   void paint_jetty(Slab& slab) const {
     Place best{};
     int32_t shortest = s_, step_x = 0, step_z = 0;

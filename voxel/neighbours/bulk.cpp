@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bulk.cpp - the neighbours of many bricks on host threads, and the choice of who does it.
+// bulk.cpp - the neighbours of many bricks on host threads, and the choice between host and CUDA.
 #include "voxel/neighbours/bulk.hpp"
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace quarry {
 namespace {
 
-constexpr size_t kBricksPerTask = 4096;  // what a thread takes at a time
+constexpr size_t kBricksPerTask = 4096;  // that a thread takes at a time
 
 template <Neighbourhood kWhich>
 void find_on_host(const hashgrid::Executor& executor, const hashgrid::GridView& view, const uint32_t* bricks, size_t count, uint32_t* values_out) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // bulk_cuda.cu - the neighbours of many bricks on CUDA, in the executor's stream.
 //
-// Neighbours look at each sector several times: their loads go through L1. A line read since the launch may be out of
-// date by what other kernels have done since; each look-up of the batch was called at the launch, so it may take effect
-// at the instant its line was read. Caches are empty when a kernel begins.
+// Neighbouring bricks read the same sectors several times, so their loads go through L1. A line read since the launch
+// may miss later changes by other kernels. Each look-up of the batch was called at the launch, so it may take effect at
+// the instant its line was read. Caches are empty when a kernel begins.
 //
-// Where rows share lines, one key in eight has gone on to its second bucket: hashgrid/pairs/cuda/rows.cuh says why
-// those wait in a list.
+// Where rows share lines, one key in eight has gone on to its second bucket: hashgrid/pairs/cuda/rows.cuh says why such
+// keys wait in a list.
 #include "base/cuda/launch.cuh"
 #include "hashgrid/cuda_stream.cuh"
 #include "hashgrid/pairs/cuda/block_list.cuh"
@@ -32,8 +32,8 @@ struct CachedWords {
   }
 };
 
-// values[direction * count + i]: what the grid holds for the neighbour of bricks[i] in that direction (one_brick.hpp),
-// or the reserved value.
+// values[direction * count + i]: the grid's value for the neighbour of bricks[i] in that direction (one_brick.hpp), or
+// the reserved value.
 template <Neighbourhood kWhich, bool kRows>
 __global__ void __launch_bounds__(kAroundThreads, kWhich == Neighbourhood::faces ? 12 : 8) find_around(hashgrid::GridView view, const uint32_t* bricks, size_t count, uint32_t* values) {
   constexpr uint32_t kLocality = kRows ? kQryRows : kQryPlain;

@@ -6,7 +6,7 @@
 
 namespace quarry::neighbour_detail {
 
-// After its arguments were looked at.
+// The arguments were checked before.
 Result<void> find_on_cuda(const hashgrid::Executor& executor, const hashgrid::GridView& view, const uint32_t* bricks, size_t count, Neighbourhood which,
                           uint32_t* values_out);
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bulk_without_cuda.cpp - stands in for bulk_cuda.cu in builds without a CUDA toolkit, in which no executor is a CUDA
-// one.
+// bulk_without_cuda.cpp - replaces bulk_cuda.cu in builds without a CUDA toolkit, where no executor is a CUDA one.
 #include "voxel/neighbours/bulk_stage.hpp"
 
 namespace quarry::neighbour_detail {

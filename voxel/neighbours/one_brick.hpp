@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// one_brick.hpp - the neighbours of a brick in a grid whose keys are packed bricks (voxel/bricks/key.h), for one brick
-// and any thread: what find_neighbours() of bulk.hpp does for many. Made for grids of rows, where a brick's neighbours
-// along x mostly lie in its own 128-byte line; in a plain grid the answers are the same, and each costs a sector of its
-// own.
+// one_brick.hpp - the neighbours of a brick in a grid whose keys are brick keys (voxel/bricks/key.h), for one brick and
+// any thread. find_neighbours() of bulk.hpp does it for many. It suits grids of rows, where a brick's neighbours along
+// x are mostly in its own 128-byte line. A plain grid gives the same results, at the cost of a sector for each
+// neighbour.
 //
 // Order. 6: -x, +x, -y, +y, -z, +z. 26: z slowest, x fastest, each from -1 to +1, without the brick itself: direction d
 // < 13 is step d of the 27, direction d >= 13 is step d + 1. So 12 is -x and 13 is +x. Beyond the edges of the world
-// there is no brick.
+// all bricks are absent.
 #pragma once
 
 #include "hashgrid/pairs/home.hpp"
 #include "hashgrid/pairs/view.hpp"
 #include "voxel/bricks/key.h"
 
-// Loops whose arrays must be registers on a GPU.
+// Unrolls loops whose arrays must be registers on a GPU.
 #if defined(__CUDA_ARCH__)
 #define QRY_UNROLL _Pragma("unroll")
 #else
@@ -24,7 +24,7 @@ namespace quarry {
 
 enum class Neighbourhood : uint32_t { faces = 6, all = 26 };
 
-// The key of the brick at a distance of dx, dy, dz, each -1, 0 or 1; the reserved key beyond the edges of the world.
+// The key of the brick at an offset of dx, dy, dz, each -1, 0 or 1; the reserved key beyond the edges of the world.
 QRY_HD inline uint32_t neighbour_key(uint32_t brick, int dx, int dy, int dz) {
   const uint32_t x = (brick & 2047u) + uint32_t(dx), y = (brick >> 11 & 1023u) + uint32_t(dy), z = (brick >> 21) + uint32_t(dz);
   return x > 2047u || y > 1023u || z > 2047u ? kQryReservedKey : x | y << 11 | z << 21;
@@ -44,10 +44,9 @@ QRY_HD constexpr NeighbourStep step_of(uint32_t direction) {
   return {int(step % 3) - 1, int(step / 3 % 3) - 1, int(step / 9) - 1};
 }
 
-// values[d]: what the grid holds for the brick in direction d, kQryReservedValue if there is none. The brick
-// itself need not be there.
-// Any thread, beside any other operation; each look-up is linearizable by itself. Reads 6 sectors for 6 neighbours, for
-// 26 of a grid of rows 18, in 5 and 9 lines for three bricks of four.
+// values[d]: the grid's value for the brick in direction d, kQryReservedValue if it is absent. The brick itself may be
+// absent. Any thread, beside any other operation; each look-up is linearizable by itself. Reads 6 sectors for 6
+// neighbours and, in a grid of rows, 18 for 26. For three bricks of four these are in 5 and 9 lines.
 QRY_HD inline void find_neighbours6(const hashgrid::GridView& view, uint32_t brick, uint32_t (&values)[6]);
 QRY_HD inline void find_neighbours26(const hashgrid::GridView& view, uint32_t brick, uint32_t (&values)[26]);
 
@@ -60,8 +59,9 @@ using hashgrid::detail::InSector;
 using hashgrid::detail::probe_bucket;
 using hashgrid::detail::value_beyond;
 
-// The text of both functions, and of the kernels: found(direction, value) for what home sectors answer; returns a bit
-// for each direction that needs value_beyond(). Nothing here branches, so that many loads are under way together.
+// The common part of both functions and of the kernels. Calls found(direction, value) for what home sectors settle;
+// returns a bit for each direction that needs value_beyond(). Nothing here branches, so that many loads are in flight
+// at once.
 template <class Words, Neighbourhood kWhich, class Found>
 QRY_HD inline uint32_t look_around(const GridView& view, uint32_t locality, uint32_t brick, const Found& found) {
   uint32_t beyond = 0;
@@ -79,7 +79,7 @@ QRY_HD inline uint32_t look_around(const GridView& view, uint32_t locality, uint
       answer(probe_bucket(Words::load_bucket(home.words), home.stored), key, direction);
     }
   } else {
-    // Of the three bricks at x-1, x, x+1, two share a sector of a grid of rows: x and the one beside it in its pair.
+    // Of the three bricks at x-1, x, x+1, two share a sector of a grid of rows: x and the other brick of its pair.
     const bool odd = (brick & 1u) != 0;
     QRY_UNROLL
     for (uint32_t line = 0; line < 9; ++line) {

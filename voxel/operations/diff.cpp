@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// diff.cpp - compares masks brick by brick, and materials by a table of which looks are alike.
+// diff.cpp - compares masks brick by brick, and materials by a table of equal looks.
 #include "voxel/operations/diff.hpp"
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// diff.hpp - two scenes compared voxel by voxel, as they are seen: flattened, by the look of their materials and not by
-// the numbers that their palettes give them. Instances, layers and names are not compared.
+// diff.hpp - compares two scenes voxel by voxel: flattened, by the properties of their materials instead of palette
+// indices. Instances, layers and names are not compared.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct SceneDiff {
   uint64_t voxels_a = 0, voxels_b = 0, same = 0;
   Kind added;       // in b only
   Kind removed;     // in a only
-  // In both, of materials that differ in colour, roughness, metalness, emission, transparency or refraction.
+  // In both, with materials that differ in colour, roughness, metalness, emission, transparency or refraction.
   Kind recoloured;
 
   bool equal() const { return added.voxels == 0 && removed.voxels == 0 && recoloured.voxels == 0; }
@@ -27,7 +27,7 @@ struct SceneDiff {
 
 struct SceneDiffOptions {
   bool visible_only = true;    // false: hidden instances and layers count too
-  bool shape_only = false;     // materials do not matter
+  bool shape_only = false;  // materials are ignored
 };
 
 // Errors: those of flatten().

@@ -12,9 +12,9 @@ namespace quarry::operations_detail {
 using MaterialTable = std::array<uint8_t, 256>;  // old index -> new; [0] = 0
 
 Result<void> check(const Scene& scene);
-// The same voxels with other indices.
+// The same voxels with other material indices.
 BrickMap remapped(const BrickMap& bricks, const MaterialTable& table);
-// What a reader had left about palette, materials or layers of a file, which is no longer so.
+// Removes metadata that a reader left about a file's palette, materials or layers and that no longer holds.
 void forget_file_tables(Scene& scene);
 
 struct WeightedMaterial {
@@ -27,7 +27,7 @@ struct QuantisedMaterials {
   std::vector<uint32_t> commonest;  // the input with the most voxels in each cluster
   PaletteError error;
 };
-// At most `count` clusters. Inputs without voxels come last and cost nothing.
+// At most `count` clusters. Inputs without voxels come last and have no weight.
 QuantisedMaterials quantise_materials(const std::vector<WeightedMaterial>& inputs, uint32_t count);
 
 }  // namespace quarry::operations_detail

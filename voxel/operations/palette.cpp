@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// palette.cpp - palettes made smaller or joined: quantise(), merge().
+// palette.cpp - reduces and merges palettes: quantise(), merge().
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -34,12 +34,12 @@ struct Cluster {
   uint32_t commonest = 0;
   uint32_t members = 1;
   bool alive = true;
-  // The later cluster that is cheapest to join, and its cost.
+  // The later cluster with the lowest merging cost, and that cost.
   uint32_t nearest = 0;
   double cost = std::numeric_limits<double>::infinity();
 };
 
-// Ward's criterion: by how much the weighted sum of squares grows.
+// Ward's criterion: the growth of the weighted sum of squares.
 double cost_of(const Cluster& a, const Cluster& b) {
   double square = 0;
   for (size_t i = 0; i < kAxes; ++i) square += (a.mean[i] - b.mean[i]) * (a.mean[i] - b.mean[i]);
@@ -85,7 +85,7 @@ void forget_file_tables(Scene& scene) {
 QuantisedMaterials quantise_materials(const std::vector<WeightedMaterial>& inputs, uint32_t count) {
   QuantisedMaterials out;
   std::vector<Cluster> clusters(inputs.size());
-  std::vector<uint32_t> joined(inputs.size());  // into which cluster each went; itself while alive
+  std::vector<uint32_t> joined(inputs.size());  // the cluster that each was merged into; itself while alive
   std::iota(joined.begin(), joined.end(), 0u);
   size_t alive = inputs.size();
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -187,7 +187,7 @@ Result<Scene> quantise(const Scene& scene, uint32_t count, PaletteError* error) 
 
 Result<Scene> merge(std::span<const Scene* const> scenes, PaletteError* error) {
   if (scenes.empty()) return fail(ErrorCode::invalid_argument, "no scene to merge");
-  // Distinct materials with their names, in the order of the scenes; first those that voxels use.
+  // Distinct materials with their names, in the order of the scenes; used ones first.
   std::vector<WeightedMaterial> inputs;
   std::vector<std::string> names;
   constexpr uint32_t kUnused = ~0u;
@@ -213,7 +213,7 @@ Result<Scene> merge(std::span<const Scene* const> scenes, PaletteError* error) {
   Scene out;
   out.overlap = first.overlap;
   out.metadata = first.metadata;
-  // The first scene's materials keep their indices where nothing had to be given up.
+  // The first scene's materials keep their indices if no material had to be dropped.
   std::vector<uint8_t> slot(q.materials.size(), 0);
   std::array<bool, 256> taken{};
   const auto first_counts = material_counts(first);

@@ -15,7 +15,7 @@ namespace {
 using Long3 = std::array<int64_t, 3>;
 Long3 wide(Int3 v) { return {v.x, v.y, v.z}; }
 
-// The volume's cells that the instance carries into the box, as far as 32 bits reach.
+// The volume's cells that the instance maps into the box, clamped to 32 bits.
 Box3 box_in_volume(const Instance& instance, const Box3& box) {
   const Long3 low = wide(box.min), high = wide(box.max), offset = wide(instance.offset);
   std::array<int32_t, 3> min{}, max{};
@@ -60,8 +60,7 @@ Scene single(BrickMap bricks, const Palette& palette, const char* name) {
   return out;
 }
 
-// Voxels of `a` that also are (or are not) in `b`: the inner (or left) join of the two maps' keys, which both have in
-// order.
+// Voxels of `a` that are (or are not) in `b`: the inner (or left) join of the two maps' keys, which are both sorted.
 BrickMap filtered(const BrickMap& a, const BrickMap& b, bool in_b) {
   BrickMap out;
   const auto theirs_end = b.bricks().end();
@@ -125,7 +124,7 @@ Result<Scene> crop(const Scene& scene, const Box3& box) {
   if (box.empty()) return out;
   std::vector<Box3> bounds;
   for (const Volume& v : scene.volumes) bounds.push_back(v.bricks.bounds());
-  std::map<std::tuple<uint32_t, Int3, Int3>, uint32_t> made;  // volume and what is kept of it -> new volume
+  std::map<std::tuple<uint32_t, Int3, Int3>, uint32_t> made;  // volume and the part of it that is kept -> new volume
   for (const Instance& instance : scene.instances) {
     const Box3 kept = intersected(box_in_volume(instance, box), bounds[instance.volume]);
     if (kept.empty()) continue;
@@ -139,7 +138,7 @@ Result<Scene> crop(const Scene& scene, const Box3& box) {
     out.instances.push_back(instance);
     out.instances.back().volume = it->second;
   }
-  // Boxes that held bounds but no voxels have left empty volumes.
+  // Boxes that overlapped bounds but no voxels have left empty volumes.
   std::vector<uint32_t> number(out.volumes.size());
   std::vector<Volume> full;
   for (size_t v = 0; v < out.volumes.size(); ++v) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kMaxFactor = 64;
 
-// One brick of the enlarged volume for each of the n^3 in which a source brick's voxels end up.
+// The enlarged volume: up to n^3 bricks for each source brick.
 BrickMap enlarged(const BrickMap& bricks, int32_t n) {
   BrickMap out;
   std::vector<std::pair<Int3, const Brick*>> slab;  // source bricks of one x: their images fill x slabs in rising order
@@ -41,15 +41,15 @@ BrickMap enlarged(const BrickMap& bricks, int32_t n) {
   return out;
 }
 
-// Cell c of the volume goes to floor((c + phase) / n).
+// Cell c of the volume becomes floor((c + phase) / n).
 BrickMap shrunk(const BrickMap& bricks, Int3 phase, int64_t n, uint32_t threshold) {
   const auto floor_div = [n](int64_t a) { return int32_t(a >= 0 ? a / n : -((-a + n - 1) / n)); };
   BrickMap out;
-  // Of the bricks that later ones can still reach: place in the brick << 8 | material.
+  // Of the bricks that later ones can still affect: place in the brick << 8 | material.
   std::map<Int3, std::vector<uint32_t>> coarse;
   std::vector<uint8_t> materials;
   const auto finish = [&](Int3 at, const std::vector<uint32_t>& voxels) {
-    // Of each place's materials, once those of the places before are counted and it is filled.
+    // For each place, the begin of its materials; after filling, their end.
     std::array<uint32_t, kVoxelsPerBrick> ends{};
     for (const uint32_t v : voxels)
       if (v >> 8 < kVoxelsPerBrick - 1) ++ends[(v >> 8) + 1];
@@ -73,9 +73,9 @@ BrickMap shrunk(const BrickMap& bricks, Int3 phase, int64_t n, uint32_t threshol
     out.put(at, b);
   };
   for (const auto& [at, brick] : bricks.bricks()) {
-    std::array<Int3, 8> cells;  // where the brick's corner and the next on its diagonal go
+    std::array<Int3, 8> cells;  // where the brick's corner and the next on its diagonal are mapped to
     for (int64_t i = 0; i < 8; ++i) cells[size_t(i)] = {floor_div(int64_t(at.x) * 8 + i + phase.x), floor_div(int64_t(at.y) * 8 + i + phase.y), floor_div(int64_t(at.z) * 8 + i + phase.z)};
-    // Bricks come with rising x: what lies before this one's slab gets no more voxels.
+    // Bricks come with rising x: everything before this one's slab is complete.
     while (!coarse.empty() && coarse.begin()->first.x < cells[0].x >> 3) {
       finish(coarse.begin()->first, coarse.begin()->second);
       coarse.erase(coarse.begin());
@@ -100,7 +100,7 @@ Result<void> check_factor(uint32_t n) {
   return {};
 }
 
-// Metadata of a scene whose voxel has become `factor` times as long.
+// Updates the metadata of a scene whose voxels have become `factor` times as long.
 void scale_voxel_size(Scene& scene, double factor) {
   const auto it = scene.metadata.find("voxel_size");
   if (it == scene.metadata.end()) return;

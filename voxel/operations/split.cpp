@@ -14,7 +14,7 @@ constexpr size_t kMaxParts = size_t(1) << 16;
 
 Error too_many() { return {ErrorCode::unsupported, "it would be split into more than 65,536 parts; take larger regions"}; }
 
-// The instances that `chosen` takes, with the volumes that they show.
+// The instances selected by `chosen`, with their volumes.
 template <class Chosen>
 Scene with_instances(const Scene& scene, Chosen chosen) {
   Scene out = scene;
@@ -78,7 +78,7 @@ void split_materials(const Scene& scene, Parts& parts) {
 
 Result<void> split_regions(const Scene& scene, int32_t edge, Parts& parts) {
   const auto floor_div = [edge](int32_t a) { return a >= 0 ? a / edge : -int32_t((-int64_t(a) + edge - 1) / edge); };
-  // Which cubes have voxels: those that the placed bricks' boxes meet; crop() then says which really do.
+  // The candidate cubes: those that the placed bricks' boxes intersect. crop() then decides which have voxels.
   std::set<Int3> cubes;
   for (const Instance& instance : scene.instances)
     for (const auto& [at, brick] : scene.volumes[instance.volume].bricks.bricks()) {
@@ -133,7 +133,7 @@ Result<std::vector<ScenePart>> split(const Scene& scene, SplitKind kind, int32_t
         if (has_voxels(i)) parts.add(scene.instances[i].name, numbered("instance", i), with_instances(scene, [i](size_t n) { return n == i; }));
       break;
     case SplitKind::layers: {
-      constexpr int32_t kNone = INT32_MAX;  // behind the others
+      constexpr int32_t kNone = INT32_MAX;  // after all others
       const auto layer_of = [&](size_t i) { return scene.instances[i].layer < 0 ? kNone : scene.instances[i].layer; };
       std::set<int32_t> layers;
       for (size_t i = 0; i < scene.instances.size(); ++i)

@@ -15,7 +15,7 @@ namespace quarry {
 namespace {
 using namespace surface_detail;
 
-// All corners, and those on any line along an axis.
+// All corners, and the corners on any line along an axis.
 class Corners {
  public:
   explicit Corners(const std::vector<Rectangle>& rectangles) {
@@ -28,7 +28,7 @@ class Corners {
     std::sort(all_.begin(), all_.end());
     all_.erase(std::unique(all_.begin(), all_.end()), all_.end());
   }
-  // Before between(); size() must be at most 2^32.
+  // Call it before between(); size() must be at most 2^32.
   void make_lines() {
     for (size_t axis = 0; axis < 2; ++axis) {
       lines_[axis].reserve(all_.size());
@@ -50,7 +50,7 @@ class Corners {
     const int32_t a = from[(axis + 1) % 3], b = from[(axis + 2) % 3];
     const uint64_t first = pack(a, b, from[axis]), last = pack(a, b, end);
     const auto along = [](uint64_t key) { return int32_t(key & 0x1fffffu) - kBias; };
-    if (axis == 2) {  // the order of all corners is that of lines along z
+    if (axis == 2) {  // all corners are already in the order of lines along z
       for (auto it = std::lower_bound(all_.begin(), all_.end(), first); it != all_.end() && *it <= last; ++it) out.push_back({along(*it), uint32_t(it - all_.begin())});
       return;
     }
@@ -65,7 +65,7 @@ class Corners {
     uint32_t index;
   };
   std::vector<uint64_t> all_;                // rising x, then y, then z
-  std::array<std::vector<Entry>, 2> lines_;  // sorted so that a line along x, or y, lies together
+  std::array<std::vector<Entry>, 2> lines_;  // sorted so that a line along x, or y, is contiguous
 };
 
 std::vector<BrickLayer> layers_of(const BrickMap& bricks) {

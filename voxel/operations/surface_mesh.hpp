@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// surface_mesh.hpp - the surface of voxels as triangles: faces of one material merged into rectangles, and no crack
-// between them.
+// surface_mesh.hpp - the surface of voxels as triangles without cracks: faces of one material are merged into
+// rectangles.
 //
-// The way of the data: bricks -> faces, slice by slice -> rectangles (greedy: runs along one axis, equal runs merged
-// along the other) -> triangles. Every rectangle's edge passes through all corners of others that lie on it, so that no
-// vertex meets the middle of an edge: along each piece of an edge, as many triangles run one way as the other (the
-// surface is closed edge by edge, not only to the eye). Greedy merging after M. Lysenko, "Meshing in a Minecraft Game"
-// (2012); ours works on sparse runs instead of dense slices.
+// Data flow: bricks -> faces, slice by slice -> rectangles (greedy: runs along one axis, equal runs merged along the
+// other) -> triangles. Every rectangle's edge passes through all corners of others on it, so no vertex is in the middle
+// of an edge. Along each piece of an edge, equally many triangles run in either direction: the mesh is closed edge by
+// edge, not only visually. Greedy merging after M. Lysenko, "Meshing in a Minecraft Game" (2012); ours works on sparse
+// runs instead of dense slices.
 //
-// Voxels are opaque or clear (material.transparency > 0). A face stands where the kind changes; so the opaque voxels'
-// surface is closed by itself, the clear ones' too, and where they touch both have a face (back to back). Not here:
-// files (io/meshes/write.hpp).
+// Voxels are opaque or clear (material.transparency > 0). A face is made where the kind changes. So the opaque voxels'
+// surface is closed by itself, the clear ones' too, and where they touch both have a face (back to back). Files are
+// written elsewhere (io/meshes/write.hpp).
 #pragma once
 
 #include <cstdint>
@@ -40,9 +40,9 @@ struct SurfaceMeshOptions {
   Progress progress;
 };
 
-// Bricks must lie in the world (what flatten() gives). The same mesh whatever the number of threads. Memory: 8 bytes a
-// face of one layer of bricks for each thread, 24 a rectangle, some 80 a vertex. Errors: cancelled, unsupported (2^32
-// vertices).
+// Bricks must be inside the world (as flatten() returns them). The mesh does not depend on the number of threads.
+// Memory: 8 bytes a face of one layer of bricks for each thread, 24 a rectangle, some 80 a vertex. Errors: cancelled,
+// unsupported (2^32 vertices).
 Result<SurfaceMesh> surface_mesh(const BrickMap& bricks, const Palette& palette, const SurfaceMeshOptions& options = {});
 
 }  // namespace quarry

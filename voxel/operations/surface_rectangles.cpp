@@ -10,14 +10,14 @@ namespace {
 
 uint64_t face_key(int32_t u, int32_t v, uint8_t material) { return uint64_t(v + kBias) << 32 | uint64_t(u + kBias) << 8 | material; }
 
-// The voxels of one kind in a brick, and in the bricks before and behind it along an axis.
+// The voxels of one kind in a brick, and in the bricks before and after it along an axis.
 struct MaskTriple {
   const BrickMask *here, *before, *behind;
 };
 
 // Bits of octant word `o`: whether the voxel's neighbour along the axis, ahead or back, is in the mask.
 uint64_t neighbours(const MaskTriple& m, uint32_t axis, uint32_t o, bool ahead) {
-  // Of a 4^3 word, the bits whose coordinate along x, y or z is below 3.
+  // In a 4^3 word, the bits whose coordinate along x, y or z is below 3.
   constexpr uint64_t kBelow3[3] = {0x7777777777777777u, 0x0fff0fff0fff0fffu, 0x0000ffffffffffffu};
   const uint32_t step = 1u << (2 * axis), octant_bit = 1u << axis;
   const uint64_t word = (*m.here)[o];
@@ -83,7 +83,7 @@ BrickMask FaceFinder::clear_voxels(const Brick* brick) const {
 }
 
 void RowMerger::close_row(int32_t v, std::vector<Rectangle>& out) {
-  // Both lists rise; what the row does not continue is done.
+  // Both lists rise; rectangles that the row does not continue are finished.
   size_t o = 0;
   for (Rectangle& run : row_) {
     while (o < open_.size() && open_[o].u0 < run.u0) out.push_back(open_[o++]);

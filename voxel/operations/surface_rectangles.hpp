@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// surface_rectangles.hpp - the steps that make a surface out of voxels, each on its own: faces of bricks, rectangles of
-// faces, triangles of rectangles. surface_mesh.cpp does them with all in memory, io/meshes/surface_source.cpp plane by
+// surface_rectangles.hpp - the steps from voxels to a surface, one by one: faces of bricks, rectangles of faces,
+// triangles of rectangles. surface_mesh.cpp runs them with everything in memory, io/meshes/surface_source.cpp plane by
 // plane. Internal to the two.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace quarry::surface_detail {
 using Coords = std::array<int32_t, 3>;
 
 constexpr int32_t kBias = 1 << 20;  // makes coordinates positive; far beyond the world
-constexpr size_t kGrain = 4096;     // rectangles made into triangles in one go
+constexpr size_t kGrain = 4096;  // rectangles made into triangles at a time
 
 // A face rectangle: across `axis` at plane w, [u0, u1) x [v0, v1) on the next two axes. `up`: seen from the positive
 // side.
@@ -27,7 +27,7 @@ struct Rectangle {
 
 inline Coords coords_of(Int3 v) { return {v.x, v.y, v.z}; }
 
-// Faces of one slice seen from one side: v | u | material, in this order of weight.
+// Faces of one slice seen from one side: v | u | material, from the highest bits down.
 using FaceKeys = std::vector<uint64_t>;
 using Slices = std::array<FaceKeys, 16>;  // of a layer of bricks: [2 * (place along the axis) + up]
 
@@ -43,13 +43,13 @@ class FaceFinder {
   bool any_clear_ = false;
 };
 
-// Makes faces of one plane, seen from one side, into rectangles: runs of a row (along u), merged with equal runs of the
-// row before. Rows may come in several calls, each row whole and behind (in v) all before.
+// Merges faces of one plane, seen from one side, into rectangles: runs of a row (along u), merged with equal runs of
+// the row before. Rows may come in several calls, each row complete and after (in v) all earlier ones.
 class RowMerger {
  public:
-  // Sorts the faces and adds the rectangles that are done, rising by v1, then u0.
+  // Sorts the faces and adds the finished rectangles, rising by v1, then u0.
   void add(FaceKeys& faces, uint32_t axis, bool up, int32_t w, std::vector<Rectangle>& out);
-  // Those that end with the last row.
+  // Adds the rectangles that end with the last row.
   void finish(std::vector<Rectangle>& out);
 
  private:
@@ -57,8 +57,8 @@ class RowMerger {
   std::vector<Rectangle> open_, row_;  // rising u0
 };
 inline int32_t plane_of_slice(int32_t along, int32_t slice) { return along * 8 + (slice >> 1) + (slice & 1); }
-// Adds the rectangles of a layer's slices; `along` is its brick coordinate. They rise by plane, from above first, then
-// v1, then u0.
+// Adds the rectangles of a layer's slices; `along` is its brick coordinate. They rise by plane, then faces seen from
+// above first, then by v1, then u0.
 void merge_slices(Slices& slices, uint32_t axis, int32_t along, std::vector<Rectangle>& out);
 
 // Corners packed into 63 bits, so that they sort by the first coordinate, then the second, then the third.
@@ -78,9 +78,9 @@ struct CornerOnLine {
   uint32_t index;  // of the corner
 };
 
-// A rectangle with corners on its edges into triangles, none of them without area: fans close the left and the right
-// edge, a strip between the bottom and the top chain does the rest. Corners has between(from, axis, end, out): those
-// from `from` (a corner) to `end` along `axis` on its line, both included.
+// Makes a rectangle with corners on its edges into triangles, none of zero area: fans close the left and the right
+// edge, a strip between the bottom and the top chain does the rest. Corners has between(from, axis, end, out): the
+// corners from `from` (a corner) to `end` along `axis` on its line, both included.
 template <class Corners>
 class Triangulation {
  public:
@@ -122,7 +122,7 @@ struct BrickLayer {  // bricks with one coordinate along the axis
   int32_t along;
   std::vector<const BrickMap::value_type*> bricks;
 };
-// Of bricks in rising order, along one axis; the layers rise.
+// For bricks in rising order, along one axis; the layers rise.
 void add_layers(std::vector<const BrickMap::value_type*> bricks, uint32_t axis, std::vector<BrickLayer>& layers);
 
 }  // namespace quarry::surface_detail

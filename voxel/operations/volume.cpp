@@ -20,7 +20,7 @@ bool full(const BrickMask& m, Int3 local) {
 
 using MaskMap = std::map<Int3, BrickMask>;
 
-// What is left of a solid when every voxel with an open face is taken off.
+// The solid without the voxels that have an open face.
 MaskMap eroded(const MaskMap& solid) {
   MaskMap out;
   for (const auto& [at, mask] : solid) {
@@ -84,7 +84,7 @@ class Flood {
         if (const Int3 next = at + kFaces[f]; inside(next)) reach(next, f ^ 1u, it == reached_.end() ? nullptr : &it->second);
     }
   }
-  // The brick's empty voxels that stay empty.
+  // The brick's voxels that the outside reaches: they stay empty.
   BrickMask open(Int3 at) const {
     if (state_[index(at)] == kWhole) return {~0ull, ~0ull, ~0ull, ~0ull, ~0ull, ~0ull, ~0ull, ~0ull};
     const auto it = reached_.find(at);
@@ -100,7 +100,7 @@ class Flood {
     return (size_t(d.x) * size_t(size_.y) + size_t(d.y)) * size_t(size_.z) + size_t(d.z);
   }
 
-  // The outside comes in through face f; `from`: the reached voxels of the brick behind that face, null if all are.
+  // Floods the brick through face f; `from`: the reached voxels of the brick behind that face, null if all are.
   void reach(Int3 at, size_t f, const BrickMask* from) {
     uint8_t& state = state_[index(at)];
     if (state == kWhole) return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// document.cpp - a scene, the world it flattens into, and the history of its edits.
+// document.cpp - a scene, its flattened world, and the history of its edits.
 //
 //   edit -> plan_edit: bricks of one volume, before and after -> the volume's BrickMap
-//                                                             -> the world bricks they show up in, flattened again -> World
+//                                                             -> the affected world bricks, flattened again -> World
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -16,7 +16,7 @@
 namespace quarry {
 namespace {
 
-constexpr size_t kBatchBricks = 1u << 16;          // between two looks at Progress while a world is built
+constexpr size_t kBatchBricks = 1u << 16;  // between two reports to Progress while a world is built
 constexpr int32_t kMostBrick = (1 << 28) - 1;      // beyond it a brick's voxels have no 32-bit coordinates
 
 bool has_voxel_coordinates(Int3 b) {
@@ -51,10 +51,10 @@ struct Document::State {
                 "there is no volume " + std::to_string(volume) + "; the scene has " + std::to_string(scene.volumes.size()));
   }
 
-  // Volumes and palette as they were, unless the change is committed, also when memory ends on the way.
+  // Restores volumes and palette unless the change is committed, also after running out of memory.
   struct Rollback {
     Scene& scene;
-    std::map<uint32_t, BrickMap> bricks;  // share everything: what one costs is one pointer per leaf
+    std::map<uint32_t, BrickMap> bricks;  // share everything: a copy costs one pointer per leaf
     std::optional<Palette> palette;
     bool committed = false;
     ~Rollback() {
@@ -64,8 +64,8 @@ struct Document::State {
     }
   };
 
-  // Makes what is `after` in the records (forward) or `before` the scene's, and the world what the scene then flattens
-  // into. Several records are one change: all or nothing, and each world brick is written once.
+  // Changes the scene to `after` of the records (forward) or to `before`, and the world to the flattened scene. Several
+  // records are one change: all or nothing, and each world brick is written once.
   Result<void> commit(std::span<const UndoRecord> records, bool forward) {
     std::vector<Int3> places;
     for (const UndoRecord& record : records) {
@@ -107,7 +107,7 @@ struct Document::State {
     return {};
   }
 
-  // The same, and persisted elsewhere too, or neither. Where the world was, there is room for it again.
+  // The same, and persists it elsewhere; both or neither. The world's former state fits its memory again.
   Result<void> commit_and_persist(std::span<const UndoRecord> records, bool forward, const Persist& persist) {
     if (auto ok = commit(records, forward); !ok || !persist) return ok;
     auto persisted = persist(records);
@@ -122,7 +122,7 @@ struct Document::State {
       return &nothing;
     }
     record.continues = record.continues && position > 0;
-    // Room before the change: once it is made, entering it must not fail.
+    // Reserves before the change: adding the record after it must not fail.
     if (history.capacity() < position + 1) history.reserve(std::max(position + 1, 2 * history.capacity()));
     QRY_TRY(commit_and_persist({&record, 1}, true, persist));
     history.resize(position);
@@ -152,7 +152,7 @@ Result<Document> Document::create(Scene scene, const WorldMemory& memory, const 
     progress.say("building the world", double(done) / double(flat.bricks().size()));
   }
   if (progress.cancelled()) return fail(ErrorCode::cancelled, "building the world was cancelled");
-  // When memory for that is wanting, it is as good a world without.
+  // Without memory for it, the world works as well.
   if (!flat.bricks().empty()) (void)world.shrink_to_fit();
   return Document(std::make_unique<State>(std::move(scene), std::move(world)));
 }
@@ -179,7 +179,7 @@ Result<const UndoRecord*> Document::apply(uint32_t volume, const Edit& edit, uin
   QRY_TRY(state_->check_volume(volume));
   QRY_TRY_ASSIGN(const auto bounds, edit_bounds(edit));
   if (edit.material != 0 && (edit.mode == Mode::add || edit.mode == Mode::fill)) {
-    // Every voxel of the shape will be there, and its box is tight: refuse before work is done that cannot stay.
+    // The shape's voxels will all be set, and its box is tight: refuse before doing work that would be discarded.
     QRY_TRY(state_->flattener.check_box(volume, bounds));
   }
   QRY_TRY_ASSIGN(auto record, plan_edit(state_->scene.volumes[volume].bricks, edit, threads));

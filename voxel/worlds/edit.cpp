@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// edit.cpp - finds the bricks that an edit may change, applies the mode by masks in parallel, and records before and
-// after.
+// edit.cpp - finds the bricks that an edit may change, applies the mode by masks in parallel, and records both states.
 #include "voxel/worlds/edit.hpp"
 
 #include <algorithm>
@@ -102,7 +101,7 @@ uint32_t apply_mode(const Edit& edit, const BrickMask& shape, Brick& brick) {
 Result<std::vector<Int3>> candidates(const BrickMap& bricks, const Edit& edit, const EditShape& shape) {
   const bool creates = (edit.mode == Mode::add || edit.mode == Mode::fill) && edit.material != 0;
   if (creates) return shape.bricks(kMostBricksPerEdit);
-  // Only bricks that are there can change: walk the shape or the volume, whichever is less.
+  // Only existing bricks can change: iterate over the shape or the volume, whichever has fewer bricks.
   const Int3 first = brick_of(shape.bounds().min), last = brick_of(shape.bounds().max);
   const double box_bricks = (double(last.x) - first.x + 1) * (double(last.y) - first.y + 1) * (double(last.z) - first.z + 1);
   std::vector<Int3> found;
@@ -139,7 +138,7 @@ Result<UndoRecord> plan_edit(const BrickMap& bricks, const Edit& edit, uint32_t 
   record.label = std::string(name_of(edit.mode)) + " " + name_of(edit.shape);
   QRY_TRY_ASSIGN(const auto places, candidates(bricks, edit, shape));
 
-  // Each piece keeps its own changes; joined in the order of the pieces, they are the same whichever thread did which.
+  // Each piece keeps its own changes; joined in the order of the pieces, they do not depend on the threads.
   struct Piece {
     std::vector<BrickChange> changes;
     uint64_t voxels = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// edit_shape.cpp - exact tests of membership in 64-bit integers, the 6-connected line, and the octree walk that finds a
+// edit_shape.cpp - exact membership tests in 64-bit integers, the 6-connected line, and the octree walk that finds a
 // shape's bricks.
 #include "voxel/worlds/edit_shape.hpp"
 
@@ -15,7 +15,7 @@ namespace {
 
 __extension__ typedef unsigned __int128 Wide;
 
-// Along one axis; twice the world, and small enough for cross products in 64 bits.
+// Along one axis: twice the world's extent, and small enough for cross products in 64 bits.
 constexpr int64_t kLongestLine = 32768;
 
 // floor(radius^2 * factor), exactly. radius in 0..4096, factor below 2^33.
@@ -93,8 +93,8 @@ Result<EditShape> EditShape::create(const Edit& edit) {
 }
 
 // The 6-connected line: from centre to centre, through the faces in the order in which the segment crosses them; x
-// before y before z where it crosses an edge or corner. The next face of axis i is crossed at t = (2 k_i + 1) / (2
-// |d_i|) after k_i steps: compared crosswise, in integers. After J. Amanatides, A. Woo, "A fast voxel traversal
+// before y before z if it crosses an edge or corner. The next face of axis i is crossed at t = (2 k_i + 1) / (2 |d_i|)
+// after k_i steps: compared by cross-multiplication, in integers. After J. Amanatides, A. Woo, "A fast voxel traversal
 // algorithm for ray tracing", 1987.
 void EditShape::walk_line(Int3 from, Int3 to) {
   int32_t at[3] = {from.x, from.y, from.z};
@@ -124,7 +124,7 @@ bool EditShape::in_capsule(int64_t x, int64_t y, int64_t z) const {
   if (along <= 0) return square(v[0]) + square(v[1]) + square(v[2]) <= radius2_;
   if (along >= segment2_) return square(v[0] - d[0]) + square(v[1] - d[1]) + square(v[2] - d[2]) <= radius2_;
   // Between the ends: distance^2 = |v x d|^2 / |d|^2. The bound is at most 4096^2 * 3 * 2^30 < 2^56, so a component
-  // beyond 2^29 settles it, and squares of smaller ones fit.
+  // beyond 2^29 decides, and squares of smaller ones fit.
   const int64_t c[3] = {v[1] * d[2] - v[2] * d[1], v[2] * d[0] - v[0] * d[2], v[0] * d[1] - v[1] * d[0]};
   constexpr int64_t kFar = int64_t(1) << 29;
   if (std::abs(c[0]) > kFar || std::abs(c[1]) > kFar || std::abs(c[2]) > kFar) return false;
@@ -149,7 +149,7 @@ BrickMask EditShape::mask(Int3 brick) const {
     const auto found = thin_line_.find(brick);
     return found == thin_line_.end() ? BrickMask{} : found->second;
   }
-  // A capsule is convex: with its corners the whole brick is inside.
+  // A capsule is convex: if its corners are inside, the whole brick is.
   bool all = true;
   for (uint32_t corner = 0; corner < 8 && all; ++corner)
     all = in_capsule(low[0] + (corner & 1u) * 7, low[1] + (corner >> 1 & 1u) * 7, low[2] + (corner >> 2) * 7);
@@ -157,7 +157,7 @@ BrickMask EditShape::mask(Int3 brick) const {
   return mask_where(brick, [&](int64_t x, int64_t y, int64_t z) { return in_capsule(x, y, z); });
 }
 
-// The cube of 2^level bricks along each axis whose first brick is given.
+// The cube of 2^level bricks along each axis that begins at the given brick.
 bool EditShape::meets_cube(int64_t brick_x, int64_t brick_y, int64_t brick_z, uint32_t level) const {
   const int64_t low[3] = {brick_x * 8, brick_y * 8, brick_z * 8}, edge = int64_t(8) << level;
   const int64_t from[3] = {bounds_.min.x, bounds_.min.y, bounds_.min.z}, to[3] = {bounds_.max.x, bounds_.max.y, bounds_.max.z};
@@ -166,8 +166,8 @@ bool EditShape::meets_cube(int64_t brick_x, int64_t brick_y, int64_t brick_z, ui
   if (shape_ == Shape::box) return true;
   if (shape_ == Shape::sphere)
     return square(nearest(a_.x, low[0], edge)) + square(nearest(a_.y, low[1], edge)) + square(nearest(a_.z, low[2], edge)) <= radius2_;
-  // A ball around the cube's cells against the segment. A voxel too many for safety: rounding, and the thin line, which
-  // leaves its segment by less than that.
+  // Compares a ball around the cube's cells with the segment. One voxel of margin covers rounding, and the thin line,
+  // which deviates from its segment by less than that.
   const double half = double(edge - 1) / 2;
   double v[3], d[3], along = 0;
   const int64_t a[3] = {a_.x, a_.y, a_.z}, b[3] = {b_.x, b_.y, b_.z};

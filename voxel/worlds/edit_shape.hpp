@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // edit_shape.hpp - the shape of one edit, prepared for evaluation brick by brick. Integers decide membership, so that a
-// sphere is the same sphere on every machine; floating point is only used to skip regions that are safely far away.
+// sphere is the same on every machine; floating point only skips regions that are safely far away.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +34,9 @@ class EditShape {
   Box3 bounds_;
   Int3 a_, b_;
   double radius_ = 0;
-  int64_t radius2_ = 0;        // floor(radius^2): what an integer squared distance is compared with
+  int64_t radius2_ = 0;  // floor(radius^2): the limit of an integer squared distance
   int64_t segment2_ = 0;       // |b - a|^2
-  int64_t cross2_ = 0;         // floor(radius^2 * |b - a|^2): what |v x (b - a)|^2 is compared with
+  int64_t cross2_ = 0;  // floor(radius^2 * |b - a|^2): the limit of |v x (b - a)|^2
   std::map<Int3, BrickMask> thin_line_;  // radius 0: the line's voxels, brick by brick
 };
 

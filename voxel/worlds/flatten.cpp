@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// flatten.cpp - contributions of all instances sorted by world brick and precedence, then laid by tables of each
+// flatten.cpp - contributions of all instances sorted by world brick and precedence, then merged by tables of each
 // voxel's place after the rotation.
 #include "voxel/worlds/flatten.hpp"
 
@@ -33,7 +33,7 @@ bool in_world(const std::array<int64_t, 3>& b) {
 uint32_t ordered_key(const std::array<int64_t, 3>& b) { return uint32_t(b[0] + 1024) << 21 | uint32_t(b[1] + 512) << 11 | uint32_t(b[2] + 1024); }
 Int3 brick_of_ordered_key(uint32_t key) { return {int32_t(key >> 21) - 1024, int32_t(key >> 11 & 1023u) - 512, int32_t(key & 2047u) - 1024}; }
 
-// Puts the voxels of `source` that fall into `part` where `target` is still empty.
+// Copies the voxels of `source` that fall into `part`, where `target` is still empty.
 void place_brick(const BrickRemap& remap, uint32_t part, const Brick& source, Brick& target) {
   if (remap.aligned) {
     for (size_t i = 0; i < kVoxelsPerBrick; ++i) target.materials[i] = target.materials[i] ? target.materials[i] : source.materials[i];
@@ -52,8 +52,7 @@ void place_brick(const BrickRemap& remap, uint32_t part, const Brick& source, Br
   }
 }
 
-// What falls into a world brick from where. Sorting by `order` brings all of a world brick together, in order of
-// precedence.
+// One source brick's part in a world brick. Sorting by `order` groups them by world brick, in order of precedence.
 struct Contribution {
   uint64_t order;  // ordered key << 32 | place in placed_ << 3 | part
   const Brick* source;
@@ -111,7 +110,7 @@ Error Flattener::outside(const Placed& placed) const {
               "make it smaller"};
 }
 
-// The world brick of part 0. 64 bits: a volume may lie anywhere.
+// The world brick of part 0. 64 bits: a volume may be anywhere.
 std::array<int64_t, 3> Flattener::target_of(const Placed& placed, Int3 source) {
   std::array<int64_t, 3> target;
   for (uint32_t row = 0; row < 3; ++row) {
@@ -135,7 +134,7 @@ bool Flattener::source_of(const Placed& placed, Int3 world_brick, uint32_t part,
 
 Result<BrickMap> Flattener::all(uint32_t threads) const {
   if (placed_.size() == 1 && placed_[0].remap->aligned && placed_[0].offset == Int3{}) {
-    // A scene of one volume at the origin is its own flattening: the copy shares every brick.
+    // A scene of one volume at the origin is already flat: the copy shares every brick.
     const BrickMap& only = scene_->volumes[placed_[0].volume].bricks;
     for (const auto& [at, brick] : only.bricks())
       if (!brick_in_world(at)) return tl::unexpected(outside(placed_[0]));
@@ -155,8 +154,7 @@ Result<BrickMap> Flattener::all(uint32_t threads) const {
       }
     }
   }
-  // Two contributions of one instance to one brick never fill the same cell, so their order among themselves does not
-  // matter.
+  // Two contributions of one instance to one brick never fill the same cell, so their relative order does not matter.
   const auto earlier = [](const Contribution& a, const Contribution& b) { return a.order < b.order; };
   if (!std::is_sorted(contributions.begin(), contributions.end(), earlier)) std::sort(contributions.begin(), contributions.end(), earlier);
 

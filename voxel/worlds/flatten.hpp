@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// flatten.hpp - a scene's instances laid into world bricks. scene.hpp's flatten and flatten_brick stand on it; so does
-// Document, which flattens again only the world bricks that an edit touches.
+// flatten.hpp - a scene's instances merged into world bricks. Used by flatten and flatten_brick of scene.hpp, and by
+// Document, which flattens again only the world bricks that an edit affects.
 //
-// A rotation by 90 degrees carries a brick to a brick of some offset grid; with an offset that is no multiple of 8 its
-// voxels fall into up to eight world bricks ("parts", one bit per axis). Which part, and which place in it, depends
-// only on the rotation and on the offset's low three bits: one table of 512 entries, shared by all instances alike in
+// A rotation by 90 degrees maps a brick to a brick of some offset grid. If the offset is no multiple of 8, its voxels
+// fall into up to eight world bricks ("parts", one bit per axis). The part and the place in it depend only on the
+// rotation and on the offset's low three bits: one table of 512 entries, shared by all instances that are equal in
 // these (BrickRemap). An instance without rotation whose offset is a multiple of 8 is merged brick by brick, without
-// looking at voxels.
+// reading voxels.
 #pragma once
 
 #include <array>
@@ -29,23 +29,24 @@ BrickRemap make_brick_remap(const Rotation& rotation, Int3 offset);
 
 class Flattener {
  public:
-  // Refers to `scene`, whose instances, layers and overlap rule must not change while this lives; its volumes' bricks
-  // may. Instances of a volume that does not exist are left out (flatten() reports them).
+  // Refers to `scene`, whose instances, layers and overlap rule must not change during its life; its volumes' bricks
+  // may. Instances of a missing volume are left out (flatten() reports them).
   Flattener(const Scene& scene, bool visible_only);
 
-  // The whole scene. Errors: out_of_bounds. Memory beside the result: 16 bytes per source brick and part.
+  // The whole scene. Errors: out_of_bounds. Memory besides the result: 16 bytes per source brick and part.
   Result<BrickMap> all(uint32_t threads = 0) const;
   // One world brick, from all instances that reach it.
   Brick brick(Int3 world_brick) const;
   // The same for many, written to out[i].
   void bricks(std::span<const Int3> world_bricks, std::span<Brick> out, uint32_t threads = 0) const;
 
-  // Which world bricks hold the voxels `mask` of brick `source` of volume `volume`, through all its instances. Appended
-  // to `touched`, possibly more than once. Errors: out_of_bounds, if such a voxel would lie outside the world.
+  // Finds the world bricks that hold the voxels `mask` of brick `source` of volume `volume`, through all its instances.
+  // Appends them to `touched`, possibly more than once. Errors: out_of_bounds, if such a voxel would be outside the
+  // world.
   Result<void> touched(uint32_t volume, Int3 source, const BrickMask& mask, std::vector<Int3>& touched) const;
-  // Errors: out_of_bounds if an instance carries some voxel of the box outside the world's outer box.
+  // Errors: out_of_bounds if an instance places some voxel of the box outside the world's outer box.
   Result<void> check_box(uint32_t volume, const Box3& box) const;
-  // Says that the volume now has a brick there. brick() may miss bricks that were added without this call.
+  // Registers a brick that was added to the volume. brick() may miss bricks that were added without this call.
   void volume_has(uint32_t volume, Int3 brick);
 
  private:

@@ -35,7 +35,7 @@ Palette Palette::standard() {
   // 209..240: earths and skins, from sand to dark wood.
   for (int warmth = 0; warmth < 4; ++warmth)
     for (int i = 0; i < 8; ++i) palette.materials[next++] = from_hsv(16.0 + 8.0 * warmth, 0.28 + 0.06 * i, 0.95 - 0.1 * i);
-  // 241..255: what is not merely matt.
+  // 241..255: materials that are not matt.
   struct Special {
     const char* name;
     double hue, saturation, value;

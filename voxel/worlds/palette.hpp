@@ -8,8 +8,7 @@
 
 namespace quarry {
 
-// 32 bytes as shaders see it (std430); colours are kept as the file's sRGB bytes too, so that nothing is lost on the
-// way out.
+// 32 bytes as shaders see it (std430); colours are also kept as the file's sRGB bytes, so that writing loses nothing.
 struct Material {
   uint8_t r = 255, g = 255, b = 255, a = 255;  // sRGB, straight alpha: the exact bytes of the source
   float roughness = 0.9f;   // 0..1
@@ -26,7 +25,7 @@ struct Palette {
   std::array<Material, 256> materials{};  // [0] unused
   std::array<std::string, 256> names{};   // "" for most
   friend bool operator==(const Palette&, const Palette&) = default;
-  static Palette standard();  // a usable spread of hues, greys, earths, for new worlds
+  static Palette standard();  // general-purpose hues, greys and earths, for new worlds
 };
 
 }  // namespace quarry

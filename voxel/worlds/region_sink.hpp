@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// region_sink.hpp - where a scene's bricks go that are made or read region by region, because all of them would not fit
-// the memory there is. voxelize/regions.hpp and readers of files (io/streams/format.hpp) hand them over;
-// io/quarry/writer.hpp takes them.
+// region_sink.hpp - receives a scene's bricks that are made or read region by region, because they would not all fit in
+// memory. voxelize/regions.hpp and file readers (io/streams/format.hpp) produce them; io/quarry/writer.hpp receives
+// them.
 //
-// A region is a box of chunks (8^3 bricks); those of a volume follow each other by x, then y, then z, as a world file's
-// chunks do.
+// A region is a box of chunks (8^3 bricks); a volume's regions are ordered by x, then y, then z, like the chunks of a
+// world file.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ namespace quarry {
 
 // Called on the thread that makes the regions. An error ends the run and is its result.
 struct RegionSink {
-  // How many bytes may be taken now, beside all that the process holds already; asked when what does not depend on
-  // regions is there.
+  // How many bytes may be allocated now, besides all that the process holds already. Queried after everything that does
+  // not depend on regions is in memory.
   std::function<uint64_t()> available_bytes;
-  // A file beside which, without a name, what will be needed again may wait; empty: it is made again instead.
+  // Data that is needed again may wait in an unnamed file beside this one; empty: the data is made again instead.
   std::filesystem::path beside;
-  // The scene without its bricks, once, before the first region.
+  // Receives the scene without its bricks, once, before the first region.
   std::function<Result<void>(const Scene& scene)> begin;
-  // Bricks of a volume (rising), whole chunks (rising by x, y, z over all calls for that volume).
+  // Receives bricks of a volume (rising), whole chunks (rising by x, y, z over all calls for that volume).
   std::function<Result<void>(uint32_t volume, BrickMap&& bricks)> take;
 };
 

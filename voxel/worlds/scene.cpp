@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scene.cpp - checks of volumes and instances, and order-free facts: counts, bounds, checksum.
+// scene.cpp - checks of volumes and instances, and order-independent facts: counts, bounds, checksum.
 #include "voxel/worlds/scene.hpp"
 
 #include <algorithm>
@@ -93,8 +93,7 @@ Result<SceneFacts> scene_facts(const Scene& scene, Axes axes) {
     uint64_t positions = 0, coloured = 0;
     for (size_t i = begin; i < end; ++i) {
       const auto& [at, brick] = *bricks[i];
-      // The hash takes x, then a second and a third axis: its first two rounds are shared by a column of up to eight
-      // voxels.
+      // The hash takes x, then a second and a third axis: a column of up to eight voxels shares its first two rounds.
       std::array<uint64_t, 64> columns;
       for (uint32_t x = 0; x < 8; ++x) {
         const uint64_t first = mixed(uint64_t(uint32_t(at.x * 8 + int32_t(x))) + 0x9e3779b97f4a7c15u);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// scene.hpp - what a world file holds: named volumes, instances of them, layers, one palette, cameras.
-// The scene flattened into one World is what the hash grid addresses and the renderer shows (world.hpp).
+// scene.hpp - the content of a world file: named volumes, instances of them, layers, one palette, cameras. Flattened
+// into one World, it is what the hash grid addresses and the renderer shows (world.hpp).
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct Instance {
   Rotation rotation;
   Int3 offset;
   int32_t layer = -1;         // index into layers, -1: none
-  bool hidden = false;        // by itself or by a group it is in
+  bool hidden = false;  // by itself or by a group above it
   std::string name;
   std::string group_path;     // names of the groups above it, '/'-separated, outermost first
 };
@@ -54,19 +54,19 @@ struct Scene {
   OverlapRule overlap = OverlapRule::first_instance_wins;
   std::map<std::string, std::string> metadata;  // "source_format", "source_file", "voxel_size_m", ...
 
-  bool instance_visible(const Instance& instance) const;  // not hidden, nor its layer
+  bool instance_visible(const Instance& instance) const;  // neither the instance nor its layer is hidden
 };
 
 // All distinct cells of the scene in world axes, by the scene's overlap rule. `visible_only` leaves hidden instances
-// out. Deterministic whatever the number of threads. Errors: out_of_bounds if a voxel lies outside the world (naming
-// the instance).
+// out. Deterministic for any number of threads. Errors: out_of_bounds if a voxel is outside the world (the message
+// names the instance).
 Result<BrickMap> flatten(const Scene& scene, bool visible_only);
-// The same, for one world brick: what an edit recomputes for each brick that it touches.
+// The same, for one world brick: an edit recomputes each affected brick with it.
 Brick flatten_brick(const Scene& scene, Int3 brick, bool visible_only);
 
-// Counts and checksums that do not depend on order, the same whichever reader or device made the voxels.
+// Counts and checksums that do not depend on order, nor on the reader or device that made the voxels.
 // ph = m(m(m(u64(u32 x) + 0x9e3779b97f4a7c15) + u32 y) + u32 z), m = the splitmix64 finaliser; pos_sum = sum of ph over
-// distinct cells; col_sum = sum of m(ph + rgba). Coordinates are given to `m` in the axes asked for.
+// distinct cells; col_sum = sum of m(ph + rgba). Coordinates are in the requested axes.
 struct SceneFacts {
   uint64_t volumes = 0, instances = 0;
   uint64_t placed = 0;        // voxels over all instances

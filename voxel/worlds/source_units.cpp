@@ -8,7 +8,7 @@
 namespace quarry {
 namespace {
 
-// The number at the beginning of `text`, which goes on behind it and one blank.
+// Reads the number at the beginning of `text`, and removes it with one following blank.
 std::optional<double> take_number(std::string_view& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

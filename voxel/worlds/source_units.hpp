@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// source_units.hpp - where a scene's voxels lie in the units of the file it was made from: two entries of its metadata,
-// which readers leave, operations keep true and writers pass on where their format has a place for them
-// (docs/formats.md).
+// source_units.hpp - the position of a scene's voxels in the units of its source file: two entries of its metadata.
+// Readers set them, operations update them, and writers store them where their format allows it (docs/formats.md).
 //
 //   "voxel_size"  the edge of a voxel
 //   "origin"      the place, in those units and in world axes (y up), of the corner of world cell (0, 0, 0): "x y z"
@@ -20,7 +19,7 @@ struct SourceUnits {
   std::array<double, 3> origin{0, 0, 0};
 };
 
-// Nothing if either entry is missing or is no (positive, finite) number.
+// Empty if either entry is missing or is not a (positive, finite) number.
 std::optional<SourceUnits> source_units(const Scene& scene);
 // The shortest texts that read back as the same numbers.
 void set_source_units(Scene& scene, const SourceUnits& units);

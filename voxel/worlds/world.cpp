@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// world.cpp - one write to grid, pool and pyramid that is taken back whole if any of them fails; packing and unpacking.
+// world.cpp - a write to grid, pool and pyramid that is rolled back as a whole if any of them fails; packing and
+// unpacking.
 #include "voxel/worlds/world.hpp"
 
 #include <algorithm>
@@ -18,10 +19,10 @@ namespace quarry {
 namespace {
 
 constexpr uint32_t kAbsent = kQryReservedValue;
-constexpr size_t kWorldBricksPerTask = 256;  // of work for one thread: 150 KiB
-// Of a packed world's grid: the first at which all keys find a place.
+constexpr size_t kWorldBricksPerTask = 256;  // for one thread at a time: 150 KiB
+// Load factors of a packed world's grid, tried in turn: the first at which all keys find a place is used.
 constexpr double kPackedLoads[] = {0.95, 0.93, 0.90, 0.85};
-// Load factors of a grid that was sized for its keys, and of the same when it grows.
+// Load factors of a grid sized for its keys, and of the same grid before it grows.
 constexpr double kFitted = 0.8, kFullest = 0.9;
 
 void sort_unique(std::vector<uint32_t>& keys) {
@@ -49,7 +50,7 @@ struct World::State {
   OccupancyPyramid pyramid;
   uint64_t version = 0, voxels = 0;
   std::vector<uint32_t> dirty_keys;
-  size_t dirty_sorted = 0;  // how many dirty keys the last compaction left
+  size_t dirty_sorted = 0;  // how many dirty keys were left after the last compaction
   mutable std::mutex bounds_lock;
   mutable Box3 bounds;
   mutable uint64_t bounds_version = 0;
@@ -59,14 +60,14 @@ struct World::State {
 
   void note_dirty(std::span<const uint32_t> keys) {
     dirty_keys.insert(dirty_keys.end(), keys.begin(), keys.end());
-    // Nobody may ever take them: without this, a long session without a renderer would only grow.
+    // They may never be taken: without compaction, they would only grow in a long session without a renderer.
     if (dirty_keys.size() > 2 * dirty_sorted + 65536) {
       sort_unique(dirty_keys);
       dirty_sorted = dirty_keys.size();
     }
   }
 
-  // The grid and the pyramid of bricks whose indices are 0, 1, 2 .., and those bricks; what it replaces goes.
+  // Makes the grid and the pyramid of bricks with indices 0, 1, 2 .., and replaces the old ones and the bricks.
   Result<void> replace_bricks(const std::vector<uint32_t>& keys, BrickPool fresh) {
     std::vector<uint32_t> indices(keys.size());
     std::iota(indices.begin(), indices.end(), 0u);
@@ -80,7 +81,7 @@ struct World::State {
     return {};
   }
 
-  // A packed world's table is as full as its keys allow; under edit it may fill up that far before it grows.
+  // A packed world's table is as full as its keys allow; under edit it may reach that load before it grows.
   Result<hashgrid::Grid> grid_of(const std::vector<uint32_t>& keys, const std::vector<uint32_t>& indices, bool full) {
     for (const double load : kPackedLoads) {
       if (!full) break;
@@ -96,7 +97,8 @@ struct World::State {
     return fresh;
   }
 
-  // What a write has added so far; rolled back unless committed, whether an error or an exception ends the write.
+  // The additions of a write so far. They are rolled back unless committed, whether an error or an exception ends the
+  // write.
   struct Rollback {
     State& world;
     const std::vector<uint32_t>& indices;
@@ -121,13 +123,13 @@ struct World::State {
 
   Result<void> unpack() {
     if (!pool.packed()) return {};
-    const std::vector<uint32_t> keys = keys_by_place();  // in which order the packed bricks lie
+    const std::vector<uint32_t> keys = keys_by_place();  // the order of the packed bricks
     std::vector<uint32_t> indices(keys.size());
     std::iota(indices.begin(), indices.end(), 0u);
     return move_bricks(keys, indices);
   }
 
-  // Makes the world one under edit of these bricks, from the pool's `indices`, in this order.
+  // Makes the world one under edit with these bricks, from the pool's `indices`, in this order.
   Result<void> move_bricks(const std::vector<uint32_t>& keys, const std::vector<uint32_t>& indices) {
     BrickPool fresh(*source, max_bricks);
     QRY_TRY(fresh.shrink_to_fit(uint32_t(keys.size())));
@@ -141,7 +143,7 @@ struct World::State {
   Result<void> shrink_to_fit() {
     if (pool.packed()) return {};
     const uint64_t live = pool.live(), slabs = pool.mask_slabs().slabs().size();
-    // What lies between bricks, and numbers of slabs that earlier cuts left, go only if the bricks move.
+    // Gaps between bricks, and slab numbers lost to earlier cuts, disappear only if the bricks move.
     const bool move = pool.free_count() > live / 16 || slabs > 2 * (live / kBricksPerSlab) + 8;
     const bool smaller_grid = double(live) <= kFitted * double(grid.page_count() - 1) * kQrySlotsPerPage;
     std::vector<uint32_t> keys, indices;
@@ -162,7 +164,7 @@ struct World::State {
     return {};
   }
 
-  // Bricks that are near each other follow each other: in the order of the pyramid's levels.
+  // In the order of the pyramid's levels: bricks that are close in space are close in memory.
   std::vector<uint32_t> keys_by_place() const {
     std::vector<std::pair<uint32_t, uint32_t>> places;
     for (const uint32_t key : pyramid.keys()) {
@@ -183,7 +185,7 @@ struct World::State {
         return fail(ErrorCode::out_of_bounds, "brick " + name_of(brick) + " lies outside the world's x and z in [-1024, 1023], y in [-512, 511]");
       keys[i] = brick_key(brick);
     }
-    // Not strictly rising as it is.
+    // If they are not strictly rising already:
     if (std::adjacent_find(keys.begin(), keys.end(), std::greater_equal<>()) != keys.end()) {
       std::vector<uint32_t> sorted = keys;
       std::sort(sorted.begin(), sorted.end());
@@ -194,8 +196,8 @@ struct World::State {
     QRY_TRY(unpack());
     std::vector<uint32_t> indices(count);
     QRY_TRY(grid.find(keys, indices));
-    std::vector<size_t> added;             // positions of bricks that are new
-    std::vector<uint32_t> removed_keys, reusable;  // and what goes, with its index
+    std::vector<size_t> added;  // positions of new bricks
+    std::vector<uint32_t> removed_keys, reusable;  // removed bricks and their indices
     for (size_t i = 0; i < count; ++i) {
       const bool empty = at(i).value->empty();
       if (indices[i] == kAbsent && !empty) added.push_back(i);
@@ -205,7 +207,7 @@ struct World::State {
       }
     }
 
-    // All memory first: from the first change on, only steps that can be taken back may fail.
+    // All memory first: after the first change, only steps that can be rolled back may fail.
     const size_t reused = std::min(added.size(), reusable.size());
     std::vector<uint32_t> added_keys(added.size()), added_indices(added.size());
     for (size_t i = 0; i < added.size(); ++i) added_keys[i] = keys[added[i]];
@@ -329,7 +331,7 @@ uint64_t World::packed_bytes() const {
   uint64_t bricks = 0, words = 0;
   for (const MemoryBlock& slab : s.pool.mask_slabs().slabs())
     for (const BrickMask& mask : std::span(static_cast<const BrickMask*>(slab.data), slab.size_bytes / sizeof(BrickMask))) {
-      const uint32_t voxels = count_of(mask);  // 0: a place that no brick has
+      const uint32_t voxels = count_of(mask);  // 0: an index without a brick
       bricks += voxels != 0;
       words += (voxels + 3) / 4;
     }

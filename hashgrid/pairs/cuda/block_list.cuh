@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// block_list.cuh - a list in shared memory that the lanes of a block add to: of look-ups that the block goes on with
+// block_list.cuh - a list in shared memory that the lanes of a block append to: the look-ups that the block continues
 // together.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace quarry::hashgrid::kernels {
 
-// Room for this lane's `count` entries in a list that the block shares.
+// Reserves `count` entries for this lane in the block's shared list.
 __device__ inline uint32_t list_places(uint32_t* listed, uint32_t count) {
   const uint32_t lane = threadIdx.x % 32;
   uint32_t upto = count;

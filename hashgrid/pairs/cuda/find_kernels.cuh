@@ -8,7 +8,7 @@
 namespace quarry::hashgrid::kernels {
 
 
-// values[i]: what the table holds, or the reserved value. Either output may be null. hits: added to.
+// values[i]: the table's value, or the reserved value. Either output may be null. hits: added to.
 __global__ void __launch_bounds__(kFindThreads) find_keys(GridView view, const uint32_t* keys, size_t count, uint32_t* values,
                                                           uint8_t* depths, unsigned long long* hits, unsigned long long* refused) {
   uint32_t hit_count = 0, refused_count = 0;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// find_warp.cuh - look-ups in the pairs layout by whole warps, two lanes to a sector, for the bulk find and for kernels
-// of your own. Lane pairs read both their sectors together, 16 bytes each in one instruction, and exchange what they
-// saw.
+// find_warp.cuh - look-ups in the pairs layout by whole warps, two lanes a sector, for the bulk find and for the
+// caller's kernels. A lane pair reads both its sectors together, 16 bytes a lane in one instruction, and exchanges the
+// results.
 //
 // Loads stay at device scope, served by the L2 cache: a find sees every insert that ended before it began, also of
-// other kernels. One lane reading its sector by two such loads asks the L2 cache twice for it and is a third slower (24
-// against 39 G finds/s on an H200); the same two loads through L1 reach the same 39, but may be out of date. The pair's
-// request is one, so it needs no L1.
+// other kernels. A single lane that reads its sector by two such loads requests it twice from the L2 cache and is a
+// third slower (24 against 39 G finds/s on an H200). Through L1 the same two loads reach 39 too, but may be out of
+// date. The lane pair makes one request, so it does not need L1.
 #pragma once
 
 #include "hashgrid/cuda/sector_loads.cuh"
@@ -14,15 +14,15 @@
 
 namespace quarry::hashgrid::kernels {
 
-// The same answer as find(view, key), of a view of plain keys. All 32 lanes of a warp call it together; a lane with
-// nothing to ask gives kQryReservedKey. For kernels of your own that look keys up beside other work.
+// The same result as find(view, key), for a view of plain keys. All 32 lanes of a warp call it together; a lane without
+// a key passes kQryReservedKey. For the caller's kernels that look up keys beside other work.
 __device__ inline Found find_by_warp(const GridView& view, uint32_t key) {
   const bool odd = threadIdx.x & 1;
   const uint32_t stored = qry_stored_key(key, kQryPlain);
   const QryProbeSequence probes = qry_probe_sequence(stored, view.page_count);
   const uint64_t* const page = detail::page_of(view, probes);
   const uint32_t other_stored = __shfl_xor_sync(0xFFFFFFFFu, stored, 1);
-  // Each lane looks for its partner's key too: one value goes across, not a sector. `wanted` is false where this lane
+  // Each lane looks for its partner's key too, so one value is exchanged, not a sector. `wanted` is false if this lane
   // needs no sector; its partner may need one. Returns the value, or the reserved one, and whether the sector has a
   // never-used slot.
   const auto probe = [&](const uint64_t* mine, bool wanted) {
@@ -42,7 +42,7 @@ __device__ inline Found find_by_warp(const GridView& view, uint32_t key) {
     const uint32_t never_a = never_in(a), never_b = never_in(b);
     const uint32_t got = __shfl_xor_sync(0xFFFFFFFFu, odd ? value_a : value_b, 1);
     const uint32_t got_never = __shfl_xor_sync(0xFFFFFFFFu, odd ? never_a : never_b, 1);
-    // No value is the reserved one, all ones: the smaller of the two is the one that was found.
+    // The reserved value is all ones, so the smaller of the two is the one that was found.
     return make_uint2(min(odd ? value_b : value_a, got), (odd ? never_b : never_a) | got_never);
   };
   const bool asked = key != kQryReservedKey;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// merge.cu - launches, scratch memory, and the thresholds from which on streaming pages is faster than key by key.
+// merge.cu - launches, scratch memory, and the thresholds above which streaming pages is faster than key by key.
 #include <algorithm>
 
 #include "hashgrid/cuda/page_lists.cuh"
@@ -44,7 +44,7 @@ Result<BulkReport> bulk_merge(const gpu::DeviceStream& stream, const GridView& v
     QRY_TRY_ASSIGN(const auto got, with_page_lists(stream, view.page_count, kernels::SplitForm(view.locality), keys + begin, values + begin, batch, [&](const PageLists& pages) {
       return fresh && begin == 0 ? merge<true>(stream.get(), view, pages) : merge<false>(stream.get(), view, pages);
     }));
-    if (got.overflowed != 0) {  // equal keys, more than a list has room for
+    if (got.overflowed != 0) {  // more equal keys than a list has room for
       report.full += batch;
       continue;
     }

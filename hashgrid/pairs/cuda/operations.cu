@@ -2,9 +2,9 @@
 // operations.cu - the bulk operations on a CUDA device: launches and scratch memory. Kernels are in
 // hashgrid/cuda/key_kernels.cuh, page_kernels.cuh.
 //
-// All in the stream of one executor. Every call waits for its own result; scratch memory comes from the stream's pool,
-// so several host threads may call at once. No launch waits for anything but earlier work of the stream: nothing here
-// synchronises the device.
+// All work runs in the stream of one executor. Every call waits for its own result. Scratch memory comes from the
+// stream's pool, so several host threads may call at once. A launch waits only for earlier work of the stream: nothing
+// here synchronises the device.
 #include <algorithm>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_run_length_encode.cuh>
@@ -32,8 +32,8 @@ using gpu::DeviceScope;
 using gpu::launch;
 using gpu::Scratch;
 
-// The answer to work done page by page; nothing where the keys are to be gone through one by one: there was no scratch
-// memory, or too many are equal.
+// The result of work done page by page. Empty if the keys must be processed one by one: no scratch memory, or too many
+// keys are equal.
 std::optional<Result<BulkReport>> answer_by_pages(const Result<std::optional<BulkReport>>& done) {
   if (!done && done.error().code != ErrorCode::out_of_memory) return Result<BulkReport>(tl::unexpected(done.error()));
   if (!done || !*done) return std::nullopt;
@@ -70,7 +70,7 @@ class CudaPairs final : public BulkOperations<GridView> {
     if (!worth_merging(view.page_count, count, fresh)) return insert(view, keys, values, count, nullptr);
     const DeviceScope scope(device());
     auto merged = bulk_merge(stream_, view, keys, values, count, fresh);
-    // Scratch memory is the one thing it needs more of than plain insertion.
+    // A merge needs more scratch memory than plain insertion; it has no other extra need.
     if (!merged && merged.error().code == ErrorCode::out_of_memory) return insert(view, keys, values, count, nullptr);
     return merged;
   }
@@ -120,7 +120,7 @@ class CudaPairs final : public BulkOperations<GridView> {
     const DeviceScope scope(device());
     const thrust::counting_iterator<uint64_t> all(0);
 
-    // Which keys wait, in the order of the batch.
+    // The refused keys, in the order of the batch.
     QRY_TRY_ASSIGN(const Scratch number, Scratch::allocate(stream_, sizeof(uint64_t)));
     QRY_TRY_ASSIGN(const Scratch chosen, Scratch::allocate(stream_, count * sizeof(uint64_t)));
     QRY_TRY(with_temporary(stream_, "select refused keys", [&](void* temporary, size_t& size_bytes) {
@@ -130,7 +130,7 @@ class CudaPairs final : public BulkOperations<GridView> {
     QRY_TRY(download(&waiting, number.as<uint64_t>(), sizeof(waiting)));
     if (waiting == 0) return BulkReport{};
 
-    // Sorted by page; the sort is stable, so within a page the order of the batch stays.
+    // Sorted by page; the sort is stable, so the order of the batch is kept within a page.
     QRY_TRY_ASSIGN(const Scratch pages, Scratch::allocate(stream_, waiting * 2 * sizeof(uint32_t)));
     QRY_TRY_ASSIGN(const Scratch positions, Scratch::allocate(stream_, waiting * sizeof(uint64_t)));
     uint32_t* unsorted_pages = pages.as<uint32_t>();
@@ -167,7 +167,7 @@ class CudaPairs final : public BulkOperations<GridView> {
   Result<uint64_t> enumerate(const GridView& view, uint32_t* keys, uint32_t* values, size_t capacity) override {
     QRY_TRY(detail::check_view(view));
     const DeviceScope scope(device());
-    // One more than pages: the last sum is the number of pairs.
+    // One more than pages: the last prefix sum is the number of pairs.
     QRY_TRY_ASSIGN(const Scratch counts, Scratch::zeroed(stream_, (size_t{view.page_count} + 1) * 2 * sizeof(uint64_t)));
     uint64_t* per_page = counts.as<uint64_t>();
     uint64_t* begins = per_page + view.page_count + 1;
@@ -222,7 +222,7 @@ class CudaPairs final : public BulkOperations<GridView> {
   const CudaDevice& device() const { return stream_.device(); }
   cudaStream_t stream() const { return stream_.get(); }
 
-  // Enough blocks to fill the device a few times over; kernels stride over the rest.
+  // Enough blocks to fill the device several times; kernels stride over the rest.
   uint32_t blocks(uint64_t wanted, uint32_t per_multiprocessor) const {
     return uint32_t(std::clamp<uint64_t>(wanted, 1, uint64_t{multiprocessors_} * per_multiprocessor));
   }

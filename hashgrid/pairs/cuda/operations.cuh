@@ -10,7 +10,7 @@
 
 namespace quarry::hashgrid {
 
-// `stream` outlives it.
+// `stream` must outlive the result.
 std::unique_ptr<BulkOperations<GridView>> make_cuda_pairs(const gpu::DeviceStream& stream, uint32_t multiprocessors);
 
 // Whether this build has code for the current device.

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// page_builds.cuh - the second half of a bulk build: one block takes one page into shared memory, adds the page's list
-// of pairs, and writes the page back in one piece. The first half, which makes the lists, is hashgrid/cuda/split.cuh.
+// page_builds.cuh - the second half of a bulk build: one block loads a page into shared memory, adds the page's list of
+// pairs, and writes the page back in one piece. The first half, which makes the lists, is hashgrid/cuda/split.cuh.
 //
-// Counters say how many slots of a bucket are taken; a pair claims one by adding to its home bucket's counter, so that
-// almost every pair costs one 32-bit atomic and one store in shared memory. What finds its home full is listed (in the
-// list's own memory) and tried in the second bucket; what fails there goes on a random walk: it takes a random slot,
-// and the pair that stood there looks for its other bucket. What a page has too much goes to the stash of its group, in
-// global memory, by compare-and-swap, as do walks that get long. Every walk ends after kWalkSteps; a page of a table in
-// use that cannot take all of its list stays as it was, and the list is refused: no key of the table is ever in danger.
+// Counters hold how many slots of a bucket are taken. A pair claims one by adding to its home bucket's counter, so
+// almost every pair costs one 32-bit atomic and one store in shared memory. Pairs with a full home bucket are listed
+// (in the list's own memory) and tried in the second bucket. Pairs that fail there go on a random walk: the pair takes
+// a random slot, and the pair evicted from it looks for its other bucket. What exceeds the page, and walks that get
+// long, go to the stash of its group in global memory by compare-and-swap. Every walk ends after kWalkSteps. If a page
+// of a table in use cannot take all of its list, it stays as it was and the list is refused: no key of the table is
+// ever at risk.
 //
-// Between two barriers a word of shared memory is touched either by atomics alone, or by one thread alone, or read
-// alone.
+// Between two barriers a word of shared memory is only touched by atomics, or only by one thread, or only read.
 //
 // Literature: random-walk cuckoo insertion: D. Fotakis, R. Pagh, P. Sanders, P. Spirakis, "Space efficient hash tables
 // with worst case constant access time", 2005; building parts of a table in a GPU's shared memory: D. Alcantara et al.,
@@ -24,8 +24,8 @@
 namespace quarry::hashgrid::kernels {
 
 constexpr uint32_t kWalkers = 1024;  // at a load of 0.95 a page has 450
-// Walks get long where buckets are nearly full, and what they leave over must suffice for the groups with the most
-// keys: simulated for loads of 0.9 to 0.97, then measured.
+// Walks get long where buckets are nearly full, but the stash must suffice for the fullest groups: simulated for loads
+// of 0.9 to 0.97, then measured.
 constexpr uint32_t kRoomyBucketKeys = 3850;  // 97.0% of the bucket slots: a page's further keys go to the stash
 constexpr uint32_t kStashAfter = 75, kStashEach = 25, kWalkSteps = 400;
 
@@ -33,13 +33,13 @@ using Atomic64 = unsigned long long;
 
 struct MergePage {
   uint64_t words[kQryOwnWords];
-  uint32_t taken[kQryBucketsPerPage];  // claims on each bucket; 4 and more: full
-  uint64_t walkers[kWalkers];          // pairs; then keys that their walks put into the stash, over slot numbers
+  uint32_t taken[kQryBucketsPerPage];  // claims on each bucket; 4 or more: full
+  uint64_t walkers[kWalkers];  // pairs; later, keys that their walks put into the stash, with slot numbers
   uint32_t listed, walker_count, next_walker, stash_tickets, present, refused, live, leaving;
 };
 
 __device__ inline uint32_t bucket_of(uint32_t stored, uint32_t page_count) { return qry_home_bucket(stored, page_count); }
-// Where the n-th claim of a bucket goes. Turned from bucket to bucket, so that a warp's stores spread over the banks.
+// The slot of a bucket's n-th claim. Rotated from bucket to bucket, so that a warp's stores spread over the banks.
 __device__ inline uint32_t claimed_slot(uint32_t bucket, uint32_t n) { return (n + (bucket >> 2)) & 3u; }
 __device__ inline uint64_t* bucket_words(MergePage& page, uint32_t bucket) {
   return page.words + (kQryStateSectors + bucket) * kQrySlotsPerSector;
@@ -79,8 +79,8 @@ __device__ inline Atomic64* stash_slot_of(const GridView& view, uint32_t number)
   return reinterpret_cast<Atomic64*>(view.words + size_t{number / kPageStashSlots} * kQryPageWords + kQryOwnWords + number % kPageStashSlots);
 }
 
-// Live pairs to the front of the bucket in the order of claims, no key twice; what comes free reads `gap`. Returns how
-// many there are.
+// Packs live pairs to the front of the bucket in the order of claims, without duplicates; freed slots become `gap`.
+// Returns the number of live pairs.
 __device__ inline uint32_t pack_bucket(uint64_t* first, uint32_t bucket, uint64_t gap) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < kQrySlotsPerSector; ++i) {
@@ -93,7 +93,7 @@ __device__ inline uint32_t pack_bucket(uint64_t* first, uint32_t bucket, uint64_
   for (uint32_t i = count; i < kQrySlotsPerSector; ++i) first[claimed_slot(bucket, i)] = gap;
   return count;
 }
-// Whether two slots of a bucket have one key.
+// Whether two slots of a bucket hold the same key.
 __device__ inline bool has_copies(const uint64_t* first) {
   const FourWords f = four_words(first);
   const uint32_t a = detail::low(f.word[0]), b = detail::low(f.word[1]), c = detail::low(f.word[2]), d = detail::low(f.word[3]);
@@ -101,8 +101,8 @@ __device__ inline bool has_copies(const uint64_t* first) {
          (c == d && c != kQryReservedKey);
 }
 
-// kFresh: the table is known to be empty and never used; its old content is not read. Otherwise `gap_phase` stamps
-// slots that come free.
+// kFresh: the table is known to be empty and never used; its content is not read. Otherwise `gap_phase` stamps slots
+// that are freed.
 template <uint32_t kThreads, uint32_t kHeld, uint32_t kBlocks, bool kFresh>
 __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, uint32_t gap_phase, uint2* lists, uint32_t room,
                                                                  uint32_t* sizes, MergeTotals* totals) {
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
   if (thread == 0) page.listed = page.walker_count = page.next_walker = page.stash_tickets = page.present = page.refused = page.live = page.leaving = 0;
   __syncthreads();
 
-  // A bucket that keys went past must not have a never-used slot: (I) of view_impl.hpp.
+  // A bucket that keys have overflowed must not have a never-used slot: (I) of view_impl.hpp.
   const auto gap_in = [&page, gap](uint32_t bucket) {
     return kFresh || state_of(page, kQryStateSectors + bucket) == 0 ? detail::kNeverUsed : gap;
   };
@@ -154,10 +154,11 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
 #pragma unroll
       for (uint32_t j = 0; j < kHeld; ++j)
         if (base + j * kThreads + thread < size) held[j] = __ldcs(list + base + j * kThreads + thread);
-      __syncthreads();  // the list's memory is about to be written
+      __syncthreads();  // the list's memory is overwritten next
     }
     uint32_t known = 0;
-    // A list longer than the page has copies: those of earlier rounds are dropped before they take other keys' slots.
+    // A list longer than the page has duplicates: those of earlier rounds are dropped before they take other keys'
+    // slots.
     if (!kFresh || (base != 0 && size > kQrySlotsPerPage)) {
 #pragma unroll
       for (uint32_t j = 0; j < kHeld; ++j) {
@@ -187,7 +188,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
     }
   }
   __syncthreads();
-  // Copies within the batch.
+  // Duplicates within the batch.
   for (uint32_t bucket = thread; bucket < kQryBucketsPerPage; bucket += kThreads) {
     uint64_t* const first = bucket_words(page, bucket);
     if (!has_copies(first)) continue;
@@ -197,7 +198,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
   }
   __syncthreads();
 
-  // What found its home full: second buckets.
+  // Second buckets, for pairs with a full home bucket.
   const uint32_t listed = page.listed;
   for (uint32_t base = 0; base < listed; base += kThreads) {
     const bool mine = base + thread < listed;
@@ -238,7 +239,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
     __syncthreads();
   }
 
-  // Walks. A lane takes the next walker as soon as it has nothing in hand.
+  // Walks. A lane takes the next walker as soon as it has none.
   const uint32_t walkers = min(page.walker_count, kWalkers);
   if (walkers != 0) {
     const uint32_t keys_here = page.live + size - page.present;
@@ -249,7 +250,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
     const auto into_stash = [&](const QryProbeSequence& probes) {
       const detail::StashClaim claimed = detail::claim_in_stash<detail::SharedWords>(view, probes, hand);
       if (claimed.slot == nullptr) return false;
-      if (claimed.was_there) {  // a copy, which took the same way
+      if (claimed.was_there) {  // a duplicate, which took the same path
         atomicAdd(&page.present, 1u);
       } else {
         page.walkers[walker] = detail::pair_word(detail::low(hand), stash_number(view, claimed.slot));
@@ -273,14 +274,14 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
       const uint32_t n = claim(page, bucket);
       random = random * 1664525u + 1013904223u;
       const uint32_t slot = n < kQrySlotsPerSector ? claimed_slot(bucket, n) : random >> 30;
-      // The slot is taken by exchange also where the claim makes it ours: a walker may have passed before us.
+      // The slot is taken by exchange even if the claim makes it ours: a walker may have been there first.
       hand = atomicExch(reinterpret_cast<Atomic64*>(bucket_words(page, bucket) + slot), Atomic64{hand});
       if (detail::is_empty(hand)) {
         hand = detail::kNeverUsed;
         continue;
       }
       const QryProbeSequence probes = qry_probe_sequence(detail::low(hand), page_count);
-      // A key whose six sectors of the stash are full walks on: the next one has others.
+      // If all six stash sectors of a key are full, the walk continues: the next key has others.
       if (++steps >= kStashAfter && steps % kStashEach == 0) {
         if (into_stash(probes)) continue;
         if (steps >= kWalkSteps) {
@@ -299,7 +300,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
     __syncthreads();
   }
 
-  // Copies of one key that were listed may stand in two places now: the first in probe order stays.
+  // Duplicates of a listed key may be in two places now: the first in probe order stays.
   for (uint32_t base = 0; base < listed; base += kThreads) {
     uint32_t slots = 0;
     QryProbeSequence probes{};
@@ -321,9 +322,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
   }
 
   const bool write = kFresh || page.refused == 0;
-  // What went to the stash leaves it again where a copy of it stands in a bucket, and where the page stays as it was;
-  // by leave_stash, once all pages are done. A slot that came free now, before one that a copy of some key of another
-  // page claimed, would be claimed for that key again.
+  // A stash entry is removed again if a duplicate of it is in a bucket, or if the page stays as it was. leave_stash
+  // does that after all pages are done: freed now, the slot could go to a second copy of another page's key that
+  // already has a slot further on.
   for (uint32_t w = thread; w < walkers; w += kThreads) {
     const uint32_t key = detail::low(page.walkers[w]);
     if (key == kQryReservedKey) continue;
@@ -356,7 +357,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks) merge_pages(GridView view, 
 #endif
 }
 
-// The end of merge_pages, for the whole table: frees the slots of the stash that it listed.
+// The end of merge_pages, for the whole table: frees the stash slots that it listed.
 __global__ void __launch_bounds__(kLeaveThreads) leave_stash(GridView view, uint32_t gap_phase, const uint2* lists, uint32_t room, const uint32_t* sizes,
                                                              const MergeTotals* totals) {
   if (totals->overflowed != 0) return;

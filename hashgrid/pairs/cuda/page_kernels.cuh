@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// page_kernels.cuh - the kernels that stream over whole pages, a block for each. Launches are in operations.cu.
+// page_kernels.cuh - the kernels that stream over whole pages, one block a page. operations.cu launches them.
 //
-// Where a page is rebuilt it lies in shared memory, and between two barriers a word is touched either by atomics alone
-// or by one thread alone: compute-sanitizer's racecheck must have nothing to say.
+// A page that is rebuilt is in shared memory. Between two barriers a word is only touched by atomics, or only by one
+// thread: compute-sanitizer's racecheck must find nothing.
 #pragma once
 
 #include "hashgrid/pairs/cuckoo.hpp"
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kPageThreads) write_pairs(const uint64_t* word
       if (lane == 0) ranks[r * kWarpsPerBlock + warp] = __popc(live[r]);
     }
     __syncthreads();
-    if (warp == 0) {  // ranks: from counts to sums of what stands before
+    if (warp == 0) {  // ranks: from counts to prefix sums
       constexpr uint32_t kPerLane = kWordsPerThread * kWarpsPerBlock / 32;
       uint32_t count[kPerLane], sum = 0;
 #pragma unroll
@@ -170,17 +170,17 @@ __device__ inline bool claim_in_bucket(uint64_t* page, uint32_t sector, const Qr
   return false;
 }
 
-// Word number i, of group.count x kStashWords, of a group's stash.
+// A group's stash has group.count x kStashWords words; this is word number i.
 constexpr uint32_t kStashWords = kQryPageWords - kQryOwnWords;
 __device__ inline uint64_t* stash_slot(uint64_t* words, const QryStashGroup& group, uint32_t i) {
   return words + size_t{group.first + i / kStashWords} * kQryPageWords + kQryOwnWords + i % kStashWords;
 }
 
-// The same as detail::sweep_page, by a block. Only keys outside their home buckets, which are listed when the page is
+// The same as detail::sweep_page, by a block. Only keys outside their home buckets, which are listed while the page is
 // read, are looked at again: the rest of a page passes through.
 __global__ void __launch_bounds__(kPageThreads, 5) sweep_pages(uint64_t* words, uint32_t page_count) {
   __shared__ alignas(16) uint64_t page[kQryOwnWords];
-  __shared__ uint16_t away[kQryOwnWords];  // words of keys outside their home buckets, 0: has moved
+  __shared__ uint16_t away[kQryOwnWords];  // words of keys outside their home buckets; 0: moved
   __shared__ uint32_t away_count;
   constexpr uint32_t kVectors = kQryOwnWords / 2, kRounds = (kVectors + kPageThreads - 1) / kPageThreads, kAtOnce = 4;
   static_assert(kRounds * 2 <= 32);
@@ -214,7 +214,8 @@ __global__ void __launch_bounds__(kPageThreads, 5) sweep_pages(uint64_t* words, 
       }
     }
     __syncthreads();
-    // Forward moves until none is possible. A chunk of words is read, then moved: reads and atomics never overlap.
+    // Moves keys forward until no move is possible. A chunk of words is read, then moved: reads and atomics never
+    // overlap.
     const uint32_t count = away_count;
     for (int moved = count != 0; moved != 0;) {
       moved = 0;
@@ -245,7 +246,7 @@ __global__ void __launch_bounds__(kPageThreads, 5) sweep_pages(uint64_t* words, 
     for (uint32_t e = threadIdx.x; e < count; e += kPageThreads)
       if (away[e] != 0) mark_overflow(page, qry_probe_sequence(detail::low(page[away[e]]), page_count).home_sector, kQryBucketSpilled);
     __syncthreads();
-    if (in_stash) {  // its keys in the stash: nobody else touches their slots
+    if (in_stash) {  // the page's keys in the stash: no other block touches their slots
       const QryStashGroup group = qry_stash_group(p, page_count);
       for (uint32_t i = threadIdx.x; i < group.count * kStashWords; i += kPageThreads) {
         uint64_t* const slot = stash_slot(words, group, i);
@@ -274,7 +275,7 @@ __global__ void __launch_bounds__(kPageThreads, 5) sweep_pages(uint64_t* words, 
   }
 }
 
-// The same as detail::sweep_stash, a group to a block, where the stash lies.
+// The same as detail::sweep_stash, one block a group, in place.
 __global__ void __launch_bounds__(kPageThreads) sweep_stashes(uint64_t* words, uint32_t page_count) {
   const QryStashGroup group = qry_stash_group(blockIdx.x * kQryGroupPages, page_count);
   const GridView view{words, page_count, 0};
@@ -314,7 +315,8 @@ __global__ void __launch_bounds__(kPageThreads) sweep_stashes(uint64_t* words, u
 constexpr uint32_t kLeftoverWords = 512;
 constexpr uint32_t kRehashAhead = 8;
 
-// A key that is not in `to` yet, to the stash of its group, if there is room. `page`: its page, in shared memory.
+// Moves a key that `to` does not hold yet to the stash of its group, if there is room. `page`: its page, in shared
+// memory.
 __device__ __noinline__ bool move_to_stash(uint64_t* page, const GridView& to, uint64_t word) {
   const QryProbeSequence probes = qry_probe_sequence(detail::low(word), to.page_count);
   if (detail::claim_in_stash<detail::SharedWords>(to, probes, word).slot == nullptr) return false;
@@ -322,9 +324,9 @@ __device__ __noinline__ bool move_to_stash(uint64_t* page, const GridView& to, u
   return true;
 }
 
-// Builds each page of `to` from the pages of `from` that can hold its keys, and their stashes. Keys are all different,
-// so nobody looks for them: a bucket hands out its slots by a counter, the stash by compare-and-swap; what fits neither
-// is placed by moves, by one thread.
+// Builds each page of `to` from the pages of `from` that can hold its keys, and their stashes. All keys differ, so no
+// search for duplicates is needed: a bucket hands out its slots by a counter, the stash by compare-and-swap. One thread
+// places the keys that fit neither by moves.
 __global__ void __launch_bounds__(kPageThreads) rehash_pages(GridView from, GridView to, AtomicWord* refused) {
   __shared__ alignas(16) uint64_t page[kQryOwnWords];
   __shared__ uint64_t leftover[kLeftoverWords];
@@ -341,7 +343,7 @@ __global__ void __launch_bounds__(kPageThreads) rehash_pages(GridView from, Grid
     const auto move = [&](uint64_t word) {
       if (qry_page(detail::low(word), to.page_count) != p) return;
       const QryProbeSequence probes = qry_probe_sequence(detail::low(word), to.page_count);
-      // Slots are turned from bucket to bucket, so that a warp's stores spread over the banks.
+      // Slots are rotated from bucket to bucket, so that a warp's stores spread over the banks.
       uint32_t sector = probes.home_sector;
       uint32_t slot = atomicAdd(&shared.taken[sector - kQryStateSectors], 1u);
       if (slot >= kQrySlotsPerSector) {
@@ -365,7 +367,7 @@ __global__ void __launch_bounds__(kPageThreads) rehash_pages(GridView from, Grid
       const uint64_t* w = from.words + size_t{source} * kQryPageWords;
       bool in_stash = false;
       for (uint32_t first = 0; first < kQryOwnWords; first += kRehashAhead * kPageThreads) {
-        uint64_t ahead[kRehashAhead];  // all loads of a round are on their way before the first word is looked at
+        uint64_t ahead[kRehashAhead];  // all loads of a round are issued before the first word is used
 #pragma unroll
         for (uint32_t j = 0; j < kRehashAhead; ++j)
           if (first + j * kPageThreads + threadIdx.x < kQryOwnWords) ahead[j] = __ldcs(w + first + j * kPageThreads + threadIdx.x);
@@ -409,20 +411,19 @@ __global__ void __launch_bounds__(kPageThreads) rehash_pages(GridView from, Grid
   }
 }
 
-// Keys that find no place in a row, after which a page is taken for full: each costs a look at 54 sectors of the stash,
-// by one thread.
+// After this many keys in a row without a place, a page counts as full: each costs one thread 54 sectors of the stash.
 constexpr uint32_t kCuckooMisses = 64;
-constexpr uint32_t kBroughtBack = 512;  // keys of the page that are brought back from the stash at most
+constexpr uint32_t kBroughtBack = 512;  // most keys of the page that are brought back from the stash
 
 // Refused keys sorted by page: group g has positions[begins[g]] .. positions[begins[g] + sizes[g] - 1], all of page
-// pages[g]. One thread of a block places them, in the order of the batch, until the page is full; the rest is only
-// looked up, by all threads. Before that the page's keys in the stash are brought back as far as moves go.
+// pages[g]. One thread of a block places them, in the order of the batch, until the page is full; all threads then only
+// look up the rest. Before that, the page's keys in the stash are brought back as far as moves allow.
 __global__ void __launch_bounds__(kPageThreads) cuckoo_pages(GridView view, const uint32_t* keys, const uint32_t* values, Outcome* outcomes,
                                                              const uint32_t* pages, const uint64_t* begins, const uint64_t* sizes,
                                                              const uint64_t* positions, uint64_t group_count) {
   __shared__ alignas(16) uint64_t page[kQryOwnWords];
   __shared__ detail::CuckooScratch scratch;
-  __shared__ uint64_t placed;  // keys of the group that are dealt with
+  __shared__ uint64_t placed;  // keys of the group that are done
   __shared__ uint64_t* in_stash[kBroughtBack];
   __shared__ uint32_t in_stash_count;
   for (uint64_t group = blockIdx.x; group < group_count; group += gridDim.x) {
@@ -466,7 +467,7 @@ __global__ void __launch_bounds__(kPageThreads) cuckoo_pages(GridView view, cons
   }
 }
 
-// For settling: which keys of a batch wait, their pages, and what became of them.
+// For refused keys: which keys of a batch wait, their pages, and their outcomes.
 struct IsFull {
   const Outcome* outcomes;
   __device__ bool operator()(uint64_t i) const { return outcomes[i] == Outcome::full; }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// put.cuh - insert and assign of a large batch beside any other operations: split by page (page_lists.cuh), then a
-// block for each page, which brings it to the L2 cache and puts every key by a compare-and-swap of its own. The launch
-// is in merge.cu. Erase by page stands here too.
+// put.cuh - insert and assign of a large batch beside any other operations: split by page (page_lists.cuh), then one
+// block a page, which fetches the page into the L2 cache and puts every key by its own compare-and-swap. merge.cu
+// launches it. Erase by page is here too.
 //
-// What is slow here is waiting, so that threads count: the whole of put() takes 64 registers a thread, half the threads
-// a multiprocessor has, and halves the rate. So one kernel knows the two ways that almost all keys go, with as few
-// registers as erase has, and leaves the rest, at the front of the page's list, to a second one that knows all.
+// The bottleneck is latency, so many threads are needed. All of put() takes 64 registers a thread: that leaves half of
+// a multiprocessor's threads, and halves the rate. So one kernel handles the two paths that almost all keys take, with
+// as few registers as erase. It leaves the other keys at the front of the page's list for a second kernel that handles
+// everything.
 //
-// Each way is a part of put(), claims the first claimable slot of the key's sequence from the word it saw, and is right
-// for the same reasons.
+// Each path is a part of put(): it claims the first claimable slot of the key's sequence from the word that it read,
+// and is correct for the same reasons.
 #pragma once
 
 #include "hashgrid/cuda/page_lists.cuh"
@@ -17,14 +18,14 @@
 namespace quarry::hashgrid {
 namespace kernels {
 
-// Brings a page to the L2 cache; waits for nothing.
+// Fetches a page into the L2 cache; does not wait.
 __device__ inline void fetch_page(const uint64_t* words) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(words)), "r"(kQryPageBytes) : "memory");
 #endif
 }
 
-// The key was inserted; the bucket has it already; the bucket is full of others; put() has to decide.
+// The key was inserted; the bucket has it already; the bucket is full of other keys; put() must decide.
 enum class BucketOutcome : uint32_t { inserted, present, full, undecided };
 
 // Tries one bucket. `after_bit`: a state bit was just set for this key.
@@ -46,7 +47,7 @@ __device__ inline BucketOutcome put_into(uint64_t* first, const QryProbeSequence
   const uint32_t turned = (claimable | claimable << kQrySlotsPerSector) >> probes.home_slot;
   const uint32_t slot = (probes.home_slot + uint32_t(__ffs(int(turned))) - 1) & 3u;
   uint64_t expected = detail::kNeverUsed;
-  if ((never >> slot & 1u) == 0) return BucketOutcome::undecided;  // a freed slot comes first: its word is another
+  if ((never >> slot & 1u) == 0) return BucketOutcome::undecided;  // a freed slot comes first: its word is different
   return detail::SharedWords::exchange(first + slot, expected, detail::pair_word(stored, value), after_bit) ? BucketOutcome::inserted : BucketOutcome::undecided;
 }
 
@@ -62,13 +63,13 @@ __global__ void __launch_bounds__(kPutThreads, kPutBlocks) put_mostly(GridView v
     if (size != 0) fetch_page(page);
   }
   uint32_t present = 0;
-  // The home bucket: a never-used slot in it says that no key went past it.
+  // The home bucket: a never-used slot in it means that no key overflowed it.
   for (uint32_t base = 0; base < size; base += kPutThreads * kPutHeld) {
     uint2 pair[kPutHeld];
 #pragma unroll
     for (uint32_t k = 0; k < kPutHeld; ++k)
       if (base + k * kPutThreads + threadIdx.x < size) pair[k] = __ldcs(list + base + k * kPutThreads + threadIdx.x);
-    __syncthreads();  // the list's front is about to be written
+    __syncthreads();  // the list's front is overwritten next
 #pragma unroll
     for (uint32_t k = 0; k < kPutHeld; ++k) {
       if (base + k * kPutThreads + threadIdx.x >= size) continue;
@@ -81,7 +82,7 @@ __global__ void __launch_bounds__(kPutThreads, kPutBlocks) put_mostly(GridView v
     }
   }
   __syncthreads();
-  // The second bucket, for keys whose home is full and none of whose fellows went to the stash.
+  // The second bucket, for keys with a full home bucket from which no key went to the stash.
   const uint32_t count = full_homes;
   for (uint32_t base = 0; base < count; base += kPutThreads) {
     const bool mine = base + threadIdx.x < count;
@@ -107,7 +108,7 @@ __global__ void __launch_bounds__(kPutThreads, kPutBlocks) put_mostly(GridView v
   if (threadIdx.x % 32 == 0 && present != 0) atomicAdd(&pages.totals->present, (unsigned long long)present);
 }
 
-// What put_mostly left over.
+// The keys that put_mostly left over.
 template <detail::IfPresent kIfPresent>
 __global__ void __launch_bounds__(kRestThreads) put_rest(GridView view, PageLists pages) {
   if (pages.totals->overflowed != 0) return;
@@ -127,7 +128,7 @@ __global__ void __launch_bounds__(kRestThreads) put_rest(GridView view, PageList
   if (refused != 0) atomicAdd(&pages.totals->refused, (unsigned long long)refused);
 }
 
-// Erases the keys of each page's list, once the page is in the L2 cache; one by one, by compare-and-swaps.
+// Erases the keys of each page's list, once the page is in the L2 cache, each by a compare-and-swap.
 __global__ void __launch_bounds__(kWindowThreads) erase_in_pages(GridView view, PageLists pages) {
   if (pages.totals->overflowed != 0) return;
   const uint32_t size = pages.sizes[blockIdx.x];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// rows.cuh - bulk find in grids of rows. Lanes that follow each other in the order of keys ask for sectors of one line
-// in one request, so it stays at device scope.
+// rows.cuh - bulk find in grids of rows. Lanes with consecutive keys request sectors of one line together, so loads
+// stay at device scope.
 //
-// Where rows share lines, one key in eight has gone on to its second bucket: looked for at once, it would make nearly
-// every warp wait for two more loads in a row, for four lanes' sake. So a block first asks all home sectors, lists what
-// needs more, and then works on the list with all its lanes.
+// Where rows share lines, one key in eight has moved on to its second bucket. Looking there at once would make nearly
+// every warp wait for two more dependent loads, for the sake of four lanes. So a block first reads all home sectors,
+// lists the keys that need more, and then works on the list with all its lanes.
 #pragma once
 
 #include "hashgrid/pairs/cuda/block_list.cuh"
@@ -12,9 +12,9 @@
 
 namespace quarry::hashgrid::kernels {
 
-constexpr uint32_t kRowThreads = 128, kRowKeys = 4;  // measured against 256, 512 and 1024 threads of 1 to 8 keys
+constexpr uint32_t kRowThreads = 128, kRowKeys = 4;  // faster than 256, 512 and 1024 threads of 1 to 8 keys
 
-// values[i], depths[i]: as find_keys() of find_kernels.cuh. A block takes kRowThreads * kRowKeys keys.
+// values[i], depths[i]: as in find_keys() of find_kernels.cuh. A block takes kRowThreads * kRowKeys keys.
 __global__ void __launch_bounds__(kRowThreads, 12) find_in_rows(GridView view, const uint32_t* keys, size_t count, uint32_t* values, uint8_t* depths,
                                                                   unsigned long long* hits, unsigned long long* refused) {
   __shared__ uint16_t later[kRowThreads * kRowKeys];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bucket_kernels.cpp - each step twice, in plain C++ and in AVX2 intrinsics, chosen once at run time by what the
-// processor has.
+// bucket_kernels.cpp - each step twice, in plain C++ and in AVX2 intrinsics, chosen once at run time by the processor's
+// features.
 #include "hashgrid/pairs/host/bucket_kernels.hpp"
 
 #include <bit>
@@ -8,8 +8,8 @@
 #include "hashgrid/pairs/page_passes.hpp"
 #include "hashgrid/pairs/view.hpp"
 
-// ThreadSanitizer does not know that an aligned vector load reads each of its 64-bit words whole: under it, atomics one
-// by one.
+// ThreadSanitizer does not know that an aligned vector load reads each of its 64-bit words atomically. Under it the
+// loads are single atomics.
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 #define QRY_HOST_AVX2 1
 #include <immintrin.h>
@@ -20,7 +20,7 @@
 namespace quarry::hashgrid::detail {
 namespace {
 
-// Plain enough for the compiler to do eight keys at a time.
+// Simple enough for the compiler to vectorise, eight keys at a time.
 [[gnu::always_inline]] inline bool store_of(const uint32_t* keys, size_t count, uint32_t locality, uint32_t* stored) {
   uint32_t reserved = 0;
   for (size_t i = 0; i < count; ++i) reserved |= keys[i] == kQryReservedKey ? 1u : 0u;
@@ -116,8 +116,8 @@ void buckets_plain(const uint64_t* words, const uint32_t* stored, const uint32_t
   }
 }
 
-// By mask: the dword of a sector that answers for it. A key's value; or, for a never-used slot, whose value half is all
-// ones, just that.
+// By mask: the dword of a sector that holds the result: a key's value, or a never-used slot's value half, which is all
+// ones.
 struct Picks {
   uint8_t dword[256] = {};
   constexpr Picks() {
@@ -171,8 +171,8 @@ QRY_AVX2 bool store_avx2(const uint32_t* keys, size_t count, uint32_t locality, 
 QRY_AVX2 void home_buckets_avx2(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) { home_buckets_of(stored, count, page_count, sectors); }
 QRY_AVX2 void second_buckets_avx2(const uint32_t* stored, size_t count, uint32_t page_count, uint32_t* sectors) { second_buckets_of(stored, count, page_count, sectors); }
 
-// Reads a bucket once. A plain load is repeated by the compiler for each comparison, and a key that is inserted between
-// the two would be neither seen nor leave its slot empty: the next slot would be claimed for it once more.
+// Reads a bucket once. The compiler repeats a plain load for each comparison. A key inserted between the two would then
+// match neither as present nor as an empty slot: the next slot would be claimed for it a second time.
 QRY_AVX2 inline __m256i load_once(const uint64_t* slots) {
   __m256i bucket;
   asm volatile("vmovdqa %1, %0" : "=x"(bucket) : "m"(*reinterpret_cast<const __m256i*>(slots)));
@@ -185,15 +185,15 @@ QRY_AVX2 void buckets_avx2(const uint64_t* words, const uint32_t* stored, const 
   for (size_t i = 0; i < count; ++i) {
     const uint64_t* const slots = words + size_t{sectors[i]} * kQrySlotsPerSector;
     const __m256i bucket = load_once(slots);
-    // Each lane's low half against the key and against the empty marker, moved up to where a lane's sign is.
+    // Compares each lane's low half with the key and with the empty marker, shifted up to the lane's sign bit.
     const __m256i is_key = _mm256_slli_epi64(_mm256_cmpeq_epi32(bucket, _mm256_set1_epi32(int(stored[i]))), 32);
     const __m256i is_ones = _mm256_cmpeq_epi32(bucket, ones);
     const uint32_t hit = uint32_t(_mm256_movemask_pd(_mm256_castsi256_pd(is_key)));
     const uint32_t empty = uint32_t(_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_slli_epi64(is_ones, 32))));
     const uint32_t all_ones = uint32_t(_mm256_movemask_pd(_mm256_castsi256_pd(is_ones)));  // by the high half
     const uint32_t slot = (hit >> 1) - (hit >> 3);                                         // 1 2 4 8 -> 0 1 2 3
-    // Read again rather than taken out of the vector; who has taken the slot meanwhile makes this a miss at an instant
-    // without the key.
+    // Read again instead of extracted from the vector. If another thread took the slot meanwhile, this is a miss, at an
+    // instant without the key.
     const uint64_t word = SharedWords::load(slots + (slot & 3u));
     const bool there = low(word) == stored[i];
     values[i] = there ? high(word) : kQryReservedValue;
@@ -201,8 +201,8 @@ QRY_AVX2 void buckets_avx2(const uint64_t* words, const uint32_t* stored, const 
   }
 }
 
-// One comparison for both halves of the four slots: the key in the low ones, all ones in the high ones. A slot that was
-// never used is all ones; no key has that value, and no erase leaves it.
+// One comparison for both halves of the four slots: the key in the low ones, all ones in the high ones. A never-used
+// slot is all ones; no key has that value, and no erase leaves it.
 QRY_AVX2 size_t find_avx2(const uint64_t* words, const uint32_t* stored, const uint32_t* sectors, size_t count, uint32_t* values, uint8_t* masks,
                           uint8_t* open) {
   const __m256i high_ones = _mm256_set1_epi64x(int64_t(0xFFFFFFFF00000000));
@@ -230,7 +230,7 @@ QRY_AVX2 PlacedInGroup place_avx2(uint64_t* words, const uint64_t* pairs, const 
     const __m256i equal = _mm256_cmpeq_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(bucket)), wanted);
     const uint32_t mask = uint32_t(_mm256_movemask_ps(_mm256_castsi256_ps(equal)));
     const bool hit = (mask & kMaskKeys) != 0;
-    // No branch: what may not be stored is stored elsewhere.
+    // No branch: a pair that may not be stored goes to `nowhere`.
     uint64_t* const to = hit || mask == 0 ? &nowhere : bucket + kPicks.dword[mask] / 2;
     *to = pairs[i];
     open[placed.open] = uint8_t(i);

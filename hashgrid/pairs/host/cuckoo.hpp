@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuckoo.hpp - cuckoo moves in one page that a host thread has to itself, for many keys in a row: where each key of the
-// page could go instead is worked out once, by vector arithmetic, and a search then reads two bytes a key.
+// cuckoo.hpp - cuckoo moves in one page that a host thread owns, for many keys in a row. The other place of each key of
+// the page is computed once, by vector arithmetic; a search then reads two bytes a key.
 //
 // The search and its dead ends are those of pairs/cuckoo.hpp (MemC3; "Algorithmic improvements for fast concurrent
-// cuckoo hashing"), which works anywhere, a key at a time. Used by pages.cpp.
+// cuckoo hashing"), which runs on host and device, one key at a time. Used by pages.cpp.
 #pragma once
 
 #include "hashgrid/pairs/cuckoo.hpp"
@@ -13,7 +13,7 @@ namespace quarry::hashgrid::detail {
 
 class PageCuckoo {
  public:
-  // Turns to a page. Reads all of it; until the next begin() its buckets must be changed through put() only.
+  // Selects a page and reads all of it. Until the next begin() its buckets must be changed through put() only.
   void begin(uint64_t* page, uint32_t page_count) {
     page_ = page;
     bucket_kernels().others(page, page_count, others_, room_);
@@ -21,7 +21,7 @@ class PageCuckoo {
     search_ = 0;
   }
 
-  // An empty slot in one of the two buckets, freed by moves if need be; kNoSlot if no row of moves ends at one.
+  // An empty slot in one of the two buckets, freed by moves if necessary; kNoSlot if no path of moves ends at one.
   uint32_t make_room(const QryProbeSequence& probes) {
     if (++search_ == kDeadEnd) {
       std::fill_n(seen_, kQrySectorsPerPage, uint16_t{0});
@@ -40,7 +40,7 @@ class PageCuckoo {
       for (uint32_t from = sector * kQrySlotsPerSector; from < (sector + 1) * kQrySlotsPerSector; ++from) {
         const uint32_t other = others_[from] & kOtherSector;
         if (room_[other] != 0) return move_row(from, empty_word_of(page_, other));
-        // No branch on whether the search was here before: that is as good as chance.
+        // No branch on whether the search was here before: it would be unpredictable.
         const bool fresh = seen_[other] != search_ && seen_[other] != kDeadEnd;
         arrived_from_[other] = fresh ? uint16_t(from) : arrived_from_[other];
         seen_[other] = fresh ? search_ : seen_[other];
@@ -48,7 +48,7 @@ class PageCuckoo {
         tail += fresh;
       }
     }
-    // Only full buckets whose keys cannot leave them: dead ends for every later search, for keys are only added.
+    // Only full buckets whose keys cannot leave them: dead ends for every later search, because keys are only added.
     for (uint32_t i = 0; i < tail; ++i) seen_[queue_[i]] = kDeadEnd;
     return kNoSlot;
   }
@@ -64,7 +64,7 @@ class PageCuckoo {
   }
 
  private:
-  // Moves back to front, until the slot that came free lies in a start bucket.
+  // Moves back to front, until the freed slot is in a start bucket.
   uint32_t move_row(uint32_t from, uint32_t to) {
     --room_[to / kQrySlotsPerSector];
     for (;;) {
@@ -84,11 +84,11 @@ class PageCuckoo {
 
   uint64_t* page_ = nullptr;
   uint16_t search_ = 0;
-  // By word: the other bucket of the key that stands there, and whether it stands in its home bucket.
+  // By word: the other bucket of its key, and whether the key is in its home bucket.
   uint16_t others_[kQryPageWords];
   // By sector.
   uint8_t room_[kQrySectorsPerPage];           // empty slots
-  uint16_t seen_[kQrySectorsPerPage];          // the search that came here last, or kDeadEnd
+  uint16_t seen_[kQrySectorsPerPage];  // the last search that visited it, or kDeadEnd
   uint16_t arrived_from_[kQrySectorsPerPage];  // the word whose key would move here
   uint16_t queue_[kQrySectorsPerPage];
 };

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// find.hpp - where the keys of a batch stand, block by block: memory for the next block and for the second buckets of
-// this one is on its way while a core compares. No branch is taken on what a key's home holds: what it leaves open is
-// listed, and the list worked on.
+// find.hpp - locates the keys of a batch, block by block: while a core compares, it prefetches the next block and the
+// second buckets of this one. No branch depends on the content of a key's home bucket: undecided keys are listed, and
+// the list is processed.
 //
 //   fill ─► home buckets fetched ─► looked at ─► open ones: state bits, second buckets fetched ─► looked at ─► stash
 //   ─► use
 //
-// Not the key-by-key operations of view_impl.hpp, whose look-up it follows step by step, so that it may run beside any
-// of them. Used by operations.cpp and pages.cpp.
+// Not the key-by-key operations of view_impl.hpp. It follows their look-up step by step, so it may run beside any of
+// them. Used by operations.cpp and pages.cpp.
 #pragma once
 
 #include <algorithm>
@@ -18,16 +18,16 @@
 
 namespace quarry::hashgrid::detail {
 
-// A table of so many pages, 1 MiB, stays where a core gets it as fast without asking beforehand.
+// A table of up to this many pages (1 MiB) stays in cache, where prefetching gains nothing.
 constexpr uint32_t kPagesInCache = 32;
 
 struct Block {
-  // From `fill`: stored keys, and whether a reserved one is among them; `tags` are the filler's own.
+  // From `fill`: stored keys, and whether a reserved one is among them; `tags` are private to `fill`.
   size_t count = 0;
   bool some_refused = false;
   uint32_t stored[kKeysPerBlock], tags[kKeysPerBlock];
-  // For `use`: what the table holds for each key, or the reserved value; how many sectors were read for it (0 for a
-  // reserved key); and for keys that are there, whose masks & kMaskKeys is not 0, the sector they stand in.
+  // For `use`: the table's value for each key, or the reserved value; the sectors read for it (0 for a reserved key);
+  // for present keys, whose masks & kMaskKeys is not 0, also their sector.
   uint32_t values[kKeysPerBlock], sectors[kKeysPerBlock];
   uint8_t depths[kKeysPerBlock], masks[kKeysPerBlock];
 
@@ -54,7 +54,7 @@ struct Block {
   void probe_home(const GridView& view, const BucketKernels& kernels) {
     const size_t opens = kernels.find(view.words, stored, sectors, count, values, masks, open_);
     std::fill_n(depths, kKeysPerBlock, uint8_t{1});
-    // Only those go on whose home bucket says that something went past it.
+    // Only keys whose home bucket has overflowed go on.
     spilled_ = 0;
     for (size_t n = 0; n < opens; ++n) {
       const uint8_t i = open_[n];
@@ -73,7 +73,7 @@ struct Block {
     uint32_t second_values[kKeysPerBlock];
     uint8_t second_masks[kKeysPerBlock], found[kKeysPerBlock], neither[kKeysPerBlock];
     kernels.find(view.words, second_stored_, second_sectors_, spilled_, second_values, second_masks, neither);
-    // What is in neither bucket keeps the answer it has; most absent keys end so.
+    // Keys in neither bucket keep their current result; most absent keys end here.
     size_t founds = 0;
     for (size_t n = 0; n < spilled_; ++n) {
       depths[open_[n]] = 2;
@@ -107,15 +107,15 @@ struct Block {
     masks[i] = uint8_t(1u << word % kQrySlotsPerSector * 2);
   }
 
-  // Keys that their home bucket leaves open; then those of them that may be in their second bucket or beyond.
+  // Keys that their home bucket leaves undecided; then those of them that may be in their second bucket or beyond.
   size_t spilled_ = 0;
   uint8_t open_[kKeysPerBlock], states_[kKeysPerBlock];
   uint32_t second_stored_[kKeysPerBlock], second_sectors_[kKeysPerBlock];
 };
 
-// fill(block) gives the next keys, none when there are no more; use(block) gets them, in the same order, located. A
-// block is looked up before the one ahead of it is used: who changes slots in `use` must look again at the slot of a
-// key that may come twice. kWrites: `use` writes to slots.
+// fill(block) supplies the next keys, none at the end; use(block) gets them located, in the same order. A block is
+// looked up before the previous one is used: if `use` changes slots, it must re-read the slot of a key that may occur
+// twice. kWrites: `use` writes to slots.
 template <bool kWrites, class Fill, class Use>
 void for_blocks(const GridView& view, Fill&& fill, const Use& use) {
   const BucketKernels& kernels = bucket_kernels();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// operations.cpp - the bulk operations by host threads. Keys are worked on in small groups whose home buckets are
-// fetched ahead and looked at together (bucket_kernels.hpp); what the home bucket does not settle goes on one by one,
-// by view_impl.hpp. Batches of a caller that has the table to itself are split by page (pages.hpp). Whole-table passes
-// go page by page.
+// operations.cpp - the bulk operations by host threads. Keys are processed in small groups: their home buckets are
+// prefetched and compared together (bucket_kernels.hpp). Keys that the home bucket does not settle go on one by one, by
+// view_impl.hpp. Batches of a caller with exclusive use are split by page (pages.hpp). Whole-table passes go page by
+// page.
 #include "hashgrid/pairs/host/operations.hpp"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 using detail::kKeysPerGroup;
 using detail::SharedWords;
 
-constexpr size_t kKeysPerTask = 4096;  // what a thread takes at a time
+constexpr size_t kKeysPerTask = 4096;  // that a thread takes at a time
 
 using detail::check_view;
 
@@ -48,7 +48,7 @@ class HostPairs final : public BulkOperations<GridView> {
   Result<BulkReport> assign_exclusive(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count) override {
     QRY_TRY(detail::check_batch(view, keys, values, count));
     if (!may_own(count)) return assign(view, keys, values, count, nullptr);
-    // Read only, as the way of visiting says.
+    // `values` is only read: Present::assign.
     return put_partitioned(view, keys, const_cast<uint32_t*>(values), count, detail::Present::assign);
   }
   Result<BulkReport> find_or_insert_exclusive(const GridView& view, const uint32_t* keys, uint32_t* values, size_t count) override {
@@ -212,7 +212,7 @@ class HostPairs final : public BulkOperations<GridView> {
  private:
   bool may_own(size_t count) const { return threads_ <= detail::kMostOwners && count <= 0xFFFFFFFFu; }
 
-  // Keys that are there first, then the new ones, as a batch of their own.
+  // Present keys first, then the new ones, as a batch of their own.
   Result<BulkReport> put_partitioned(const GridView& view, const uint32_t* keys, uint32_t* values, size_t count, detail::Present what) {
     std::vector<uint32_t> absent;
     BulkReport report = detail::visit_partitioned(view, keys, values, count, what, threads_, absent);
@@ -223,7 +223,7 @@ class HostPairs final : public BulkOperations<GridView> {
     report.inserted += inserted.inserted;
     report.full += inserted.full;
     if (inserted.present == 0) return report;
-    // Copies of a new key: once more, now that the first of them is in.
+    // Duplicates of a new key: a second visit, now that the first copy is inserted.
     std::vector<uint32_t> refused;
     const BulkReport again = detail::visit_partitioned(view, new_keys.data(), new_values.data(), absent.size(), what, threads_, refused);
     (what == detail::Present::assign ? report.assigned : report.present) += again.assigned + again.present - inserted.inserted;
@@ -240,7 +240,7 @@ class HostPairs final : public BulkOperations<GridView> {
     }, threads_);
   }
 
-  // Keys `first` on of a batch, with what their home buckets held.
+  // Keys of a batch from number `first` on, with the content of their home buckets.
   struct Group {
     explicit Group(const GridView& table) : view(table) {}
 
@@ -252,7 +252,7 @@ class HostPairs final : public BulkOperations<GridView> {
     uint32_t values[kKeysPerGroup];
     bool some_refused = false;
 
-    // The reserved key was seen in empty slots: not so.
+    // The reserved key matches empty slots: such matches are dropped.
     void forget_refused() {
       for (size_t j = 0; j < count && some_refused; ++j) {
         if (keys[j] != kQryReservedKey) continue;
@@ -261,7 +261,7 @@ class HostPairs final : public BulkOperations<GridView> {
       }
     }
     uint64_t* bucket(size_t j) const { return view.words + size_t{sectors[j]} * kQrySlotsPerSector; }
-    // For the `count` keys named: their second buckets.
+    // Prefetches the second buckets of the `count` keys in `which`.
     void prefetch_beyond(const uint32_t* which, size_t how_many) const {
       for (size_t r = 0; r < how_many; ++r) {
         const QryProbeSequence probes = qry_probe_sequence(stored[which[r]], view.page_count);
@@ -270,7 +270,7 @@ class HostPairs final : public BulkOperations<GridView> {
     }
   };
 
-  // work(begin, end, report) for pieces of a batch, on all threads.
+  // Runs work(begin, end, report) for pieces of a batch, on all threads.
   template <class Work>
   Result<BulkReport> for_pieces(const GridView& view, const uint32_t* keys, const uint32_t* inputs, size_t count, const Work& work) const {
     QRY_TRY(detail::check_batch(view, keys, inputs, count));
@@ -285,7 +285,7 @@ class HostPairs final : public BulkOperations<GridView> {
     return sum;
   }
 
-  // operation(group) for keys [begin, end), in order; the home buckets of the next group are fetched meanwhile.
+  // Runs operation(group) for keys [begin, end), in order, and prefetches the home buckets of the next group meanwhile.
   template <class Operation>
   static void for_groups(const GridView& view, const uint32_t* keys, size_t begin, size_t end, const Operation& operation) {
     const detail::BucketKernels& kernels = detail::bucket_kernels();
@@ -316,21 +316,21 @@ class HostPairs final : public BulkOperations<GridView> {
     });
   }
 
-  // The common end of an insert: the home bucket was seen without the key, and no key went past it, so the first
-  // claimable slot of the key's sequence is in it. False: the whole of put() has to decide.
+  // The common case of an insert: the home bucket did not hold the key, and no key went past it. So the first claimable
+  // slot of the key's sequence is in it. False: all of put() must decide.
   static bool claim_at_home(uint64_t* page, const QryProbeSequence& probes, uint32_t seen, uint64_t pair, uint32_t phase) {
     if ((seen & detail::kFoundKey) != 0) return false;
     const uint32_t empties = seen >> 4;
     if ((seen & detail::kFoundNeverUsed) == 0 && (empties == 0 || detail::bucket_state<SharedWords>(page, probes.home_sector) != 0)) return false;
-    // The first empty slot in the key's order. Those before it held keys: they cannot have become claimable since, in
-    // this phase.
+    // The first empty slot in the key's order. The slots before it held keys: they cannot have become claimable in this
+    // phase.
     const uint32_t turned = (empties | empties << 4) >> probes.home_slot;
     uint64_t* const slot = page + detail::bucket_word(probes.home_sector, probes, uint32_t(std::countr_zero(turned)));
     uint64_t word = SharedWords::load(slot);
     return detail::is_claimable(word, phase) && SharedWords::exchange(slot, word, pair, false);
   }
 
-  // insert, assign and find_or_insert: note(i, what the table holds for the key) unless it is refused.
+  // insert, assign and find_or_insert: calls note(i, the table's value for the key) unless the key is refused.
   template <detail::IfPresent kIfPresent, class Note>
   Result<BulkReport> put_all(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, Outcome* outcomes,
                              const Note& note) const {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pages.cpp - radix partition of a batch into windows of pages that fit the L2 cache, then each window by one
-// thread.
+// pages.cpp - radix partition of a batch into windows of pages that fit the L2 cache, then one thread a window.
 #include "hashgrid/pairs/host/pages.hpp"
 
 #include <algorithm>
@@ -17,15 +16,15 @@
 namespace quarry::hashgrid::detail {
 namespace {
 
-constexpr uint32_t kWindowPages = 8;     // 256 KiB: a quarter of a second-level cache, beside keys that stream through
-constexpr uint32_t kFewWindows = 32;     // fewer share threads badly
-constexpr uint32_t kMostWindows = 1024;  // more streams than a core's caches and address translations keep open
+constexpr uint32_t kWindowPages = 8;  // 256 KiB: a quarter of an L2 cache, besides streamed keys
+constexpr uint32_t kFewWindows = 32;  // fewer are unevenly shared among threads
+constexpr uint32_t kMostWindows = 1024;  // more streams than a core's caches and TLB keep open
 constexpr size_t kPageKeysToShare = size_t{1} << 11;
-constexpr size_t kManyMoves = 60;  // in one page, for which it pays to work out where all its keys could go
-constexpr size_t kManyPerPage = 256;     // keys of a batch, for which it pays to look through the page first
-constexpr size_t kKeysPerChunk = size_t{1} << 14;  // what is split at a time: 96 KiB, in the second-level cache
+constexpr size_t kManyMoves = 60;  // in one page, for which it pays to compute the other places of all its keys
+constexpr size_t kManyPerPage = 256;  // keys of a batch, for which it pays to scan the page first
+constexpr size_t kKeysPerChunk = size_t{1} << 14;  // split at a time: 96 KiB, in the second-level cache
 
-// Pages a window has, as a power of two.
+// The pages of a window, as a power of two.
 uint32_t window_shift(uint32_t page_count) {
   uint32_t shift = 0;
   while ((1u << shift) < kWindowPages && (page_count >> (shift + 1)) >= kFewWindows) ++shift;
@@ -33,8 +32,8 @@ uint32_t window_shift(uint32_t page_count) {
   return shift;
 }
 
-// Uninitialised words: from the heap, which keeps them for the next batch, or straight from the system where larger
-// pages pay.
+// Uninitialised words: from the heap, which keeps them for the next batch, or directly from the system where larger
+// pages pay off.
 class Words {
  public:
   explicit Words(size_t count) {
@@ -58,15 +57,15 @@ class Words {
   uint64_t* data_ = nullptr;
 };
 
-// Pairs on their way into a row of pages that this thread has to itself.
+// Writes pairs into a run of pages that this thread owns.
 class WindowWriter {
  public:
   WindowWriter(const GridView& view) : view_(view), kernels_(bucket_kernels()) {}
 
-  // For a large batch: a page without a key begins anew, as if never used, rather than keep marks of keys that are
-  // gone. Reads these pages.
+  // For a large batch: resets a page without a key to never used, so that it does not keep marks of erased keys. Reads
+  // these pages.
   void renew(uint32_t first_page, uint32_t last_page) {
-    uint32_t stash_of = kNoSlot;  // first page of the group that was looked at last
+    uint32_t stash_of = kNoSlot;  // first page of the group that was checked last
     bool stash_empty = false;
     for (uint32_t number = first_page; number < last_page; ++number) {
       uint64_t* const page = view_.words + size_t{number} * kQryPageWords;
@@ -85,7 +84,7 @@ class WindowWriter {
     }
   }
 
-  // Stored keys and values, in rising order of `pairs`, none with a reserved key: of equal keys the first stays.
+  // Stored keys and values, in rising order of `pairs`, none with a reserved key. Of equal keys the first stays.
   void add(const uint64_t* pairs, size_t count) {
     uint32_t keys[kKeysPerBlock], sectors[2][kKeysPerBlock];
     uint8_t open[kKeysPerBlock];
@@ -108,9 +107,9 @@ class WindowWriter {
     }
   }
 
-  // The same for pairs without copies, going to the pages from `first_page` on, not written since they were cleared,
-  // which nothing but this is adding to. Sorted ones come in runs for one bucket, whose four slots read at once would
-  // wait for the last one written.
+  // The same for pairs without duplicates, for the pages from `first_page` on. The pages were not written since they
+  // were cleared, and no other thread adds to them. Sorted pairs come in runs for one bucket: reading its four slots at
+  // once would wait for the last write.
   void add_new(const uint64_t* pairs, size_t count, uint32_t first_page) {
     const uint32_t first_sector = first_page * kQrySectorsPerPage;
     uint32_t keys[kKeysPerBlock], sectors[kKeysPerBlock];
@@ -130,14 +129,14 @@ class WindowWriter {
         opens += !room;
       }
       report_.inserted += in_block - opens;
-      // Second buckets only once all homes are full as they will be: see finish().
+      // Second buckets wait until all home buckets have their final keys: see finish().
       for (size_t n = 0; n < opens; ++n) later_.push_back(pairs[block + open[n]]);
     }
   }
   void begin_new(uint32_t pages) { filled_.assign(size_t{pages} * kQrySectorsPerPage, 0); }
 
-  // Places what is waiting by moves in these pages; to be called once all their pairs are in. The state bits stay
-  // right, if not always exact: a key that moved home leaves its bit behind, as an erase would.
+  // Places the waiting pairs by moves in these pages. Call it after all their pairs were added. State bits stay valid
+  // but not always exact: a key that moved home leaves its bit behind, as an erase would.
   void finish() {
     for (size_t block = 0; block < later_.size(); block += kKeysPerBlock) add(later_.data() + block, std::min(kKeysPerBlock, later_.size() - block));
     later_.clear();
@@ -148,7 +147,7 @@ class WindowWriter {
     for (size_t i = 0; i < waiting_.size();) {
       const uint32_t number = waiting_[i].page;
       uint64_t* const page = view_.words + size_t{number} * kQryPageWords;
-      // All keys' other places at once, for many keys; for few, those that a search comes to.
+      // For many keys, the other places of all keys at once; for few, only those that a search visits.
       size_t end = i;
       while (end < waiting_.size() && waiting_[end].page == number) ++end;
       const bool many = end - i >= kManyMoves;
@@ -159,7 +158,7 @@ class WindowWriter {
       for (; i < waiting_.size() && waiting_[i].page == number; ++i) {
         const uint64_t pair = waiting_[i].pair;
         const QryProbeSequence probes = qry_probe_sequence(low(pair), view_.page_count);
-        // Copies of a key that came later than it have waited with it.
+        // Later duplicates of a key have waited with it.
         if (locate<PrivateWords, SharedWords>(page, view_, probes, low(pair)).slot != nullptr) {
           ++report_.present;
           continue;
@@ -182,7 +181,7 @@ class WindowWriter {
   }
 
   const BulkReport& report() const { return report_; }
-  // What no moves could help: for the stash.
+  // Pairs that no moves could help: for the stash.
   std::vector<uint64_t> take_left() { return std::move(left_); }
 
  private:
@@ -191,10 +190,10 @@ class WindowWriter {
     uint32_t page;
   };
 
-  // Keys whose home bucket neither has them nor a never-used slot, one after the other. No moves yet, no place outside
-  // the two buckets.
+  // Keys whose home bucket has neither the key nor a never-used slot, one after the other. No moves yet, no place
+  // outside the two buckets.
   void put_beyond(const uint64_t* pairs, const uint32_t* sectors, const uint8_t* open, size_t count) {
-    if (count == 0) return;  // gcc 12 at -O2 would see `keys` read without having been written
+    if (count == 0) return;  // otherwise gcc 12 at -O2 warns of `keys` read uninitialised
     uint32_t keys[kKeysPerBlock], second_buckets[kKeysPerBlock];
     for (size_t n = 0; n < count; ++n) keys[n] = low(pairs[open[n]]);
     kernels_.second_buckets(keys, count, view_.page_count, second_buckets);
@@ -209,7 +208,7 @@ class WindowWriter {
         continue;
       }
       const InBucket at_home = in_bucket(home, key), beyond = in_bucket(second_buckets[n], key);
-      // (A copy of this key, just placed, may be in either.)
+      // (A duplicate of this key, just placed, may be in either.)
       const bool hit = at_home.hit || beyond.hit;
       const bool stays_home = at_home.empty != nullptr;
       uint64_t* const to = stays_home ? at_home.empty : beyond.empty;
@@ -248,8 +247,8 @@ class WindowWriter {
   std::vector<uint64_t> later_;
 };
 
-// The stash is shared by windows of different threads: one thread fills it, window after window, so that the bytes are
-// always the same. All that moves can do for these pairs has been done.
+// Windows of different threads share the stash. So one thread fills it, window after window, and the bytes are always
+// the same. All possible moves for these pairs were made.
 BulkReport place_left(const GridView& view, const std::vector<std::vector<uint64_t>>& left) {
   BulkReport report;
   for (const std::vector<uint64_t>& pairs : left) {
@@ -266,7 +265,7 @@ BulkReport place_left(const GridView& view, const std::vector<std::vector<uint64
 }  // namespace
 
 std::optional<BulkReport> insert_by_windows(const GridView& view, const uint32_t* keys, const uint32_t* values, size_t count, uint32_t threads) {
-  // A small batch is not worth sharing, nor putting in order.
+  // A small batch is not worth sharing or sorting.
   const bool small = count < kPageKeysToShare;
   if (small) threads = 1;
   const uint32_t shift = small ? 31 : window_shift(view.page_count);
@@ -274,8 +273,8 @@ std::optional<BulkReport> insert_by_windows(const GridView& view, const uint32_t
   const size_t chunks = (count + kKeysPerChunk - 1) / kKeysPerChunk;
   const Words pairs(count);
   if (pairs.data() == nullptr || count > 0xFFFFFFFFu) return {};
-  // Each chunk is put in the order of windows by itself, in its own part of `pairs`: where each window's part of it
-  // begins. The column past the last window takes what is refused.
+  // Each chunk is sorted by window on its own, in its own part of `pairs`; `begins` is where each window's part of it
+  // begins. The column past the last window takes refused pairs.
   const size_t columns = size_t{windows} + 1;
   std::vector<uint32_t> begins(chunks * (columns + 1), 0);
   parallel_for(chunks, 1, [&](size_t first_chunk, size_t last_chunk) {
@@ -326,8 +325,8 @@ std::optional<BulkReport> insert_by_windows(const GridView& view, const uint32_t
 }
 
 uint64_t rehash_by_windows(const GridView& from, const GridView& to, uint32_t threads) {
-  // Each row of new pages gathers its keys from the few old pages that can hold them, and their stashes: no two threads
-  // touch one page.
+  // Each run of new pages reads the few old pages that can hold its keys, and their stashes: no two threads touch one
+  // page.
   const uint32_t row_pages = std::clamp(to.page_count / 16, 1u, 2 * kWindowPages);
   std::vector<std::vector<uint64_t>> left((to.page_count + row_pages - 1) / row_pages);
   parallel_for(to.page_count, row_pages, [&](size_t begin, size_t end) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// partitioned.cpp - each thread filters the batch for its pages and does its keys in order by plain stores.
+// partitioned.cpp - each thread filters the batch for its pages and processes its keys in order by plain stores.
 #include "hashgrid/pairs/host/partitioned.hpp"
 
 #include <algorithm>
@@ -11,9 +11,9 @@
 namespace quarry::hashgrid::detail {
 namespace {
 
-constexpr size_t kKeysToShare = 4096;  // fewer are done by the caller alone
+constexpr size_t kKeysToShare = 4096;  // with fewer, the caller works alone
 
-// The keys of a batch that fall to one owner, a block at a time; a block's tags are positions in the batch.
+// The keys of a batch that belong to one owner, a block at a time; a block's tags are positions in the batch.
 class OwnKeys {
  public:
   OwnKeys(const GridView& view, const uint32_t* keys, size_t count, uint32_t first_page, uint32_t last_page)
@@ -26,7 +26,7 @@ class OwnKeys {
       next_ += in_group;
     }
     block.count = std::min(held_, kKeysPerBlock);
-    block.some_refused = refused_;  // of this block, or of one close by: it only makes the block look twice
+    block.some_refused = refused_;  // of this block or a nearby one: it only causes a second check
     std::copy_n(stored_, block.count, block.stored);
     std::copy_n(tags_, block.count, block.tags);
     held_ -= block.count;
@@ -44,7 +44,7 @@ class OwnKeys {
   uint32_t stored_[2 * kKeysPerBlock], tags_[2 * kKeysPerBlock];
 };
 
-// each(report, absent, block) for all blocks of all owners.
+// Calls each(report, absent, block) for all blocks of all owners.
 template <class Each>
 BulkReport for_owners(const GridView& view, const uint32_t* keys, size_t count, uint32_t threads, std::vector<uint32_t>* absent, const Each& each) {
   const uint32_t owners = count < kKeysToShare ? 1 : std::clamp(std::min(threads, view.page_count), 1u, kMostOwners);
@@ -69,7 +69,7 @@ BulkReport for_owners(const GridView& view, const uint32_t* keys, size_t count, 
   return sum;
 }
 
-// Readers may be about: a slot changes whole. What the owner wrote before is seen by who finds the key.
+// Readers may run beside this: a slot changes atomically. A thread that finds the key sees what the owner wrote before.
 void store_slot(uint64_t* slot, uint64_t word) { std::atomic_ref<uint64_t>(*slot).store(word, std::memory_order_release); }
 
 }  // namespace
@@ -77,7 +77,7 @@ void store_slot(uint64_t* slot, uint64_t word) { std::atomic_ref<uint64_t>(*slot
 BulkReport erase_partitioned(const GridView& view, const uint32_t* keys, size_t count, uint32_t threads) {
   return for_owners(view, keys, count, threads, nullptr, [&](BulkReport& report, std::vector<uint32_t>&, const Block& block) {
     for (size_t i = 0; i < block.count; ++i) {
-      // Looked up before the keys ahead of it were erased: a copy of one of those is gone by now.
+      // Looked up before earlier keys were erased: if one of them was a duplicate, this key is absent by now.
       uint64_t* const slot = block.there(i) ? block.slot(view, i) : nullptr;
       if (slot != nullptr && low(SharedWords::load(slot)) == block.stored[i]) {
         store_slot(slot, freed_word(view.phase));

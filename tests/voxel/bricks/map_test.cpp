@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// map_test.cpp - BrickMap against std::map<Int3, uint8_t> of single voxels, under random histories, sharing between
-// copies included.
+// map_test.cpp - BrickMap against std::map<Int3, uint8_t> of single voxels, under random histories that include sharing
+// between copies.
 #include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -83,7 +83,7 @@ TEST_CASE("brick_map: random sets and puts leave what a map of single voxels hol
       const auto found = model.find(v);
       REQUIRE(map.get(v) == (found == model.end() ? 0 : found->second));
     }
-    // Thin it out to nothing, so that leaves merge and go.
+    // Remove everything step by step, so that leaves merge and disappear.
     std::vector<Int3> rest;
     for (const auto& [v, m] : model) rest.push_back(v);
     std::shuffle(rest.begin(), rest.end(), history.random);
@@ -116,7 +116,7 @@ TEST_CASE("brick_map: copies share bricks and never see each other's changes") {
 
 TEST_CASE("brick_map: a set right after a copy changes only the map it was called on") {
   BrickMap map;
-  map.set({1, 2, 3}, 4);  // leaves the brick at hand for the next set
+  map.set({1, 2, 3}, 4);  // the next set() reuses this brick
   const BrickMap copy = map;
   map.set({1, 2, 3}, 9);
   REQUIRE(copy.get({1, 2, 3}) == 4);
@@ -213,7 +213,7 @@ TEST_CASE("brick_map: maps of rising parts are joined into one of its own, and p
   for (int32_t x = 0; x < 5 * 300; x += 3) joined.set({x * 8, x % 7, -x}, 0);
   for (int32_t x = 0; x < 5 * 300; x += 3) whole.set({x * 8, x % 7, -x}, 0);
   REQUIRE(joined == whole);
-  REQUIRE(kept.get({300 * 8, 300 % 7, -300}) == uint8_t(1 + 300 % 255));  // what shared the part's bricks is untouched
+  REQUIRE(kept.get({300 * 8, 300 % 7, -300}) == uint8_t(1 + 300 % 255));  // the copy that shared bricks is unchanged
   BrickMap early;
   early.set({0, 0, 0}, 1);
   REQUIRE_FALSE(joined.append(std::move(early)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// occupancy_test.cpp - the occupancy pyramid against maps of coordinates, its arena read as a shader reads it.
+// occupancy_test.cpp - the occupancy pyramid against maps of coordinates, its arena read in the way of a shader.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -28,7 +28,7 @@ std::array<uint32_t, 3> cell_of(uint32_t key, uint32_t edge) {
 }
 uint32_t bit_in(const std::array<uint32_t, 3>& child) { return child[0] % 4 + 4 * (child[1] % 4) + 16 * (child[2] % 4); }
 
-// The index of a brick, read from an arena as a shader reads it: masks and counted bits.
+// The index of a brick, read from an arena in the way of a shader: masks and counted bits.
 std::optional<uint32_t> read_arena(const OccupancyNode* nodes, uint32_t key) {
   const auto cell = cell_of(key, 512);
   const OccupancyNode* node = nodes + (cell[0] + 32 * cell[1] + 512 * cell[2]);
@@ -54,7 +54,7 @@ void require_same(const OccupancyPyramid& pyramid, const Bricks& bricks) {
   REQUIRE(std::all_of(outermost.begin(), outermost.end(), [&](Int3 b) { return touches(b) && bricks.count(brick_key(b)); }));
   for (const auto& [key, index] : bricks)
     if (read_arena(pyramid.nodes(), key) != index || pyramid.find_brick(brick_from_key(key)) != index) FAIL("brick " << key << " is not where it should be");
-  // Nothing else is there, and no two runs overlap.
+  // There is nothing else, and no two runs overlap.
   std::vector<std::pair<uint64_t, uint64_t>> runs{{0, kLevel3Nodes}};
   uint64_t found = 0;
   const auto walk = [&](const auto& self, const OccupancyNode& node, int level) -> void {
@@ -123,11 +123,11 @@ TEST_CASE("occupancy: after random additions and removals every brick is found, 
   std::mt19937 random(1);
   Bricks bricks;
   for (int round = 0; round < 8; ++round) {
-    const auto added = random_keys(random, 3000, round % 2 == 0);  // duplicates and present ones among them
+    const auto added = random_keys(random, 3000, round % 2 == 0);  // includes duplicates and present ones
     const auto indices = random_indices(random, added.size());
     REQUIRE(pyramid->add(added, indices));
     put(bricks, added, indices);
-    std::vector<uint32_t> removed = random_keys(random, 500, true);  // absent ones too
+    std::vector<uint32_t> removed = random_keys(random, 500, true);  // includes absent ones
     for (const auto& brick : bricks)
       if (random() % 2) removed.push_back(brick.first);
     pyramid->remove(removed);
@@ -253,7 +253,7 @@ TEST_CASE("occupancy: memory refused leaves every brick as it was, and all of it
     REQUIRE(pyramid->add(some, some_indices));
     std::mt19937 random(9);
     auto many = random_keys(random, 20000, false);
-    many.front() = some.front();  // is there, with another index
+    many.front() = some.front();  // present, with another index
     const auto many_indices = random_indices(random, 20000);  // more than the first block holds
     memory.refuse_after = 0;
     const auto refused = pyramid->add(many, many_indices);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// voxel_list_test.cpp - bricks out of lists of voxels: against a std::map, on host threads and on CUDA where there is a
+// voxel_list_test.cpp - bricks from lists of voxels: against a std::map, on host threads, and on CUDA if there is a
 // device.
 #include "voxel/bricks/voxel_list.hpp"
 
@@ -30,7 +30,7 @@ struct List {
   std::vector<uint8_t> materials;
 };
 
-// The list in the executor's memory, for as long as this lives.
+// The list in the executor's memory, during this object's life.
 class Uploaded {
  public:
   Uploaded(hashgrid::Executor& executor, const List& list) : executor_(executor) {
@@ -132,7 +132,7 @@ TEST_CASE("voxel_list: scan order, random order, one brick and single voxels giv
 TEST_CASE("voxel_list: of a position that comes again and again the greatest material stays, whatever the order") {
   for (const auto& executor : executors()) {
     VoxelListBuilder builder(*executor);
-    check_build(*executor, builder, random_list(2, 200000, 12, true));   // some 30 times each
+    check_build(*executor, builder, random_list(2, 200000, 12, true));  // each some 30 times
     check_build(*executor, builder, random_list(3, 100000, 100, false));
     List same;
     for (uint32_t i = 0; i < 5000; ++i) {
@@ -156,7 +156,7 @@ TEST_CASE("voxel_list: what does not fit the world, or means no voxel, is refuse
     };
     refused({{{0, 0, 0}, {8192, 0, 0}}, {1, 1}}, ErrorCode::out_of_bounds);
     refused({{{0, 0, 0}, {0, -4097, 0}}, {}}, ErrorCode::out_of_bounds);
-    refused({{{0, 0, 0}, {8190, 4095, 8190}}, {}}, ErrorCode::out_of_bounds);  // the corner whose key is reserved
+    refused({{{0, 0, 0}, {8190, 4095, 8190}}, {}}, ErrorCode::out_of_bounds);  // the brick with the reserved key
     refused({{{0, 0, 0}, {1, 1, 1}}, {1, 0}}, ErrorCode::invalid_argument);
     const auto nothing = builder.build({nullptr, nullptr, 3});
     REQUIRE_FALSE(nothing);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// scenes_test.cpp - the generators: the same scene everywhere, of the size asked for, with what its name promises.
+// scenes_test.cpp - the generators: the same scene everywhere, of the requested size, with the content that its name
+// promises.
 #include "voxel/generate/scenes.hpp"
 
 #include <catch2/catch.hpp>
@@ -13,7 +14,7 @@ using namespace quarry;
 
 namespace {
 
-struct Threads {  // $QUARRY_THREADS for the length of a test
+struct Threads {  // $QUARRY_THREADS for the duration of a test
   explicit Threads(const char* n) { setenv("QUARRY_THREADS", n, 1); }
   ~Threads() { unsetenv("QUARRY_THREADS"); }
 };
@@ -25,7 +26,7 @@ uint64_t mixed(uint64_t h) {
   h *= 0x94d049bb133111ebull;
   return h ^ (h >> 31);
 }
-// Of every voxel's place and colour, in no order.
+// A hash of every voxel's place and colour, independent of order.
 uint64_t fingerprint(const Scene& scene) {
   uint64_t sum = 0;
   for (const auto& [where, brick] : scene.volumes[0].bricks.bricks())
@@ -85,7 +86,7 @@ TEST_CASE("generate: scenes have the size asked for, lie on the ground in the mi
       CHECK(scene.instances.size() == 1);
       REQUIRE_FALSE(scene.cameras.empty());
       CHECK(scene.metadata.at("generator") == g.name);
-      // Every voxel's material has a name: none is left over from nowhere.
+      // Every voxel's material has a name, so it was defined.
       std::set<uint8_t> used;
       for (const auto& [where, brick] : scene.volumes[0].bricks.bricks())
         for (const uint8_t m : brick.materials) used.insert(m);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bulk_test.cpp - the neighbours of bricks, held against a map that knows nothing of grids; the same answers from
-// bulk calls, the functions for one brick, plain grids and grids of rows.
+// bulk_test.cpp - the neighbours of bricks, compared with a map that does not use a grid; the same results from bulk
+// calls, the functions for one brick, plain grids and grids of rows.
 #include <random>
 #include <unordered_map>
 
@@ -17,7 +17,7 @@ uint64_t place(uint32_t brick) { return place(qry_brick_x(brick), qry_brick_y(br
 struct Delta {
   int x, y, z;
 };
-// The orders as one_brick.hpp puts them into words, written out anew.
+// The orders that the text of one_brick.hpp describes, written independently.
 std::vector<Delta> faces() { return {{-1, 0, 0}, {1, 0, 0}, {0, -1, 0}, {0, 1, 0}, {0, 0, -1}, {0, 0, 1}}; }
 std::vector<Delta> all() {
   std::vector<Delta> deltas;
@@ -33,7 +33,7 @@ uint32_t expected(const World& world, uint32_t brick, const Delta& delta) {
   return at == world.end() ? kQryReservedValue : at->second;
 }
 
-// Bricks at the corners and edges of the world and a dense lump across the origin, each there with probability 3/4.
+// Bricks at the corners and edges of the world and a dense lump across the origin, each present with probability 3/4.
 std::vector<uint32_t> some_bricks(uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<uint32_t> bricks;
@@ -73,7 +73,7 @@ void check_answers(Executor& executor, const GridView& view, const World& world,
 TEST_CASE("neighbours: are what a map gives, also at the world's corners, in crowded pages and for absent bricks",
           "[quick][one-caller]") {
   on_each_executor([](Executor& executor) {
-    for (const uint32_t pages : {3u, 4u, 40u}) {  // 3: a load of 1.03, keys in every kind of place or refused
+    for (const uint32_t pages : {3u, 4u, 40u}) {  // 3: a load of 1.03: keys in every kind of place, or refused
       INFO(pages << " pages");
       Table table(executor, pages);
       const std::vector<uint32_t> bricks = some_bricks(pages), values = values_of(bricks);
@@ -83,14 +83,14 @@ TEST_CASE("neighbours: are what a map gives, also at the world's corners, in cro
       for (size_t i = 0; i < bricks.size(); ++i)
         if (outcomes[i] == Outcome::inserted) world[place(bricks[i])] = values[i];
       std::vector<uint32_t> asked = bricks;
-      for (const uint32_t brick : bricks) asked.push_back(brick ^ 0x00200801u);  // others, many of them absent
+      for (const uint32_t brick : bricks) asked.push_back(brick ^ 0x00200801u);  // other bricks, many of them absent
       for (const int x : {-1024, 1023})
         for (const int y : {-512, 511})
           for (const int z : {-1024, 1023})
             if (qry_pack_brick(x, y, z) != kQryReservedKey) asked.push_back(qry_pack_brick(x, y, z));
       check_answers(executor, table.view(), world, asked);
 
-      // Half of them go, a sweep moves the rest.
+      // Half of them are erased; a sweep moves the rest.
       table.next_phase();
       std::vector<uint32_t> gone;
       for (size_t i = 0; i < bricks.size(); i += 2) gone.push_back(bricks[i]);

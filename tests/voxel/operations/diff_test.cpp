@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// diff_test.cpp - two scenes compared, against a comparison voxel by voxel on plain maps.
+// diff_test.cpp - comparing two scenes, against a comparison voxel by voxel on plain maps.
 #include "voxel/operations/diff.hpp"
 
 #include <catch2/catch.hpp>

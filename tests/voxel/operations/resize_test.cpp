@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// resize_test.cpp - whole-number changes of resolution, and scenes in pieces, against the same done voxel by voxel on
-// plain maps.
+// resize_test.cpp - whole-number changes of resolution, and splitting scenes, against the same operations voxel by
+// voxel on plain maps.
 #include <catch2/catch.hpp>
 #include <set>
 
@@ -153,7 +153,7 @@ TEST_CASE("split: names stay distinct, empty volumes give nothing, and impossibl
   Scene s = random_scene(1);
   for (Volume& v : s.volumes) v.name = "house";
   s.volumes.resize(5);
-  s.volumes[4].bricks.set({0, 0, 0}, 9);  // nothing places it
+  s.volumes[4].bricks.set({0, 0, 0}, 9);  // no instance places it
   s.instances.push_back({3, {}, {}, -1, false, "", ""});
   const auto models = split(s, SplitKind::models);
   REQUIRE(models);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// surface_mesh_test.cpp - the surface mesh against the voxels, face by face: nothing missing, nothing twice, closed
-// edge by edge, of the right volume.
+// surface_mesh_test.cpp - the surface mesh against the voxels, face by face: complete, no duplicates, closed edge by
+// edge, of the right volume.
 #include "voxel/operations/surface_mesh.hpp"
 
 #include <catch2/catch.hpp>
@@ -17,7 +17,7 @@ namespace {
 Palette test_palette() {
   Palette p = Palette::standard();
   for (Material& m : p.materials) m.transparency = 0;
-  p.materials[7].transparency = 0.5f;  // clear ones
+  p.materials[7].transparency = 0.5f;  // clear voxels
   p.materials[8].transparency = 1;
   return p;
 }
@@ -30,7 +30,7 @@ struct Vec {
 Vec vec(Int3 a, Int3 b) { return {int64_t(b.x) - a.x, int64_t(b.y) - a.y, int64_t(b.z) - a.z}; }
 Vec cross(Vec a, Vec b) { return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x}; }
 
-// What the voxels say, voxel by voxel: the faces of each material in each of six directions.
+// Expected from the voxels, one by one: the faces of each material in each of six directions.
 using Areas = std::map<std::tuple<uint8_t, int, int>, int64_t>;  // material, axis, sign -> faces
 Areas areas_of(const BrickMap& bricks, const Palette& palette, std::array<uint64_t, 3>& voxels_of_kind) {
   Areas out;
@@ -50,7 +50,7 @@ Areas areas_of(const BrickMap& bricks, const Palette& palette, std::array<uint64
   return out;
 }
 
-// "" if the mesh is the surface of the voxels.
+// "" if the mesh is the surface of the voxels, else the fault.
 std::string judged(const SurfaceMesh& mesh, const BrickMap& bricks, const Palette& palette) {
   std::array<uint64_t, 3> voxels{};
   const Areas want = areas_of(bricks, palette, voxels);

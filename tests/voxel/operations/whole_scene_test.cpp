@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// whole_scene_test.cpp - scene operations against the same done voxel by voxel on plain maps.
+// whole_scene_test.cpp - scene operations against the same operations voxel by voxel on plain maps.
 #include "voxel/operations/whole_scene.hpp"
 
 #include <catch2/catch.hpp>
@@ -38,7 +38,7 @@ TEST_CASE("crop: of every instance what lies in the box stays, with its place, n
     std::set<uint32_t> shown;
     for (const Instance& i : done->instances) shown.insert(i.volume);
     CHECK(shown.size() == done->volumes.size());
-    if (seed == 0) CHECK(done->volumes.size() == 3);  // whole ones stay shared
+    if (seed == 0) CHECK(done->volumes.size() == 3);  // uncut volumes stay shared
   }
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("merge: all voxels of all scenes in their colours, order and layers") 
   // The first scene's own indices stay.
   CHECK(cells_of(done->volumes[0].bricks) == cells_of(a.volumes[0].bricks));
   CHECK(done->instances[6].layer == b.instances[5].layer + 2);
-  // One scene is itself; scenes with more than 255 materials between them fit, with a stated error.
+  // Merging one scene returns it unchanged; scenes with more than 255 materials together fit, with a reported error.
   const Scene* one[] = {&a};
   CHECK(test::same_scene(*merge(one), a) == "");
   Scene d = random_scene(5, 255);
@@ -208,9 +208,9 @@ TEST_CASE("fill: cavities that the outside does not reach through faces are fill
   for (uint32_t seed = 0; seed < 6; ++seed) {
     Cells cells = cells_of(hollow(scene_of(blob(seed, {-11, 5, -3})))->volumes[0].bricks);
     std::mt19937 random(seed);
-    if (seed >= 3)  // holes: some cavities open
+    if (seed >= 3)  // holes: some cavities are open
       for (int i = 0; i < 40; ++i) cells.erase(std::next(cells.begin(), int64_t(random() % cells.size())));
-    // The outside of a box around it all, flooded voxel by voxel.
+    // The outside of a box around everything, flooded voxel by voxel.
     std::set<Int3> outside;
     std::vector<Int3> todo{{-13, 3, -5}};
     while (!todo.empty()) {
@@ -234,7 +234,7 @@ TEST_CASE("fill: cavities that the outside does not reach through faces are fill
       if (seed < 3) CHECK(want.size() > cells.size());
     }
   }
-  // Across empty bricks: a hollow cube of 60.
+  // Across empty bricks: a hollow cube of edge 60.
   Cells cube;
   for (int32_t x = 0; x < 60; ++x)
     for (int32_t y = 0; y < 60; ++y)

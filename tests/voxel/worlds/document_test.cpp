@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// document_test.cpp - Document under random histories of edits, writes, undo and redo: after every step the world must
-// be what the whole scene flattens into, and the volumes what a model of single voxels says.
+// document_test.cpp - Document under random histories of edits, writes, undo and redo. After every step the world must
+// equal the flattened scene, and the volumes a model of single voxels.
 #include <catch2/catch.hpp>
 #include <atomic>
 #include <map>
@@ -27,7 +27,7 @@ Edit random_edit(std::mt19937& random, int reach) {
   return edit;
 }
 
-// Two volumes, one of them shown three times: turned, mirrored, overlapping the other; one instance hidden.
+// Two volumes, one of them in three instances: rotated, mirrored, overlapping the other; one instance is hidden.
 Scene small_scene(std::mt19937& random) {
   Scene scene;
   scene.volumes.resize(2);
@@ -202,7 +202,7 @@ TEST_CASE("document: an edit that cannot be changes nothing and says why", "[one
   edit.radius = 5;
   edit.a = {8190, 0, 0};
   refused(0, edit, ErrorCode::out_of_bounds);
-  edit.a = {8170, 0, 0};  // fits by itself, but volume 1 is shown 16 further on
+  edit.a = {8170, 0, 0};  // fits by itself, but an instance of volume 1 is 16 further on
   REQUIRE(document.apply(0, edit));
   REQUIRE(document.undo());
   const auto out = document.apply(1, edit);
@@ -217,7 +217,7 @@ TEST_CASE("document: an edit that cannot be changes nothing and says why", "[one
   corner.material = 1;
   REQUIRE(document.apply(0, corner).error().code == ErrorCode::out_of_bounds);
   REQUIRE((volumes_of(document) == before));
-  // More bricks than the pool may have.
+  // More bricks than the pool may hold.
   Edit large;
   large.shape = Shape::box;
   large.a = {-200, -200, -200};
@@ -295,12 +295,12 @@ TEST_CASE("document: a step of several records is undone and redone whole, and e
   first.b = {30, 3, 3};
   first.mode = Mode::fill;
   first.material = 7;
-  REQUIRE(document.apply(0, first, 0, true));  // there is nothing to continue: it begins a step
+  REQUIRE(document.apply(0, first, 0, true));  // there is no step to continue: it begins one
   std::vector<Volumes> bounds = {start, volumes_of(document)};
   std::vector<size_t> lengths = {1};
   for (int step = 0; step < 8; ++step) {
     const size_t before = document.history().size();
-    // Both volumes, and places that overlap, so that the order of the records counts.
+    // Both volumes, and overlapping places, so that the order of the records matters.
     for (int part = 0; part < 4; ++part) REQUIRE(document.apply(uint32_t(part % 2), random_edit(random, 6), 0, document.history().size() > before));
     if (document.history().size() == before) continue;
     lengths.push_back(document.history().size() - before);
@@ -343,7 +343,7 @@ TEST_CASE("document: a change that cannot be kept elsewhere leaves scene, world 
   size_t asked = 0;
   const Document::Persist refuse = [&](std::span<const UndoRecord> records) -> Result<void> {
     asked += records.size();
-    // It is asked with the change in place.
+    // It is called with the change in place.
     REQUIRE_FALSE((volumes_of(document) == before && document.scene().palette == palette));
     return fail(ErrorCode::io, "the disk is full");
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// edit_test.cpp - edit shapes and modes against naive membership in long arithmetic, voxel by voxel.
+// edit_test.cpp - edit shapes and modes against naive membership tests in long arithmetic, voxel by voxel.
 #include <catch2/catch.hpp>
 #include <algorithm>
 #include <cmath>
@@ -99,7 +99,7 @@ TEST_CASE("edit: boxes, spheres and lines hold the voxels whose centres are insi
 
 TEST_CASE("edit: a radius that is the exact distance to a voxel takes it, the next smaller number does not") {
   for (const int d2 : {1, 2, 3, 5, 25, 1000001}) {
-    // The smallest double whose exact square reaches d2.
+    // The smallest double whose exact square is at least d2.
     double radius = std::sqrt(double(d2));
     if (std::fma(radius, radius, -double(d2)) < 0) radius = std::nextafter(radius, 1e9);
     REQUIRE(std::fma(radius, radius, -double(d2)) >= 0);
@@ -239,7 +239,7 @@ TEST_CASE("edit: a long diagonal line visits only bricks near it") {
   const auto record = plan_edit(BrickMap{}, edit);
   REQUIRE(record);
   REQUIRE(record->changes.size() < 12000);
-  // Its direction has no common factors, so the voxels are as many as its volume says.
+  // Its direction has no common factors, so the number of voxels approximates its volume.
   REQUIRE(double(record->voxels_changed) == Approx(3.14159265 * 1.5 * 1.5 * std::sqrt(16000.0 * 16000.0 + 7993.0 * 7993.0 + 15991.0 * 15991.0)).epsilon(0.01));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// packed_test.cpp - the promises of World::pack, of packed pools and of World::fit: the same voxels in less memory, and
-// back again.
+// packed_test.cpp - the promises of World::pack, of packed pools and of World::shrink_to_fit: the same voxels in less
+// memory, and back again.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -28,7 +28,7 @@ Brick brick_with(uint32_t voxels, std::mt19937& random) {
   return brick;
 }
 
-// Bricks of every number of voxels from 1 to 512, here and there, in the corners of the world, and crowded.
+// Bricks of every number of voxels from 1 to 512: scattered, in the corners of the world, and crowded.
 Model all_kinds() {
   std::mt19937 random(7);
   Model model;
@@ -110,9 +110,9 @@ TEST_CASE("packed: a packed world has the same voxels, bricks, bounds and versio
     require_same(world, model);
     CHECK(world.bounds() == bounds);
     CHECK(world.version() == version);
-    CHECK(memory.held_bytes < held);  // nothing of the other form is kept
+    CHECK(memory.held_bytes < held);  // no memory of the other form is kept
     CHECK(world.get({8191, 0, 0}) == 0);
-    REQUIRE(world.pack());  // again: nothing to do
+    REQUIRE(world.pack());  // again: no effect
     require_same(world, model);
     REQUIRE(world.unpack());
     REQUIRE_FALSE(world.packed());
@@ -156,10 +156,10 @@ TEST_CASE("packed: memory is what masks, materials, offsets and a full grid come
   REQUIRE(world.pack());
   require_same(world, model);
   CHECK(world.packed_bytes() == world.size_bytes());
-  CHECK(foretold <= world.size_bytes() + world.size_bytes() / 100);  // runs that the pyramid outgrew go with packing
+  CHECK(foretold <= world.size_bytes() + world.size_bytes() / 100);  // packing frees runs that the pyramid outgrew
   CHECK(foretold + 3 * kQryPageBytes >= world.size_bytes());
   const uint64_t bricks = model.size();
-  // Pages of the grid, the pyramid's dense level and each array's last page are what may be there beside them.
+  // Besides these, only pages of the grid, the pyramid's dense level and each array's last page may exist.
   CHECK(world.pool().size_bytes() <= bricks * (64 + 4 + 2) + voxels + 4096);
   CHECK(world.pyramid().size_bytes() <= kLevel3Nodes * 16 + bricks * 8 + 16384);
   const auto stats = world.stats();
@@ -261,14 +261,14 @@ TEST_CASE("shrink_to_fit: a world under edit comes down to its bricks and 18 byt
   require_same(world, model);
   CHECK(world.bounds() == bounds);
   CHECK(world.version() == version);
-  CHECK(world.pyramid().id() != id);  // a device is given all of it again
+  CHECK(world.pyramid().id() != id);  // a device is sent all of it again
   CHECK(world.pool().size_bytes() == bricks * 576);
   const uint64_t fitted = world.size_bytes();
   CHECK(fitted <= bricks * (576 + 18) + kLevel3Nodes * 16);
   CHECK(memory.held_bytes <= fitted + 8 * 4096);
   REQUIRE(world.shrink_to_fit());
   CHECK(world.size_bytes() == fitted);
-  // One more brick takes a small part of what there is; the grid and the pyramid have room for it.
+  // One more brick takes a small part of the current memory; the grid and the pyramid have room for it.
   const std::vector<World::BrickWrite> one{{{200, 0, 0}, brick_with(1, random)}};
   model[{200, 0, 0}] = one[0].value;
   REQUIRE(world.write(one));

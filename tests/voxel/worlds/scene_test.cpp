@@ -25,8 +25,8 @@ Rotation random_rotation(std::mt19937& random) {
   return r;
 }
 
-// Volumes of blobs and loose voxels; instances turned, mirrored, shifted, hidden by themselves or by their layer,
-// overlapping a lot.
+// Volumes of blobs and loose voxels; instances rotated, mirrored, shifted, hidden by themselves or by their layer,
+// overlapping often.
 Scene random_scene(uint32_t seed, size_t volumes, size_t instances) {
   std::mt19937 random(seed);
   Scene scene;
@@ -219,8 +219,8 @@ TEST_CASE("scene: facts count placed and distinct voxels and colours, in either 
 }
 
 TEST_CASE("scene: facts of one voxel are the published checksum") {
-  // ph(0,0,0) with three rounds of the splitmix64 finaliser, and the colour sum for opaque white, worked out by hand in
-  // another program.
+  // ph(0,0,0) with three rounds of the splitmix64 finaliser, and the colour sum for opaque white, computed by a
+  // separate program.
   Scene scene = one_voxel({0, 0, -1}, {});
   scene.palette.materials[1] = Material{};
   const auto facts = scene_facts(scene, Axes::z_up);

@@ -165,7 +165,7 @@ TEST_CASE("world: a full pool refuses and loses nothing, and takes every batch a
   REQUIRE_FALSE(refused);
   REQUIRE(refused.error().code == ErrorCode::full);
   require_same(world, model);
-  // All go and as many others come: the same number of bricks.
+  // All are removed and as many others added: the same number of bricks.
   std::vector<World::BrickWrite> swap;
   for (int i = 0; i < 95; ++i) swap.push_back({{i, 0, 0}, Brick{}});
   for (int i = 0; i < 100; ++i) swap.push_back({{i, 2, 0}, one});
@@ -200,7 +200,7 @@ TEST_CASE("world: memory refused at any point of a write leaves the world as it 
       REQUIRE(world.version() == version);
       require_same(world, model);
     }
-    REQUIRE(granted >= 3);  // the injection met something
+    REQUIRE(granted >= 3);  // some allocations were refused
     write_to(model, large);
     require_same(world, model);
   }
